@@ -1,0 +1,56 @@
+"""What travels: a message is sent once, a copy of it goes to each destination and carries a stamp."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+MESSAGE = "message"
+"""Kind of a copy that can be delivered; every other kind belongs to the protocol itself."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class MessageId:
+    """The count-th message that the process at position `sender` sent under a label."""
+
+    sender: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cause:
+    """What a held copy waits for, named at the edge.
+
+    `sender` and `count` name the message when `pairwise` is false. When it is true (matrix and clock protocols number
+    messages per pair of processes) the cause is the count-th message of `sender` to the destination that waits.
+    """
+
+    sender: str
+    count: int
+    pairwise: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.sender}#{self.count}" if self.pairwise else f"{self.sender}{self.count}"
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One message on its way to one process.
+
+    `source` and `destination` are the ends of this hop (positions), `sender` and `count` name the message, and
+    `destinations` is the whole set it is addressed to. `stamp` is the control information the protocol put on it.
+    """
+
+    sender: int
+    count: int
+    destinations: int
+    source: int
+    destination: int
+    stamp: Any
+    label: str | None = None
+    kind: str = MESSAGE
+
+    @property
+    def id(self) -> MessageId:
+        """The identity of the message within its label."""
+        return MessageId(self.sender, self.count)

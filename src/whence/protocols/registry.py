@@ -1,0 +1,137 @@
+"""One explicit table of protocols: what each needs of its driver and what it gives in return.
+
+To add a protocol: write its file, give it the next free wire number, and add its entry here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from whence.errors import MisuseError, PeerError
+from whence.model.order import Guarantee
+from whence.model.roster import Roster
+from whence.protocols.base import Member
+from whence.protocols.bss import BSS
+from whence.protocols.ci_dc import CiDc
+from whence.protocols.ech import ECH
+from whence.protocols.fifo import Fifo
+from whence.protocols.history import History
+from whence.protocols.ks import KS
+from whence.protocols.ks_hardware import KSHardware
+from whence.protocols.prs import PRS
+from whence.protocols.rst import RST
+from whence.protocols.ses import SES
+from whence.protocols.unordered import Unordered
+
+Need = Literal[
+    "fifo",
+    "fixed membership",
+    "broadcast only",
+    "unicast only",
+    "serialized sends",
+    "coordinator",
+    "groups",
+    "topology",
+    "failure detector",
+    "own sends at the receiver",
+]
+NEEDS: tuple[Need, ...] = Need.__args__  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the registry says of a protocol, as data."""
+
+    protocol: type[Member]
+    summary: str
+    source: str
+    needs: tuple[Need, ...] = ()
+    guarantee: Guarantee = "causal"
+    waits: Literal["causes only", "more"] = "causes only"
+    receive_only: bool = True
+    cost: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name it is registered under."""
+        return self.protocol.name
+
+    def row(self) -> dict[str, Any]:
+        """Return the entry as plain data for tables and JSON."""
+        row = {key: value for key, value in asdict(self).items() if key != "protocol"}
+        return {
+            "protocol": self.name,
+            **row,
+            "needs": list(self.needs),
+            "options": list(self.protocol.options),
+        }
+
+
+REGISTRY: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Entry(KS, "least information, a stamp per destination", "KS98", cost="<= n^2 facts"),
+        Entry(KSHardware, "least information in logs, one stamp for all", "KS98 4.5", cost="<= n^2 facts"),
+        Entry(CiDc, "least information, CI for all and DC for one", "ci-dc 1997", cost="<= n^2 facts"),
+        Entry(RST, "matrix of messages sent", "Raynal, Schiper, Toueg 1991", cost="n^2"),
+        Entry(SES, "vector times per destination", "Schiper, Eggli, Sandoz 1989", cost="<= n^2 + n"),
+        Entry(
+            BSS,
+            "vector clock of broadcasts",
+            "Birman, Schiper, Stephenson 1991",
+            needs=("broadcast only", "fixed membership"),
+            cost="n",
+        ),
+        Entry(PRS, "direct predecessors per destination", "Prakash, Raynal, Singhal 1997", cost="<= n^2 facts"),
+        Entry(
+            History,
+            "whole causal history of ids",
+            "Psync 1989",
+            needs=("fixed membership",),
+            cost="grows with the run",
+        ),
+        Entry(ECH, "causal histories with carbon copies", "Rodrigues, Verissimo 1995", cost="reported elements"),
+        Entry(Fifo, "first in, first out per pair", "-", guarantee="fifo", cost="1"),
+        Entry(Unordered, "a liar: delivers on arrival", "-", guarantee="none", cost="0"),
+    )
+}
+
+
+def lookup(name: str) -> Entry:
+    """Return the entry of a protocol, or say which names there are."""
+    try:
+        return REGISTRY[name]
+    except KeyError:
+        raise MisuseError(f"no protocol {name!r}; there are {', '.join(sorted(REGISTRY))}") from None
+
+
+def create(name: str, roster: Roster | Iterable[str], process: str | int, **options: Any) -> Member:
+    """Make a member of a registered protocol."""
+    entry = lookup(name)
+    known = set(entry.protocol.options) | {"label"}
+    for option in options:
+        if option not in known:
+            takes = ", ".join(sorted(known - {"label"})) or "none"
+            raise MisuseError(f"protocol {name} has no option {option!r}; its options: {takes}")
+    return entry.protocol(roster if isinstance(roster, Roster) else Roster(roster), process, **options)
+
+
+def require(name: str, given: Iterable[Need], *, driver: str) -> Entry:
+    """Refuse a protocol whose needs a driver does not meet, saying which."""
+    entry = lookup(name)
+    missing = [need for need in entry.needs if need not in set(given)]
+    if missing:
+        raise MisuseError(f"protocol {name} needs {', '.join(missing)}, which {driver} does not give")
+    return entry
+
+
+def by_code(data: bytes) -> Entry:
+    """Return the entry whose protocol wrote a stamp."""
+    if len(data) > 1:
+        for entry in REGISTRY.values():
+            if entry.protocol.code == data[1]:
+                return entry
+        raise PeerError(f"stamp of protocol number {data[1]}, which is unknown here")
+    raise PeerError(f"a stamp of {len(data)} bytes is too short to name its protocol")
