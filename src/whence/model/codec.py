@@ -461,30 +461,40 @@ def mask_bytes(mask: int, size: int) -> bytes:
     if size <= SMALL_ROSTER:
         put_varint(out, mask)
         return bytes(out)
-    return min(_mask_forms(mask, size), key=len)
-
-
-def _mask_forms(mask: int, size: int) -> list[bytes]:
-    return [
-        _ids(0, mask),
-        bytes(_head(1, (mask.bit_length() + 7) // 8) + mask.to_bytes((mask.bit_length() + 7) // 8, "little")),
-        _ids(2, mask ^ (1 << size) - 1),
-    ]
-
-
-def _head(form: int, length: int) -> bytearray:
-    out = bytearray()
-    put_varint(out, length << 2 | form)
-    return out
-
-
-def _ids(form: int, mask: int) -> bytes:
-    out = _head(form, mask.bit_count())
+    form = _shortest(mask, size)
+    if form == 1:
+        length = (mask.bit_length() + 7) // 8
+        put_varint(out, length << 2 | 1)
+        return bytes(out) + mask.to_bytes(length, "little")
+    ids = mask if form == 0 else mask ^ (1 << size) - 1
+    put_varint(out, ids.bit_count() << 2 | form)
     last = -1
-    for position in positions(mask):
+    for position in positions(ids):
         put_varint(out, position - last - 1)
         last = position
     return bytes(out)
+
+
+def _shortest(mask: int, size: int) -> int:
+    """Choose among 0 ids, 1 bit set, 2 ids of the complement: the shortest, and of equals the first."""
+    counts = mask.bit_count(), (mask.bit_length() + 7) // 8, size - mask.bit_count()
+    lengths = [count + (1 if count < 32 else 2 if count < 4096 else 3) for count in counts]
+    if size > 128:
+        lengths[0] += _wide(mask)
+        lengths[2] += _wide(mask ^ (1 << size) - 1)
+    return lengths.index(min(lengths))
+
+
+def _wide(mask: int) -> int:
+    """Count the bytes that differences of 128 and more take beyond one each."""
+    more, last = 0, -1
+    for position in positions(mask):
+        gap = position - last - 1
+        while gap > 127:
+            gap >>= 7
+            more += 1
+        last = position
+    return more
 
 
 def read_mask(reader: Reader) -> int:
@@ -492,25 +502,30 @@ def read_mask(reader: Reader) -> int:
     size, start = reader.size, reader.at
     if size <= SMALL_ROSTER:
         mask = reader.varint()
+        if mask >> size:
+            raise PeerError(f"the set before byte {reader.at} reaches outside a roster of {size}")
+        return mask
+    head = reader.varint()
+    form, length = head & 3, head >> 2
+    if form == 3 or length > size:
+        raise PeerError(f"no set of positions starts with {head} at byte {start}")
+    if form == 1:
+        data = reader.take(length)
+        if not data or data[-1] == 0:
+            raise PeerError(f"the bit set before byte {reader.at} ends in nothing")
+        mask = int.from_bytes(data, "little")
     else:
-        head = reader.varint()
-        form, length = head & 3, head >> 2
-        if form == 3 or length > size:
-            raise PeerError(f"no set of positions starts with {head} at byte {start}")
-        if form == 1:
-            mask = int.from_bytes(reader.take(length), "little")
-        else:
-            mask, last = 0, -1
-            for _ in range(length):
-                last += reader.varint() + 1
-                if last >= size:
-                    raise PeerError(f"position {last} at byte {reader.at} is outside a roster of {size}")
-                mask |= 1 << last
-            if form == 2:
-                mask ^= (1 << size) - 1
+        mask, last = 0, -1
+        for _ in range(length):
+            last += reader.varint() + 1
+            mask |= 1 << last if last < size else 0
+        if last >= size:
+            raise PeerError(f"position {last} before byte {reader.at} is outside a roster of {size}")
+        if form == 2:
+            mask ^= (1 << size) - 1
     if mask >> size:
         raise PeerError(f"the set before byte {reader.at} reaches outside a roster of {size}")
-    if size > SMALL_ROSTER and mask_bytes(mask, size) != reader.data[start : reader.at]:
+    if form != _shortest(mask, size):
         raise PeerError(f"the set before byte {reader.at} is not in its shortest form")
     return mask
 

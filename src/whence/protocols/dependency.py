@@ -11,7 +11,7 @@ first, and only the senders that changed cost anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from whence.model.message import MessageId
 from whence.model.roster import positions
@@ -67,14 +67,14 @@ def merged(mine: Group, theirs: Group) -> Group:
     return tuple(kept)
 
 
-def merge_into(log: Log, other: Iterable[tuple[int, Group]]) -> None:
+def merge_into(log: Log, other: Iterable[tuple[int, Group]], rule: Callable[[Group, Group], Group] = merged) -> None:
     """Merge the groups of a stamp or a context into a log."""
     for sender, theirs in other:
         mine = log.get(sender)
         if mine is None:
             log[sender] = theirs
         elif mine is not theirs and mine != theirs:
-            log[sender] = merged(mine, theirs)
+            log[sender] = rule(mine, theirs)
 
 
 def needs_of(log: Log, me: int) -> list[tuple[int, int]]:

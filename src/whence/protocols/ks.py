@@ -101,11 +101,8 @@ class KS(ClockMember):
         """Return the stamp and the message itself without this destination: RCV(3)."""
         log: Log = copy.stamp.copy()
         bit = self.bit
-        for sender, group in copy.stamp.items():
-            for _, dests in group:
-                if dests & bit:
-                    log[sender] = without(group, bit)
-                    break
+        for sender, _ in dependency.needs_of(copy.stamp, self.me):
+            log[sender] = without(log[sender], bit)
         log[copy.sender] = appended(log.get(copy.sender), copy.count, copy.destinations & ~bit)
         return log
 

@@ -1,0 +1,22 @@
+"""What all tests share: a folder is a marker, and Hypothesis prints what it takes to see a failure again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+HERE = Path(__file__).parent
+MARKED_FOLDERS = ("spark", "soak")
+
+# No deadline: the machines that run this are shared and noisy.
+settings.register_profile("whence", deadline=None, print_blob=True)
+settings.load_profile("whence")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        folder = item.path.relative_to(HERE).parts[0]
+        if folder in MARKED_FOLDERS:
+            item.add_marker(folder)

@@ -1,0 +1,109 @@
+"""One wire format: what decodes encodes back to the same bytes, and everything else is a `PeerError`."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.wire import PROTOCOLS, inputs, stamps, survives
+from whence.errors import PeerError
+from whence.model.codec import Entries, Reader, mask_bytes, put_varint, read_mask
+from whence.model.roster import Roster
+from whence.protocols import REGISTRY
+from whence.protocols.base import decode, encode
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_real_stamps_round_trip(name: str) -> None:
+    for seed, processes in enumerate((2, 5, 9, 18)):
+        roster, pool = stamps(name, processes, seed)
+        assert pool
+        for data in pool:
+            assert survives(name, data, roster)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_mutated_stamps_decode_to_themselves_or_raise(name: str) -> None:
+    rng = Random(f"wire {name}")
+    source = inputs(name, rng, 1)
+    outcomes = [survives(name, *reversed(next(source))) for _ in range(1500)]
+    assert not all(outcomes)
+
+
+@given(st.sampled_from(PROTOCOLS), st.binary(max_size=60), st.integers(1, 20))
+def test_any_bytes_decode_to_themselves_or_raise(name: str, tail: bytes, processes: int) -> None:
+    roster = Roster.of(processes)
+    head = bytes((1, REGISTRY[name].protocol.code)) + roster.hash
+    survives(name, head + tail, roster)
+    survives(name, tail, roster)
+
+
+@given(st.integers(0, 2**63 - 1))
+def test_integers_have_one_form(value: int) -> None:
+    out = bytearray()
+    put_varint(out, value)
+    reader = Reader(bytes(out), 1)
+    assert reader.varint() == value
+    reader.done()
+    padded = bytes(out[:-1]) + bytes((out[-1] | 128, 0))
+    with pytest.raises(PeerError):
+        Reader(padded, 1).varint()
+
+
+@given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, 2**n - 1))))
+def test_sets_take_their_shortest_form(case: tuple[int, int]) -> None:
+    size, mask = case
+    data = mask_bytes(mask, size)
+    reader = Reader(data, size)
+    assert read_mask(reader) == mask
+    reader.done()
+    assert len(data) <= 2 + (size + 7) // 8
+    if size > 14:
+        assert len(data) <= 2 + 2 * mask.bit_count()
+        assert len(data) <= 2 + 2 * (size - mask.bit_count())
+
+
+GROUP = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 2**20 - 1)), min_size=1, max_size=6, unique_by=lambda e: e[0])
+
+
+@given(st.dictionaries(st.integers(0, 19), GROUP.map(lambda g: tuple(sorted(g))), max_size=20))
+def test_logs_round_trip(log: dict) -> None:
+    out = bytearray()
+    Entries().write(log, out, 20)
+    reader = Reader(bytes(out), 20)
+    assert Entries().read(reader) == log
+    reader.done()
+
+
+def test_an_empty_newest_entry_costs_no_set() -> None:
+    full, empty = bytearray(), bytearray()
+    Entries().write({3: ((9, 0b10),)}, full, 30)
+    Entries().write({3: ((9, 0),)}, empty, 30)
+    assert len(empty) == 4
+    assert len(full) == len(empty) + len(mask_bytes(0b10, 30))
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"", "too short"),
+        (b"\x02\x01" + b"\0" * 8, "stamp version 2; this release reads version 1"),
+        (b"\x01\xfe" + b"\0" * 8, r"stamp of protocol number 254, expected 1 \(ks\)"),
+        (b"\x01\x01" + b"\0" * 8, "roster 00000000, which is unknown here"),
+    ],
+)
+def test_errors_say_what_was_found(data: bytes, what: str) -> None:
+    with pytest.raises(PeerError, match=what):
+        decode(REGISTRY["ks"].protocol, data, Roster("abc"), destination=0)
+
+
+def test_a_stamp_from_before_a_join_still_decodes() -> None:
+    before = Roster("abc")
+    member = REGISTRY["rst"].protocol(before, "a")
+    data = encode(type(member), member.send(["b"]).copies[0], before)
+    after = before.joined("d")
+    copy = decode(type(member), data, after, destination=1)
+    newcomer = type(member)(after, "b")
+    assert [type(e).__name__ for e in newcomer.receive(copy)] == ["Deliver"]
