@@ -1,0 +1,57 @@
+"""docs/trace.md says what the code does: its table, its commands and its example are run."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from whence.cli import main
+from whence.model.events import parse
+from whence.trace.jsonl import write_jsonl
+from whence.trace.schema import EVENT_COLUMNS
+from whence.trace.source import LINE_LIMIT
+
+PAGE = (Path(__file__).parents[3] / "docs" / "trace.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_the_table_of_columns_is_the_schema() -> None:
+    rows = [f"| {c.name} | {c.type} | {'yes' if c.required else 'no'} | {c.meaning} |" for c in EVENT_COLUMNS]
+    assert "\n".join(rows) in PAGE
+    assert LINE_LIMIT == 64 * 2**20
+
+
+def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_jsonl(parse("a!1>bc b?a1 b!1>c c?b1 c?a1"), tmp_path / "trace.jsonl")
+    commands = re.findall(r"^\$ whence (.*)$", PAGE, re.MULTILINE)
+    assert len(commands) == 5
+    for command in commands:
+        assert main(shlex.split(command)) == 0, command
+    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "trace.jsonl").read_bytes()
+
+
+def test_the_example_prints_what_it_says() -> None:
+    (code,) = [text for kind, text in BLOCKS if kind == "python"]
+    said = BLOCKS[BLOCKS.index(("python", code)) + 1][1]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "docs/trace.md", "exec"), {})
+    assert printed.getvalue().rstrip("\n") == said.rstrip("\n")
+
+
+def test_the_reasons_are_real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from whence.trace.read import open_trace
+
+    monkeypatch.chdir(tmp_path)
+    good = '{"run":"r","process":"a","index":1,"kind":"internal"}'
+    bad = [good.replace("internal", "sent"), good.replace("1", "0"), good[:30]]
+    Path("trace.jsonl").write_text("\n".join([good, good.replace("1", "2"), *bad]))
+    trace = open_trace("trace.jsonl")
+    assert len(list(trace.events())) == 2
+    assert "\n".join(str(each) for each in trace.quarantine) in PAGE
