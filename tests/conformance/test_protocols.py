@@ -111,7 +111,9 @@ def test_hardware_multicast_keeps_minimal_logs() -> None:
 @pytest.mark.parametrize("network", NETWORKS)
 def test_liars_are_caught_within_the_first_seeds(liar: str, network: str) -> None:
     """A judge that does not catch these judges nothing."""
-    caught = [seed for seed in range(5) if walk(liar, 4, 30, seed, network=network, fifo=False).judge("causal").violations]
+    caught = [
+        seed for seed in range(5) if walk(liar, 4, 30, seed, network=network, fifo=False).judge("causal").violations
+    ]
     assert caught, f"{liar} was not caught on network {network} with seeds 0 to 4"
 
 

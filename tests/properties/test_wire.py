@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.wire import PROTOCOLS, inputs, stamps, survives
-from whence.errors import PeerError
+from whence.errors import PeerError, WhenceError
 from whence.model.codec import Entries, Reader, mask_bytes, put_varint, read_mask
 from whence.model.roster import Roster
 from whence.protocols import REGISTRY
@@ -30,6 +30,28 @@ def test_mutated_stamps_decode_to_themselves_or_raise(name: str) -> None:
     source = inputs(name, rng, 1)
     outcomes = [survives(name, *reversed(next(source))) for _ in range(1500)]
     assert not all(outcomes)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_mutated_stamp_that_decodes_is_received_or_refused(name: str) -> None:
+    """Whatever it says, the member either takes it or raises `PeerError`, and can be snapshot afterwards."""
+    rng = Random(f"received {name}")
+    protocol = REGISTRY[name].protocol
+    source = inputs(name, rng, 1)
+    taken = 0
+    for _ in range(3000):
+        roster, data = next(source)
+        if not survives(name, data, roster):
+            continue
+        member = protocol(roster, rng.randrange(len(roster)))
+        copy = member.decode(data)
+        try:
+            member.receive(copy)
+        except WhenceError:
+            continue
+        taken += 1
+        assert protocol.restore(member.snapshot()).state() == member.state()
+    assert taken
 
 
 @given(st.sampled_from(PROTOCOLS), st.binary(max_size=60), st.integers(1, 20))
@@ -65,7 +87,9 @@ def test_sets_take_their_shortest_form(case: tuple[int, int]) -> None:
         assert len(data) <= 2 + 2 * (size - mask.bit_count())
 
 
-GROUP = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 2**20 - 1)), min_size=1, max_size=6, unique_by=lambda e: e[0])
+GROUP = st.lists(
+    st.tuples(st.integers(0, 5000), st.integers(0, 2**20 - 1)), min_size=1, max_size=6, unique_by=lambda e: e[0]
+)
 
 
 @given(st.dictionaries(st.integers(0, 19), GROUP.map(lambda g: tuple(sorted(g))), max_size=20))

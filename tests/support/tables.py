@@ -27,7 +27,9 @@ def by_definition(found: Judgement) -> dict[str, object]:
         "events": found.events,
         "messages": found.messages,
         "gaps": len(found.gaps),
-        "violation": Counter((v.message if hasattr(v, "message") else v.missing, v.destination, v.early) for v in found.violations),
+        "violation": Counter(
+            (v.message if hasattr(v, "message") else v.missing, v.destination, v.early) for v in found.violations
+        ),
         "undelivered": Counter((c.message, c.destination) for c in found.undelivered),
         "duplicate": Counter((c.message, c.destination) for c in found.duplicates),
         "misdelivered": Counter((c.message, c.destination) for c in found.misdelivered),

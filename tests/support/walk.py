@@ -297,9 +297,7 @@ class Walk:
         message = self._named(sent.label, sender, sent.message.count)
         destinations = self.roster.members(sent.destinations)
         index, order = self._index(name), len(self.events)
-        self.events.append(
-            Event("run", name, index, "send", message, destinations, label=sent.label, order=order)
-        )
+        self.events.append(Event("run", name, index, "send", message, destinations, label=sent.label, order=order))
 
     def finish(self) -> None:
         """Note what is left now that nothing is under way."""
