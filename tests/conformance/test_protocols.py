@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.walk import NETWORKS, Walk, walk
+
 from whence.model.minimum import Minimum
 from whence.model.order import Execution, by_label, needless
 from whence.protocols import REGISTRY

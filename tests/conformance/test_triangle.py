@@ -1,9 +1,10 @@
-"""The first test for every protocol: a sends m1 to c, then m2 to b; b sends m3 to c, and m3 arrives first (errata 13)."""
+"""The first test for every protocol (errata 13): a sends to c, then to b; b sends to c, and that arrives first."""
 
 from __future__ import annotations
 
 import pytest
 from support.walk import play, walk
+
 from whence.errors import MisuseError
 from whence.protocols import REGISTRY, create
 

@@ -1,10 +1,11 @@
-"""The fast `ks` equals a line-by-line transcription of the paper: stamps, logs and delivery decisions, entry for entry."""
+"""The fast `ks` equals a transcription of the paper, entry for entry: stamps, logs and delivery decisions."""
 
 from __future__ import annotations
 
 from random import Random
 
 from support.literal_ks import Entry, LiteralKS
+
 from whence.model.roster import positions
 from whence.protocols import Deliver, Sent, create
 from whence.protocols.dependency import Log

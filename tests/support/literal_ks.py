@@ -1,4 +1,4 @@
-"""KS98 section 4.3 transcribed line by line onto sets of tuples, with the one correction of errata 2: the slow twin of `ks`."""
+"""KS98 section 4.3 line by line on sets of tuples, with the one correction of errata 2: the slow twin of `ks`."""
 
 from __future__ import annotations
 

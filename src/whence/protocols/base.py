@@ -169,6 +169,9 @@ class Member(Fielded, abc.ABC):
         """Take over what the stamp of a copy says, right after its delivery; the log's half of the receive step."""
         return []
 
+    def _check(self, copy: Copy) -> None:
+        """Refuse a stamp that no member of this protocol can have made, with a `PeerError`."""
+
     def _arrived(self, copy: Copy) -> list[Effect]:
         """Handle a protocol message (any kind but the first)."""
         raise PeerError(f"protocol {self.name} has no messages of kind {copy.kind!r}")
@@ -258,6 +261,10 @@ class Member(Fielded, abc.ABC):
         order = self if copy.label == self.label else self._order(copy.label)
         if copy.kind != MESSAGE:
             return order._arrived(copy)
+        if not copy.destinations & self.bit:
+            addressed, here = ", ".join(self.roster.members(copy.destinations)), self.roster.name(self.me)
+            raise PeerError(f"message {order._name(copy)} is addressed to {addressed}; a copy arrived at {here}")
+        order._check(copy)
         effects: list[Effect] = []
         for effect in order.receiver.receive(copy):
             effects.append(effect)
@@ -403,6 +410,9 @@ class Member(Fielded, abc.ABC):
     def decode(self, data: bytes, *, source: int | None = None) -> Copy:
         """Read the stamp of a copy that arrived here."""
         return decode(type(self), data, self.roster, destination=self.me, source=source)
+
+    def _name(self, copy: Copy) -> str:
+        return name_of(self.roster.name(copy.sender), copy.count)
 
     def _copies(self, destinations: int, stamp: Callable[[int], Any]) -> tuple[Copy, ...]:
         me, count, label = self.me, self.count, self.label

@@ -65,6 +65,9 @@ class CiDc(ClockMember):
         self.ci[self.me] = appended(after.get(self.me), self.count, destinations)  # S5
         return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
 
+    def _check(self, copy: Copy) -> None:
+        dependency.check_future(copy.stamp[0], copy.sender, copy.count, self._name(copy))
+
     def _delivered(self, copy: Copy) -> list[Effect]:
         ci: Log = copy.stamp[0].copy()
         rest = copy.destinations & ~self.bit

@@ -11,8 +11,9 @@ first, and only the senders that changed cost anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
+from whence.errors import PeerError
 from whence.model.message import MessageId
 from whence.model.roster import positions
 
@@ -45,36 +46,42 @@ def merged(mine: Group, theirs: Group) -> Group:
     An entry one side lacks is redundant if that side knows a newer message of the sender; of an entry both have, the
     destinations both have remain.
     """
-    if len(mine) == 1 and len(theirs) == 1:
-        (count, dests), (other, others) = mine[0], theirs[0]
-        if count == other:
-            both = dests & others
-            return mine if both == dests else theirs if both == others else ((count, both),)
-        return mine if count > other else theirs
     newest_mine, newest_theirs = mine[-1][0], theirs[-1][0]
-    result: list[tuple[int, int]] = []
     table = dict(theirs)
-    for entry in mine:
-        if entry[0] in table:
-            result.append((entry[0], entry[1] & table[entry[0]]))
-        elif entry[0] > newest_theirs:
-            result.append(entry)
+    result = [
+        (count, dests & table[count] if count in table else dests)
+        for count, dests in mine
+        if count in table or count > newest_theirs
+    ]
     if newest_theirs > newest_mine:
-        result.extend(entry for entry in theirs if entry[0] > newest_mine)
+        result += [entry for entry in theirs if entry[0] > newest_mine]
+    if len(result) == 1:
+        return (result[0],)
     last = result.pop()
     kept = [entry for entry in result if entry[1]]
     kept.append(last)
     return tuple(kept)
 
 
-def merge_into(log: Log, other: Iterable[tuple[int, Group]], rule: Callable[[Group, Group], Group] = merged) -> None:
-    """Merge the groups of a stamp or a context into a log."""
+def merge_into(log: Log, other: Iterable[tuple[int, Group]], delivered: int = 0) -> None:
+    """Merge the groups of a stamp or a context into a log; `delivered` is taken out of what comes in.
+
+    Most groups are older throughout and change nothing, or newer throughout and simply stand: only the rest is
+    worked out.
+    """
     for sender, theirs in other:
         mine = log.get(sender)
-        if mine is None:
+        if mine is not None and theirs[-1][0] < mine[0][0]:
+            continue
+        if delivered:
+            for _, dests in theirs:
+                if dests & delivered:
+                    theirs = without(theirs, delivered)
+                    break
+        if mine is None or mine[-1][0] < theirs[0][0]:
             log[sender] = theirs
-        elif mine is not theirs and mine != theirs:
-            log[sender] = rule(mine, theirs)
+        elif mine != theirs:
+            log[sender] = merged(mine, theirs)
 
 
 def needs_of(log: Log, me: int) -> list[tuple[int, int]]:
@@ -106,3 +113,10 @@ def facts_of(log: Log) -> set[tuple[MessageId, int]]:
 def in_the_clear(log: Log) -> list[tuple[MessageId, int]]:
     """Return the entries by sender and count."""
     return [(MessageId(sender, count), dests) for sender in sorted(log) for count, dests in log[sender]]
+
+
+def check_future(log: Log, sender: int, count: int, name: str) -> None:
+    """Refuse a stamp that speaks of its own message or of a later one of its sender."""
+    group = log.get(sender)
+    if group is not None and group[-1][0] >= count:
+        raise PeerError(f"the stamp of {name} speaks of message {group[-1][0]} of the same sender, which comes later")

@@ -79,6 +79,9 @@ class ECH(ClockMember):
                     copies[sender] = tuple((c, told) for c, _, told in chosen)
         return addresses, copies
 
+    def _check(self, copy: Copy) -> None:
+        dependency.check_future(copy.stamp[0], copy.sender, copy.count, self._name(copy))
+
     def _delivered(self, copy: Copy) -> list[Effect]:
         sender, address = copy.sender, copy.destinations
         if sender == self.me:  # its own copy came back: R6.3 speaks of other processes

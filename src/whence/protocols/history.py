@@ -19,6 +19,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from whence.errors import PeerError
 from whence.model.codec import Reader, Rename, Shape, Vector, mask_bytes, put_varint, read_mask, rename_mask
 from whence.model.message import MESSAGE, Copy, MessageId
 from whence.model.roster import Roster, positions
@@ -93,6 +94,11 @@ class History(ClockMember):
         copies = self._copies(destinations, lambda d: stamp)
         self.pasts = _extended(stamp, self.me, destinations)
         return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
+
+    def _check(self, copy: Copy) -> None:
+        known = copy.stamp[copy.sender].count
+        if known != copy.count - 1:
+            raise PeerError(f"the history of {self._name(copy)} holds {known} messages of its sender")
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         theirs = copy.stamp

@@ -92,9 +92,15 @@ class KS(ClockMember):
             context=self.log.copy() if self.explicit else None,
         )
 
+    def _check(self, copy: Copy) -> None:
+        dependency.check_future(copy.stamp, copy.sender, copy.count, self._name(copy))
+
     def _delivered(self, copy: Copy) -> list[Effect]:
         if not self.explicit:
-            merge_into(self.log, self._learned(copy).items())  # RCV(4), RCV(5)
+            log, bit, sender = self.log, self.bit, copy.sender
+            group = appended(copy.stamp.get(sender), copy.count, copy.destinations)
+            merge_into(log, ((sender, group),), bit)  # RCV(3), RCV(4), RCV(5)
+            merge_into(log, copy.stamp.items(), bit)
         return []
 
     def _learned(self, copy: Copy) -> Log:

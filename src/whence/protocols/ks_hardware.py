@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from whence.model.message import Copy, MessageId
-from whence.protocols.base import Sent
-from whence.protocols.dependency import Log, appended, without
+from whence.protocols.base import Effect, Sent
+from whence.protocols.dependency import Log, appended, merge_into, without
 from whence.protocols.ks import KS
 
 
@@ -31,6 +31,11 @@ class KSHardware(KS):
         self.log[self.me] = appended(self.log.get(self.me), self.count, destinations)  # SND(4)
         given = self.log.copy() if self.explicit else None
         return Sent(MessageId(self.me, self.count), destinations, copies, self.label, context=given)
+
+    def _delivered(self, copy: Copy) -> list[Effect]:
+        if not self.explicit:
+            merge_into(self.log, self._learned(copy).items())  # RCV(4), RCV(5)
+        return []
 
     def _learned(self, copy: Copy) -> Log:
         log = _suppressed(copy.stamp, copy.destinations)  # SND(2) done here, which includes RCV(3)

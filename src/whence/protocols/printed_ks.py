@@ -40,7 +40,9 @@ class KSPrinted(KS):
     code = 101
 
     def _delivered(self, copy: Copy) -> list[Effect]:
-        merge_into(self.log, self._learned(copy).items(), merged_as_printed)
+        for sender, theirs in self._learned(copy).items():
+            mine = self.log.get(sender)
+            self.log[sender] = theirs if mine is None else merged_as_printed(mine, theirs)
         return []
 
 

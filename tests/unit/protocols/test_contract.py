@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from random import Random
 
 import pytest
+
 from whence.errors import MisuseError, PeerError
-from whence.model.events import Event
+from whence.model.events import Event, Kind
+from whence.model.message import Copy
 from whence.model.order import judge
 from whence.model.roster import Roster
-from whence.protocols import REGISTRY, Deliver, Sent, create, lookup, require
+from whence.protocols import REGISTRY, Deliver, Effect, Sent, create, lookup, require
 from whence.protocols.base import Member
 
 OPEN = [
@@ -32,7 +36,7 @@ def test_a_send_to_nobody_to_strangers_or_outside_is_refused() -> None:
 
 
 def test_the_registry_names_what_there_is() -> None:
-    with pytest.raises(MisuseError, match="no protocol 'sk'; there are .*ks"):
+    with pytest.raises(MisuseError, match=r"no protocol 'sk'; there are .*ks"):
         lookup("sk")
     with pytest.raises(MisuseError, match="protocol bss needs broadcast only, fixed membership, which my driver"):
         require("bss", [], driver="my driver")
@@ -51,69 +55,81 @@ def test_fixed_membership_says_so(name: str) -> None:
         create(name, "abc", "a").join("d")
 
 
+class Crowd:
+    """Members that come and go, their rows, and the copies under way."""
+
+    def __init__(self, name: str, processes: str) -> None:
+        self.name, self.roster = name, Roster(processes)
+        self.members: dict[str, Member] = {p: create(name, self.roster, p) for p in self.roster}
+        self.events: list[Event] = []
+        self.rows: Counter[str] = Counter()
+        self.net: list[Copy] = []
+
+    def joins(self, process: str) -> None:
+        """Everyone is told at once, with copies under way."""
+        self.roster = self.roster.joined(process)
+        for member in self.members.values():
+            member.join(process)
+        self.members[process] = create(self.name, self.roster, process)
+
+    def leaves(self, process: str) -> None:
+        """What was sent to it is dropped."""
+        del self.members[process]
+        for other, member in self.members.items():
+            self.take(other, member.leave(process))
+        gone = self.roster.position(process)
+        self.net = [copy for copy in self.net if copy.destination != gone]
+
+    def take(self, process: str, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Sent):
+                names = self.roster.members(effect.destinations)
+                self.row(process, "send", f"{process}{effect.message.count}", names)
+            if isinstance(effect, Deliver):
+                self.row(process, "deliver", f"{self.roster.name(effect.copy.sender)}{effect.copy.count}")
+            self.net.extend(getattr(effect, "copies", ()))
+
+    def row(self, process: str, kind: Kind, message: str, destinations: tuple[str, ...] | None = None) -> None:
+        self.rows[process] += 1
+        place = len(self.events)
+        self.events.append(Event("run", process, self.rows[process], kind, message, destinations, order=place))
+
+    def arrival(self, rng: Random) -> None:
+        """Let one copy arrive at a member that was just restored from its snapshot."""
+        copy = self.net.pop(rng.randrange(len(self.net)))
+        here = self.roster.name(copy.destination)
+        if here in self.members:
+            self.members[here] = type(self.members[here]).restore(self.members[here].snapshot())
+            self.take(here, self.members[here].receive(copy))
+
+
 @pytest.mark.parametrize("name", OPEN)
 def test_processes_join_and_leave(name: str) -> None:
     """KS98 section 4.5: a process joins in mid-run, another leaves; order holds for everyone who is there."""
     unicast = "unicast only" in REGISTRY[name].needs
     for seed in range(8):
         rng = Random(f"{name} {seed}")
-        roster = Roster("abcd")
-        members: dict[str, Member] = {p: create(name, roster, p) for p in roster}
-        events: list[Event] = []
-        rows: dict[str, int] = {}
-        net: list = []
-
-        def row(process: str, kind: str, message: str, destinations: tuple[str, ...] | None = None) -> None:
-            rows[process] = rows.get(process, 0) + 1
-            events.append(Event("run", process, rows[process], kind, message, destinations, order=len(events)))
-
-        def take(process: str, effects) -> None:
-            for effect in effects:
-                if isinstance(effect, Sent):
-                    message = f"{process}{effect.message.count}"
-                    row(process, "send", message, members[process].roster.members(effect.destinations))
-                if isinstance(effect, Deliver):
-                    row(process, "deliver", f"{roster.name(effect.copy.sender)}{effect.copy.count}")
-                net.extend(getattr(effect, "copies", ()))
-
+        crowd = Crowd(name, "abcd")
         for step in range(120):
-            if step == 40:  # e joins: everyone is told at once, copies are under way
-                roster = roster.joined("e")
-                for member in members.values():
-                    member.join("e")
-                members["e"] = create(name, roster, "e")
-            if step == 80:  # b leaves: what was sent to it is dropped
-                gone = roster.position("b")
-                for process, member in members.items():
-                    if process != "b":
-                        take(process, member.leave("b"))
-                members.pop("b")
-                net = [copy for copy in net if copy.destination != gone]
+            if step == 40:
+                crowd.joins("e")
+            if step == 80:
+                crowd.leaves("b")
             if rng.random() < 0.4:
-                process = rng.choice(sorted(members))
-                others = sorted(set(members) - {process})
-                count = 1 if unicast else rng.randint(1, len(others))
-                result = members[process].send(rng.sample(others, count))
+                process = rng.choice(sorted(crowd.members))
+                others = sorted(set(crowd.members) - {process})
+                result = crowd.members[process].send(rng.sample(others, 1 if unicast else rng.randint(1, len(others))))
                 if isinstance(result, Sent):
-                    take(process, [result])
-            elif net:
-                copy = net.pop(rng.randrange(len(net)))
-                here = roster.name(copy.destination)
-                data = members[here].snapshot()
-                members[here] = type(members[here]).restore(data)
-                take(here, members[here].receive(copy))
-        for _ in range(100_000):
-            if not net:
-                break
-            copy = net.pop(rng.randrange(len(net)))
-            here = roster.name(copy.destination)
-            if here in members:
-                take(here, members[here].receive(copy))
-        result = judge(events)
+                    crowd.take(process, [result])
+            elif crowd.net:
+                crowd.arrival(rng)
+        while crowd.net:
+            crowd.arrival(rng)
+        result = judge(crowd.events)
         assert not result.violations, f"seed {seed}: {result.violations}"
         assert {c.destination for c in result.undelivered} <= {"b"}, f"seed {seed}: {result.undelivered}"
         with pytest.raises(MisuseError, match="b left"):
-            members["a"].send(["b"])
+            crowd.members["a"].send(["b"])
 
 
 def test_explicit_contexts_limit_what_a_message_depends_on() -> None:
@@ -205,5 +221,5 @@ def test_a_stamp_under_an_unknown_roster_says_so() -> None:
     a, other = create("ks", "abc", "a"), create("ks", "xyz", "x")
     sent = a.send(["b"])
     assert isinstance(sent, Sent)
-    with pytest.raises(PeerError, match="roster .* unknown here"):
+    with pytest.raises(PeerError, match=r"roster .* unknown here"):
         other.decode(a.encode(sent.copies[0]))

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from support.golden import FILE, record
+
 from whence.model.roster import Roster
 from whence.protocols import REGISTRY
 from whence.protocols.base import decode, encode

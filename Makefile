@@ -1,0 +1,79 @@
+# Everything a contributor runs. `make help` lists it. Needs Python 3.11+ and make; the rest it brings itself.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+READY  := $(VENV)/.requirements-installed
+INSTALLED := $(VENV)/.package-installed
+
+# Parallel in two processes; Spark in one, for the sake of its one JVM.
+SPARK  := $(wildcard tests/spark)
+FAST   := $(filter-out tests/spark tests/soak tests/data tests/support,$(patsubst %/,%,$(wildcard tests/[a-z]*/)))
+PYTEST := $(BIN)/python -m pytest
+# Exit code 5 of pytest means that nothing was collected.
+UNLESS_EMPTY := || { code=$$?; [ $$code -eq 5 ] || exit $$code; }
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format soak bench warm pins install clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
+
+demo: install ## the main job, end to end, on an embedded Spark
+	$(BIN)/whence demo
+
+test: install ## all tests that fit into minutes
+ifneq ($(FAST),)
+	$(PYTEST) -n 2 --dist worksteal $(FAST) $(UNLESS_EMPTY)
+endif
+ifneq ($(SPARK),)
+	$(PYTEST) $(SPARK) $(UNLESS_EMPTY)
+endif
+
+check: install ## format, lint, types, import rules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo --no-cache
+
+format: install ## rewrite the code as `make check` wants it
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+soak: install ## the long tests, up to hours
+	$(PYTEST) -m soak --timeout 0 tests $(UNLESS_EMPTY)
+
+bench: install ## every benchmarks/*/run.py, one after the other; each rewrites its JSON result
+	@set -e; for script in $(sort $(wildcard benchmarks/*/run.py)); do echo "== $$script"; $(BIN)/python $$script; done
+
+warm: install ## once per machine: halve the start of Spark (Java 17; a minute, 200 MB in the user's cache)
+	$(BIN)/whence doctor --no-start --warm
+
+pins: install ## write requirements/*.txt anew from pyproject.toml and dev.in, keeping versions that still fit
+	cd requirements && for set in runtime dev; do \
+	  case $$set in runtime) from="../pyproject.toml $(EXTRAS)";; dev) from=dev.in;; esac; \
+	  ../$(BIN)/pip-compile --quiet --strip-extras --no-annotate --no-header --allow-unsafe \
+	    --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
+	    --output-file $$set.txt $$from \
+	  && grep '==' $$set.txt > $$set.new && mv $$set.new $$set.txt; done
+EXTRAS := $(addprefix --extra ,cli trace topology report spark java)
+
+install: $(INSTALLED)
+
+$(BIN)/python:
+	@[ -n "$(PYTHON)" ] || { echo "make: no python3 on the path; install Python 3.11 or newer" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is too old; run make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
+
+$(READY): requirements/runtime.txt requirements/dev.txt | $(BIN)/python
+	$(PIP) install --quiet --requirement requirements/runtime.txt --requirement requirements/dev.txt
+	@touch $@
+
+$(INSTALLED): $(READY) pyproject.toml
+	$(PIP) install --quiet --no-build-isolation --no-deps --editable .
+	@touch $@
+
+clean: ## remove what was made, but not .venv
+	rm -rf build dist demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

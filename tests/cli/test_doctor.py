@@ -1,0 +1,63 @@
+"""`whence doctor` without starting Spark; tests/spark/test_doctor.py starts it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from whence.cli import doctor, main
+from whence.errors import MisuseError
+
+
+def findings(capsys: pytest.CaptureFixture[str]) -> tuple[bool, dict[str, dict[str, str]]]:
+    said = json.loads(capsys.readouterr().out)
+    return said["ok"], {finding["what"]: finding for finding in said["findings"]}
+
+
+def test_all_is_fine_here(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--no-start", "--json", "-"]) == 0
+    fine, found = findings(capsys)
+    assert fine
+    assert {"whence", "python", "pyspark", "java", "class archive"} <= set(found)
+    assert found["java"]["status"] == "ok"
+
+
+def test_the_table_is_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--no-start"]) == 0
+    assert "what to do" in capsys.readouterr().out
+
+
+def test_without_java_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def nothing() -> None:
+        raise MisuseError("none was found")
+
+    monkeypatch.setattr(doctor, "find_java", nothing)
+    assert main(["doctor", "--json", "-"]) == 1
+    fine, found = findings(capsys)
+    assert not fine
+    assert found["java"]["status"] == "missing"
+    assert "pip install" in found["java"]["advice"]
+    assert found["spark session"]["status"] == "missing"
+
+
+def test_a_missing_package_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    installed = doctor._installed
+    monkeypatch.setattr(doctor, "_installed", lambda name: None if name == "networkx" else installed(name))
+    assert main(["doctor", "--no-start", "--json", "-"]) == 1
+    _, found = findings(capsys)
+    assert found["networkx"]["advice"] == 'pip install "whence[topology]"'
+
+
+@pytest.mark.parametrize(
+    ("workers", "status"),
+    [
+        ([{"python": doctor.platform.python_version(), "whence": doctor.__version__}], "ok"),
+        ([{"python": "3.10.1", "whence": doctor.__version__}], "broken"),
+        ([], "broken"),
+    ],
+)
+def test_workers_must_be_of_our_kind(workers: list[dict[str, str]], status: str) -> None:
+    assert doctor._workers(workers, 1.0).status == status

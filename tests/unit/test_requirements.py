@@ -1,0 +1,59 @@
+"""The pins: exact, without addresses, installed as written, and complete for what the code imports."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FILES = ["runtime.txt", "dev.txt"]
+OURS = {"whence", "support", "conftest"}
+
+
+def pins(name: str) -> list[str]:
+    return (ROOT / "requirements" / name).read_text().splitlines()
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_line_is_an_exact_version(name: str) -> None:
+    assert [line for line in pins(name) if not re.fullmatch(r"[\w.-]+==[\w.]+", line)] == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_pinned_is_what_is_installed(name: str) -> None:
+    wanted = dict(line.split("==") for line in pins(name))
+    assert {package: metadata.version(package) for package in wanted} == wanted
+
+
+def imported(folder: str) -> set[str]:
+    """Return the top-level modules named by any import under `folder`."""
+    names = set()
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                names.add(node.module or "")
+    return {name.partition(".")[0] for name in names}
+
+
+@pytest.mark.parametrize(
+    ("folder", "files"),
+    [("src", FILES[:1]), ("tests", FILES), ("benchmarks", FILES), ("examples", FILES)],
+)
+def test_what_is_imported_is_pinned(folder: str, files: list[str]) -> None:
+    pinned = {normal(line.split("==")[0]) for file in files for line in pins(file)}
+    local = {path.stem for path in (ROOT / folder).rglob("*.py")} | OURS
+    providers = metadata.packages_distributions()
+    foreign = imported(folder) - set(sys.stdlib_module_names) - local
+    unpinned = {name for name in foreign if not {normal(p) for p in providers.get(name, [])} & pinned}
+    assert unpinned == set()
