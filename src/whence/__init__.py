@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from whence.orderer import Orderer
+    from whence.delivery import Orderer
 
 __all__ = ["Orderer", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "Orderer":
-        from whence.orderer import Orderer
+        from whence.delivery import Orderer
 
         return Orderer
     raise AttributeError(f"module 'whence' has no attribute {name!r}")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.wire import PROTOCOLS, inputs, stamps, survives
+
 from whence.errors import PeerError, WhenceError
 from whence.model.codec import Entries, Reader, mask_bytes, put_varint, read_mask
 from whence.model.roster import Roster

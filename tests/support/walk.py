@@ -17,7 +17,7 @@ from typing import Any
 
 from whence.model.events import Event, Kind, parse, render
 from whence.model.message import MESSAGE, Cause, Copy, MessageId
-from whence.model.order import Guarantee, Judgement, judge
+from whence.model.order import Execution, Guarantee, Judgement, by_label, judge
 from whence.model.roster import Roster
 from whence.protocols import (
     REGISTRY,
@@ -144,8 +144,8 @@ class Walk:
     """facts in a log right after that row of a process, where the protocol tells and no row came with it"""
     numbers: dict[tuple[str | None, int, int], int] = field(default_factory=dict)
     """process-wide number of each message, by label, sender and count"""
-    waiting: dict[tuple[int, int], Deferred] = field(default_factory=dict)
-    """deferred sends not yet answered, by position and ticket"""
+    waiting: dict[tuple[int, str | None, int], Deferred] = field(default_factory=dict)
+    """deferred sends not yet answered, by position, label and ticket"""
     deferred: int = 0
     duplicates: int = 0
     holds: list[Hold] = field(default_factory=list)
@@ -192,7 +192,7 @@ class Walk:
         result = self.members[process].send(destinations, label=label, **extra)
         if isinstance(result, Deferred):
             self.deferred += 1
-            self.waiting[process, result.ticket] = result
+            self.waiting[process, result.label, result.ticket] = result
         else:
             if serialized:
                 self.tokens[label] = result.token
@@ -242,7 +242,7 @@ class Walk:
                     self._row(process, "deliver", copy)
                 case Sent():
                     if effect.ticket is not None:
-                        due = self.waiting.pop((process, effect.ticket))
+                        due = self.waiting.pop((process, effect.label, effect.ticket))
                         assert due.destinations == effect.destinations, f"{effect} left for {due} in {self}"
                     self._sent(process, effect)
                     self._put(effect.copies)
@@ -411,6 +411,15 @@ def _twin(run: Walk, process: int, rng: Random, chance: float) -> None:
 
 def _explained(member: Member) -> list[Pending]:
     return [replace(p, waits_for=tuple(sorted(p.waits_for))) for p in member.pending()]
+
+
+def assert_in_order(run: Walk, process: str, delivered: Sequence[str], guarantee: Guarantee = "causal") -> None:
+    """Assert that a process that delivered these messages of a run, in this order, broke no promise."""
+    (rows,) = by_label(run.events).values()
+    precedes = Execution(rows).relation(guarantee)
+    for place, early in enumerate(delivered):
+        for late in delivered[place + 1 :]:
+            assert not precedes(late, early), f"{process} delivers {early} before {late} in {run}"
 
 
 def play(

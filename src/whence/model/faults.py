@@ -2,16 +2,17 @@
 
 Law (Schiper and Pedone 2009, section 3.1, as repaired).
 
-- A crash is final. It loses any subset of the crashed process's copies in flight; copies addressed to it vanish. Links are
-  quasi-reliable: between two processes that never crash nothing is lost.
-- A process is *faulty* in an execution if it crashes at some time in it, *correct* otherwise. Who is faulty is fixed before
-  the execution begins, when is not: accuracy speaks of the future.
-- The failure detector gives each process a set of trusted processes. Accuracy: at every time, for every group with a
-  correct member, some correct member of it is trusted. Completeness: in the end nobody who crashed is trusted.
+- A crash is final. It loses any subset of the crashed process's copies in flight; copies addressed to it
+  vanish. Links are quasi-reliable: between two processes that never crash nothing is lost.
+- A process is *faulty* in an execution if it crashes at some time in it, *correct* otherwise. Who is faulty
+  is fixed before the execution begins, when is not: accuracy speaks of the future.
+- The failure detector gives each process a set of trusted processes. Accuracy: at every time, for every group
+  with a correct member, some correct member of it is trusted. Completeness: in the end nobody who crashed is
+  trusted.
 
-Departure: the paper's accuracy asks for one correct process in the whole system and restricts the output to a group
-afterwards. That restriction may trust nobody in a group that has correct members, and breaks agreement (errata 18).
-`legal(..., per_group=False)` is that literal reading, kept to show it.
+Departure: the paper's accuracy asks for one correct process in the whole system and restricts the output to a
+group afterwards. That restriction may trust nobody in a group that has correct members, and breaks agreement
+(errata 18). `legal(..., per_group=False)` is that literal reading, kept to show it.
 """
 
 from __future__ import annotations

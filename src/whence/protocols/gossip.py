@@ -1,28 +1,31 @@
 """Krishnamurthy and Mukund, "Implementing causal ordering with bounded time-stamps", Protocol 2.
 
-Law. GOSSIP[q][r] is the time of the latest event of r that q knows of, as far as this member knows; SENT[r][s] the time
-of the latest message from r to s that it knows of; DELIV[r] the time of the latest message of r delivered here. A copy of
-p is delivered once, for each r of which p knew more than this member does (`best(r) = p`), SENT[r][me] on the copy is not
-later than DELIV[r]. Whoever knows more of r has the right rows of r: they are taken over whole, by reference.
+Law. GOSSIP[q][r] is the time of the latest event of r that q knows of, as far as this member knows;
+SENT[r][s] the time of the latest message from r to s that it knows of; DELIV[r] the time of the latest
+message of r delivered here. A copy of p is delivered once, for each r of which p knew more than this member
+does (`best(r) = p`), SENT[r][me] on the copy is not later than DELIV[r]. Whoever knows more of r has the
+right rows of r: they are taken over whole, by reference.
 
-Needs a fixed membership. Gives causal order, waiting for causes only, on any network. Cost: 2n² time-stamps on every
-copy and as many at every member. What a time-stamp is, the protocol leaves to `times`: here it is the count of a message;
-`epochs` and `bounded` change nothing but that.
+Needs a fixed membership. Gives causal order, waiting for causes only, on any network. Cost: 2n² time-stamps
+on every copy and as many at every member. What a time-stamp is, the protocol leaves to `times`: here it is
+the count of a message; `epochs` and `bounded` change nothing but that.
 
 Departures:
 
-- Multicast (errata 24): one stamp serves all copies, and the receiver of m records in SENT that m went to all of m's
-  destinations, not to itself alone. The printed line loses those: `a!1>bc b<a1 b!1>c c<b1` delivers b1 before a1.
-- Self-addressed copies travel like any other (errata 11). A member always knows its own clock best, so the printed test
-  never asks for its own earlier messages to itself; ours asks for r = me always. Their delivery leaves SENT alone: it
-  may know of later ones.
+- Multicast (errata 24): one stamp serves all copies, and the receiver of m records in SENT that m went to
+  all of m's destinations, not to itself alone. The printed line loses those: `a!1>bc b<a1 b!1>c c<b1`
+  delivers b1 before a1.
+- Self-addressed copies travel like any other (errata 11). A member always knows its own clock best, so the
+  printed test never asks for its own earlier messages to itself; ours asks for r = me always. Their delivery
+  leaves SENT alone: it may know of later ones.
 - The clock counts sends, not all events: only sends are ever compared (Protocol 3 says the same).
-- GOSSIP[me] is kept twice, in the log and, without one's own clock, in the receiver; that is all the delivery test needs
-  of it, so a destination that never sends can run the receiver alone.
+- GOSSIP[me] is kept twice, in the log and, without one's own clock, in the receiver; that is all the
+  delivery test needs of it, so a destination that never sends can run the receiver alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from heapq import heappop, heappush
 from typing import Any, ClassVar
@@ -102,12 +105,10 @@ class Times:
         """Return what is left of an old stamp of a process of which `latest` is known."""
         return stamp
 
-    def newer(self, theirs: Row, mine: Row, me: int) -> list[int]:
+    def newer(self, theirs: Sequence[int], mine: Sequence[int], me: int) -> list[int]:
         """Return each r other than me with best(r) = p: their row knows more of it than mine."""
         later = self.later
-        return [
-            r for r, stamp in enumerate(theirs) if stamp != mine[r] and r != me and later(stamp, mine[r])
-        ]
+        return [r for r, stamp in enumerate(theirs) if stamp != mine[r] and r != me and later(stamp, mine[r])]
 
 
 class GossipReceiver(Receiver):
@@ -117,22 +118,20 @@ class GossipReceiver(Receiver):
     """
 
     fields: ClassVar[dict[str, Shape]] = {
-        "heard": PackedRow(),
-        "deliv": PackedRow(),
+        "heard": Vector(INT),
+        "deliv": Vector(INT),
         "seen": Vector(INT),
         "got": Vector(INT),
         "now": INT,
     }
 
-    def __init__(
-        self, roster: Roster, me: int, kinds: dict[str, Shape], times: Times, *, pairwise: bool
-    ) -> None:
+    def __init__(self, roster: Roster, me: int, kinds: dict[str, Shape], times: Times, *, pairwise: bool) -> None:
         """Start with nothing heard of anybody."""
         super().__init__(roster, me)
         self.times, self.pairwise = times, pairwise
-        self.heard: Row = _zeros(self.size)
+        self.heard = [NULL] * self.size
         """GOSSIP[me], without one's own clock"""
-        self.deliv: Row = _zeros(self.size)
+        self.deliv = [NULL] * self.size
         self.seen = [0] * self.size
         """count of the latest message of each process delivered here: tells repeats, whatever its time-stamp"""
         self.got = [0] * self.size
@@ -157,30 +156,39 @@ class GossipReceiver(Receiver):
         while True:
             effects.append(Deliver(copy))
             self._take(copy)
-            for arrival in self._watch.pop(copy.sender, ()):
-                unmet = self._unmet(self.held[arrival])
-                if unmet:
-                    self._watch.setdefault(unmet[0][0], []).append(arrival)
-                else:
-                    heappush(ready, arrival)
+            self._wake(copy.sender, ready)
             if not ready:
                 return effects
             copy = self.held.pop(heappop(ready))
             self._keys.discard((copy.sender, copy.count))
 
+    def _wake(self, sender: int, ready: list[int]) -> None:
+        """Look again at the copies that watch a sender."""
+        still = []
+        for arrival in self._watch.pop(sender, ()):
+            copy = self.held[arrival]
+            if self._awaits(copy, sender):
+                still.append(arrival)
+            elif unmet := self._unmet(copy):
+                self._watch.setdefault(unmet[0][0], []).append(arrival)
+            else:
+                heappush(ready, arrival)
+        if still:
+            self._watch[sender] = still
+
     def _unmet(self, copy: Copy) -> list[tuple[int, int]]:
-        """Return each r with the time of its latest message to here that must come first: the delivery test."""
+        """Return each r with the time of its latest message to here that must come first."""
+        me, sent = self.me, copy.stamp[1]
+        return [(r, row[me]) for r, row in enumerate(sent) if row[me] and self._awaits(copy, r)]
+
+    def _awaits(self, copy: Copy, r: int) -> bool:
+        """Tell whether the latest message of r to here that a copy of p knows of must come first: the delivery test."""
         gossip, sent = copy.stamp
-        me, times = self.me, self.times
-        theirs = gossip[copy.sender]
-        unmet = []
-        for r in times.newer(theirs, self.heard, me):  # best(r) = p
-            stamp = sent[r][me]
-            if stamp and times.later(stamp, times.aged(self.deliv[r], theirs[r])):
-                unmet.append((r, stamp))
-        if sent[me][me] and self._own_unmet(sent[me][me]):
-            unmet.append((me, sent[me][me]))
-        return unmet
+        stamp, latest = sent[r][self.me], gossip[copy.sender][r]
+        if r == self.me:
+            return self._own_unmet(stamp)
+        later = self.times.later  # best(r) = p, and not ST_M[r, q] <= DELIV_q[r]
+        return later(latest, self.heard[r]) and later(stamp, self.times.aged(self.deliv[r], latest))
 
     def _own_unmet(self, stamp: int) -> bool:
         """Tell whether an own message to oneself, sent at that time, is still on its way."""
@@ -188,19 +196,18 @@ class GossipReceiver(Receiver):
 
     def _take(self, copy: Copy) -> None:
         theirs = copy.stamp[0][copy.sender]
-        heard, deliv = list(self.heard), list(self.deliv)
-        for r in self.times.newer(theirs, self.heard, self.me):
+        heard, deliv = self.heard, self.deliv
+        for r in self.times.newer(theirs, heard, self.me):
             heard[r] = theirs[r]
             deliv[r] = self.times.aged(deliv[r], theirs[r])
         deliv[copy.sender] = theirs[copy.sender]  # DELIV[p] := GP_M[p, p]
-        self.heard, self.deliv = tuple(heard), tuple(deliv)
         self.seen[copy.sender] = copy.count
         self.got[copy.sender] += 1
 
     def turn(self, now: int) -> None:
         """Let one's own clock come to a time; only its epoch matters."""
         self.now = now
-        self.deliv = put(self.deliv, 1 << self.me, self.times.aged(self.deliv[self.me], now))
+        self.deliv[self.me] = self.times.aged(self.deliv[self.me], now)
 
     def _hold(self, copy: Copy, unmet: list[tuple[int, int]]) -> Hold:
         self.arrivals += 1
@@ -279,6 +286,7 @@ class Gossip(Member):
         return self.count
 
     def _send(self, destinations: int, context: Any, token: Any) -> Sent | Deferred:
+        self._no_context(context)
         return self._stamped(destinations)
 
     def _stamped(self, destinations: int) -> Sent:

@@ -1,4 +1,84 @@
-"""Printed forms of the fault-tolerant multicasts (placeholder while being written)."""
-from whence.protocols.registry import Entry
+"""The fault-tolerant multicasts as printed, for tests and the explorer only; see `variant.py`."""
 
-VARIANTS: dict[str, Entry] = {}
+from __future__ import annotations
+
+from whence.protocols.a_causal import ACausal, CausalOkays
+from whence.protocols.a_fifo import AFifo, FifoOkays
+from whence.protocols.base import Effect
+from whence.protocols.okays import OkReceiver
+from whence.protocols.variant import Variant
+
+
+class UntoldOkays(CausalOkays):
+    """OKs go to the addressees only."""
+
+    to_sender = False
+
+
+class ACausalPrinted(ACausal):
+    """A_causal to the letter: senders learn nothing of OKs and hold nothing back."""
+
+    name = "a-causal-printed"
+    code = 140
+    hold_back = False
+
+    def make_receiver(self) -> OkReceiver:
+        """Return the receiver that does not tell senders."""
+        return UntoldOkays(self.roster, self.me, self.masks, self.kinds)
+
+
+class ACausalDisjoint(ACausal):
+    """A repair that is not enough: hold back only behind messages to entirely different groups."""
+
+    name = "a-causal-disjoint"
+    code = 141
+
+    def _unsecured(self, destinations: int) -> list[int]:
+        waits = super()._unsecured(destinations)
+        return [count for count in waits if not self.own[count][0] & destinations]
+
+
+class OneOkay(FifoOkays):
+    """Line 20 to the letter: `if there is` a next message, one is OKed, perhaps one that was already."""
+
+    def _okay_next(self, sender: int) -> list[Effect]:
+        for key, mail in sorted(self.mails.items()):
+            if self.number(mail.copy) == self.following[mail.copy.sender]:
+                self.mails[key] = mail._replace(okayed=mail.okayed | self.bit, said=True)
+                return self._tell(mail.copy, "ok")
+        return []
+
+
+class AFifoPrinted(AFifo):
+    """A_fifo with line 20 to the letter."""
+
+    name = "a-fifo-printed"
+    code = 142
+
+    def make_receiver(self) -> OkReceiver:
+        """Return the receiver that OKs one."""
+        return OneOkay(self.roster, self.me, self.masks, self.kinds)
+
+
+class AFifoTheta(AFifo):
+    """A_fifo under the literal restriction of the failure detector: accurate in the system, not in each group."""
+
+    name = "a-fifo-theta"
+    code = 143
+    literal_detector = True
+
+
+VARIANTS: tuple[Variant, ...] = (
+    Variant(ACausalPrinted, "a-causal", 20, "unsafe", "A_causal, lines 5-9: F-MCast(m) at once", "", processes=3),
+    Variant(
+        ACausalDisjoint,
+        "a-causal",
+        20,
+        "unsafe",
+        "hold back behind disjoint destinations only",
+        "",
+        processes=3,
+    ),
+    Variant(AFifoPrinted, "a-fifo", 19, "stuck", "A_fifo, line 20: if there is m' in msgSet", "", processes=3),
+    Variant(AFifoTheta, "a-fifo", 18, "stuck", "Theta_g: the output of Theta restricted to g", "", processes=3),
+)

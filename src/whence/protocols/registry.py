@@ -12,17 +12,31 @@ from typing import Any, Literal
 from whence.errors import MisuseError, PeerError
 from whence.model.order import Guarantee
 from whence.model.roster import Roster
+from whence.protocols.a_causal import ACausal
+from whence.protocols.a_fifo import AFifo
+from whence.protocols.acked import Acked
 from whence.protocols.base import Member
+from whence.protocols.bounded import Bounded
 from whence.protocols.bss import BSS
+from whence.protocols.central import Central
 from whence.protocols.ci_dc import CiDc
 from whence.protocols.ech import ECH
+from whence.protocols.ech_r9 import ECHR9
+from whence.protocols.epochs import Epochs
 from whence.protocols.fifo import Fifo
+from whence.protocols.gossip import Gossip
+from whence.protocols.hierarchy import Hierarchy
 from whence.protocols.history import History
 from whence.protocols.ks import KS
+from whence.protocols.ks_ft import KsFt
 from whence.protocols.ks_hardware import KSHardware
 from whence.protocols.prs import PRS
 from whence.protocols.rst import RST
+from whence.protocols.serial_broadcast import SerialBroadcast
+from whence.protocols.serial_multicast import SerialMulticast
 from whence.protocols.ses import SES
+from whence.protocols.synchronous import Synchronous
+from whence.protocols.two_hop import TwoHop
 from whence.protocols.unordered import Unordered
 
 Need = Literal[
@@ -93,6 +107,120 @@ REGISTRY: dict[str, Entry] = {
             cost="grows with the run",
         ),
         Entry(ECH, "causal histories with carbon copies", "Rodrigues, Verissimo 1995", cost="reported elements"),
+        Entry(
+            ECHR9,
+            "carbon copies, filtered at causal separators",
+            "Rodrigues, Verissimo 1995, R9",
+            needs=("topology",),
+            cost="reported elements of this side",
+        ),
+        Entry(
+            Gossip,
+            "latest gossip and latest sends",
+            "Krishnamurthy, Mukund, Protocol 2",
+            needs=("fixed membership",),
+            cost="2n^2",
+        ),
+        Entry(
+            Epochs,
+            "gossip with three epoch values",
+            "Krishnamurthy, Mukund, Protocol 3",
+            needs=("fixed membership", "own sends at the receiver"),
+            receive_only=False,
+            cost="2n^2",
+        ),
+        Entry(
+            Bounded,
+            "epochs of at most B sends; can deadlock",
+            "Krishnamurthy, Mukund, Protocol 4",
+            needs=("fixed membership", "own sends at the receiver"),
+            receive_only=False,
+            cost="2n^2 of log B bits",
+        ),
+        Entry(
+            SerialBroadcast,
+            "a token names the broadcast before",
+            "KS98 7.1",
+            needs=("broadcast only", "serialized sends", "fixed membership"),
+            waits="more",
+            cost="1",
+        ),
+        Entry(
+            SerialMulticast,
+            "a token names the latest send to each",
+            "KS98 7.1",
+            needs=("serialized sends", "fixed membership"),
+            waits="more",
+            cost="n",
+        ),
+        Entry(
+            Synchronous,
+            "a send waits for the delivery of the one before",
+            "KS98 7.1",
+            needs=("unicast only", "fixed membership"),
+            receive_only=False,
+            cost="0, and an acknowledgement",
+        ),
+        Entry(
+            Acked,
+            "an output buffer waits for acknowledgements",
+            "Mattern, Fünfrocken 1995",
+            needs=("unicast only", "fixed membership"),
+            receive_only=False,
+            cost="0, and an acknowledgement",
+        ),
+        Entry(
+            TwoHop,
+            "chains of at most two messages",
+            "KS98 Lemma 8",
+            needs=("fixed membership",),
+            guarantee="two-hop",
+            cost="2n",
+        ),
+        Entry(
+            Central,
+            "a coordinator multicasts serially",
+            "KS98 7.1",
+            needs=("coordinator", "fixed membership"),
+            waits="more",
+            cost="1, two hops",
+        ),
+        Entry(
+            Hierarchy,
+            "representatives of zones run ks",
+            "KS98 7.1",
+            needs=("coordinator", "fixed membership"),
+            waits="more",
+            cost="1, and <= z^2 facts between z zones",
+        ),
+        Entry(
+            AFifo,
+            "FIFO multicast to groups that survives crashes",
+            "Schiper, Pedone 2009",
+            needs=("groups", "failure detector", "fixed membership"),
+            guarantee="fifo",
+            waits="more",
+            receive_only=False,
+            cost="groups addressed",
+        ),
+        Entry(
+            ACausal,
+            "causal multicast to groups that survives crashes",
+            "Schiper, Pedone 2009",
+            needs=("groups", "failure detector", "fixed membership"),
+            waits="more",
+            receive_only=False,
+            cost="groups x n",
+        ),
+        Entry(
+            KsFt,
+            "least information per group, survives crashes",
+            "KS98 on Schiper, Pedone 2009",
+            needs=("groups", "failure detector", "fixed membership"),
+            waits="more",
+            receive_only=False,
+            cost="<= groups x n facts",
+        ),
         Entry(Fifo, "first in, first out per pair", "-", guarantee="fifo", cost="1"),
         Entry(Unordered, "a liar: delivers on arrival", "-", guarantee="none", cost="0"),
     )

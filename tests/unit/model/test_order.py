@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from whence.errors import TraceError
 from whence.model.events import Event, parse, render
 from whence.model.order import Execution, Violation, judge, judge_runs, needless

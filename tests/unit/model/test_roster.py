@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from whence.errors import MisuseError
 from whence.model.roster import Roster, letters, positions
 

@@ -1,0 +1,147 @@
+"""Two ways to do without what the repair of A_causal costs, tried and found wanting; for tests and the explorer only.
+
+Piggybacking instead of holding back. `a-causal-carry-own`: a send leaves at once and carries the sender's own
+messages that are not secured; whoever receives them hands them on. It fails with two crashes: what was handed
+on once can be lost again. `a-causal-carry`: every message carries all messages of its causal past that are
+not known to be secured, whoever sent them. No failure found, no send ever waits; but outsiders handle
+messages that are not theirs (no longer genuine in the strict sense), payloads travel many times, and what a
+crashed sender left unsecured is carried for ever.
+
+Bounded counters. `a-fifo-modulo`: numbers modulo 3, the sender going on once its last message is secured,
+that is, OKed by all *trusted* addressees. A correct process that nobody trusts for a while can be two behind,
+and takes a new message for an old one. Waiting for all instead of the trusted blocks for ever after a crash.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from whence.model.codec import INT, MASK, PROCESS, Record, Seq, Shape
+from whence.model.message import MESSAGE, Copy
+from whence.model.roster import Roster, positions
+from whence.protocols.a_causal import MATRIX, ACausal
+from whence.protocols.a_fifo import AFifo, FifoOkays
+from whence.protocols.base import Effect
+from whence.protocols.effects import Transmit
+from whence.protocols.okays import OK, OkReceiver
+from whence.protocols.variant import Variant
+
+CARGO = Record(PROCESS, INT, MASK, MATRIX)
+"""a message carried along: sender, count, destinations, its own nbCast"""
+LADEN = Record(MATRIX, Seq(CARGO, make=tuple))
+"""nbCast, and the messages of the past that may not be secured"""
+Cargo = tuple[int, int, int, dict[int, tuple[int, ...]]]
+
+
+class ACausalCarry(ACausal):
+    """Every unsecured message of the causal past travels along."""
+
+    name = "a-causal-carry"
+    code = 144
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: LADEN, OK: LADEN}
+    fields: ClassVar[dict[str, Shape]] = {
+        **ACausal.fields,
+        "risky": Seq(CARGO),
+    }
+    transitive: ClassVar[bool] = True
+
+    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None, groups: str = "") -> None:
+        """Start with nothing at risk."""
+        super().__init__(roster, process, label=label, groups=groups)
+        self.risky: list[Cargo] = []
+
+    def _unsecured(self, destinations: int) -> list[int]:
+        return []  # nothing is held back
+
+    def stamped(self, destinations: int) -> Any:
+        """Add the cargo."""
+        self._released()
+        self.risky = [c for c in self.risky if c[0] != self.me or c[1] in self.own]
+        cargo = tuple(self.risky)
+        matrix = super().stamped(destinations)
+        self.risky.append((self.me, self.count, destinations, matrix))
+        return matrix, cargo
+
+    def receive(self, copy: Copy) -> list[Effect]:
+        """Hand on what is carried along, or take it if it is addressed here."""
+        effects: list[Effect] = []
+        for carried in copy.stamp[1] if copy.destinations & self.bit else ():
+            effects += self._unloaded(carried, copy)
+        self._secured_by(copy)
+        return effects + super().receive(copy)
+
+    def _unloaded(self, carried: Cargo, within: Copy) -> list[Effect]:
+        sender, count, destinations, matrix = carried
+        if destinations & self.bit:
+            home = Copy(sender, count, destinations, sender, self.me, (matrix, ()), within.label)
+            return super().receive(home)
+        if sender == self.me or any(c[:2] == (sender, count) for c in self.risky):
+            return []
+        if self.transitive:
+            self.risky.append(carried)
+        to = positions(destinations & ~self.bit)
+        stamp = (matrix, ())
+        copies = tuple(Copy(sender, count, destinations, self.me, d, stamp, within.label) for d in to)
+        return [Transmit(copies)]
+
+    def _secured_by(self, copy: Copy) -> None:
+        """Forget what the sender of a later message no longer carries: it was secured."""
+        still = {c[:2] for c in copy.stamp[1]}
+        self.risky = [
+            c for c in self.risky if c[0] != copy.sender or c[1] >= copy.count or c[:2] in still or not copy.stamp[1]
+        ]
+
+    def _check(self, copy: Copy) -> None:
+        pass  # outsiders take part
+
+
+class ACausalCarryOwn(ACausalCarry):
+    """Only the sender's own unsecured messages travel along."""
+
+    name = "a-causal-carry-own"
+    code = 145
+    transitive = False
+
+
+class ModuloOkays(FifoOkays):
+    """Reads numbers modulo 3, as the one nearest to what comes next."""
+
+    to_sender = True
+
+    def number(self, copy: Copy) -> int:
+        """Return the number that is congruent and at most one away from the next."""
+        following = self.following[copy.sender]
+        return following + (super().number(copy) - following + 1) % 3 - 1
+
+
+class AFifoModulo(AFifo):
+    """A_fifo with numbers modulo 3: the next message leaves when the last one is secured."""
+
+    name = "a-fifo-modulo"
+    code = 146
+    hold_back = True
+
+    def _unsecured(self, destinations: int) -> list[int]:
+        return [count for count, (to, okayed) in self.own.items() if not self._secured(to, okayed)]
+
+    def make_receiver(self) -> OkReceiver:
+        """Return the receiver that counts modulo 3."""
+        return ModuloOkays(self.roster, self.me, self.masks, self.kinds)
+
+
+class AFifoModuloAll(AFifoModulo):
+    """The next message leaves when all addressees have OKed the last one, trusted or not."""
+
+    name = "a-fifo-modulo-all"
+    code = 147
+
+    def _secured(self, to: int, okayed: int) -> bool:
+        return not to & ~okayed
+
+
+VARIANTS: tuple[Variant, ...] = (
+    Variant(ACausalCarry, "a-causal", 20, "unsafe", "not in the paper: carry what is at risk", "", processes=3),
+    Variant(ACausalCarryOwn, "a-causal", 20, "unsafe", "not in the paper: carry one's own at risk", "", processes=4),
+    Variant(AFifoModulo, "a-fifo", 22, "stuck", "not in the paper: numbers modulo 3", "", processes=3),
+    Variant(AFifoModuloAll, "a-fifo", 22, "stuck", "not in the paper: modulo 3, OKed by all", "", processes=2),
+)

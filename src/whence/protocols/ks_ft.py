@@ -1,0 +1,140 @@
+"""Causal multicast that survives crashes with the least information of KS98, kept per group. In none of the papers.
+
+Law. On top of the same OKs and the same hold-back as `a-causal`, a message carries dependency entries "m may
+still be on its way to these groups" instead of the matrix nbCast. A fact (m, g) ends when a later message to
+g takes over (PC2), or, only if g has a single member, when it is known that m was delivered there (PC1). For
+a larger group, that one member has delivered m says nothing of the others, and a failure detector that is
+wrong about them may not be used to forget: it would let a member it does not trust deliver a successor before
+m.
+
+A message is delivered once it is F-delivered and each message it names as on its way to this group is
+delivered here.
+
+One stamp serves all destinations, because whoever relays a message must hand on the facts about every group:
+stamps are those of `ks-hardware`, logs are the least. Cost: at most one fact for each sender and group,
+usually far fewer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from whence.model.codec import INT, ByProcess, Entries, Record, Seq, Shape, Vector
+from whence.model.message import MESSAGE, Copy, MessageId
+from whence.model.roster import Roster
+from whence.protocols import dependency
+from whence.protocols.base import CopyShape
+from whence.protocols.dependency import Log, appended, merge_into, without
+from whence.protocols.effects import Deliver, Effect
+from whence.protocols.ok_member import OkMember
+from whence.protocols.okays import OK, OkReceiver, leader
+
+STAMP = Record(ByProcess(INT), Entries())
+"""(number among the sender's messages to each group addressed, dependency log)"""
+
+
+class KsOkays(OkReceiver):
+    """After F-delivery, messages wait for what their stamp says is on its way to this group."""
+
+    def __init__(self, roster: Roster, me: int, groups: tuple[int, ...], kinds: dict[str, Shape]) -> None:
+        """Start with nothing delivered."""
+        super().__init__(roster, me, groups, kinds)
+        self.delivered = [0] * self.size
+        self.waiting: list[Copy] = []
+
+    def more_fields(self) -> dict[str, Shape]:
+        """The delivered clock and the messages that wait."""
+        return {"delivered": Vector(INT), "waiting": Seq(CopyShape(self.kinds))}
+
+    def number(self, copy: Copy) -> int:
+        """Return the number for this group."""
+        number: int = copy.stamp[0].get(self.leader, 0)
+        return number
+
+    def f_delivered(self, copy: Copy) -> list[Effect]:
+        """Deliver it and whatever it sets free, first come first served."""
+        self.waiting.append(copy)
+        effects: list[Effect] = []
+        while True:
+            ready = next((c for c in self.waiting if not self.missing(c)), None)
+            if ready is None:
+                return effects
+            self.waiting.remove(ready)
+            self.delivered[ready.sender] = ready.count
+            effects.append(Deliver(ready))
+
+    def missing(self, copy: Copy) -> list[tuple[int, int]]:
+        """Return the messages on their way to this group that must come first."""
+        return [(s, t) for s, t in dependency.needs_of(copy.stamp[1], self.me) if self.delivered[s] < t]
+
+    def pending(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
+        """Return what is not F-delivered, and what waits for causes."""
+        return super().pending() + [(copy, self.missing(copy)) for copy in self.waiting]
+
+
+class KsFt(OkMember):
+    """Uniform causal multicast that survives crashes, with the least information per group."""
+
+    name = "ks-ft"
+    code = 42
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: STAMP, OK: STAMP}
+    fields: ClassVar[dict[str, Shape]] = {**OkMember.fields, "cast": ByProcess(INT), "log": Entries()}
+
+    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None, groups: str = "") -> None:
+        """Start with an empty log."""
+        super().__init__(roster, process, label=label, groups=groups)
+        self.cast: dict[int, int] = {}
+        self.log: Log = {}
+        alone = self.receiver.group == self.bit
+        self.ended = self.bit if alone else 0
+
+    def make_receiver(self) -> OkReceiver:
+        """Return the receiver."""
+        return KsOkays(self.roster, self.me, self.masks, self.kinds)
+
+    def stamped(self, destinations: int) -> Any:
+        """Number the message in each group; end the facts about them (PC2)."""
+        addressed = [leader(group) for group in self.masks if group & destinations]
+        self.cast = self.cast | {g: self.cast.get(g, 0) + 1 for g in addressed}
+        stamp = ({g: self.cast[g] for g in addressed}, self.log)
+        self.log = _covered(self.log, destinations)
+        self.log[self.me] = appended(self.log.get(self.me), self.count, destinations)
+        return stamp
+
+    def _delivered(self, copy: Copy) -> list[Effect]:
+        log = _covered(copy.stamp[1], copy.destinations)
+        log[copy.sender] = appended(log.get(copy.sender), copy.count, copy.destinations & ~self.ended)
+        merge_into(self.log, log.items())
+        return []
+
+    @classmethod
+    def entries(cls, copy: Copy) -> int:
+        """Count the dependency entries, empty ones too."""
+        return dependency.entry_count(copy.stamp[1])
+
+    @classmethod
+    def facts(cls, copy: Copy) -> int:
+        """Count the pairs (message, process); `group_facts` counts the pairs (message, group)."""
+        return dependency.fact_count(copy.stamp[1])
+
+    @classmethod
+    def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
+        """Return the entries."""
+        return dependency.in_the_clear(copy.stamp[1])
+
+    def group_facts(self, log: Log) -> int:
+        """Count the pairs (message, group) of a log or stamp."""
+        return sum(bool(g & dests) for group in log.values() for _, dests in group for g in self.masks)
+
+    def log_facts(self) -> set[tuple[MessageId, int]]:
+        """Return the facts of the log."""
+        return dependency.facts_of(self.log)
+
+    def log_size(self) -> int:
+        """Count the entries of the log."""
+        return dependency.entry_count(self.log)
+
+
+def _covered(log: Log, destinations: int) -> Log:
+    """Return a log without the facts about destinations that a later message is addressed to."""
+    return {sender: without(group, destinations) for sender, group in log.items()}
