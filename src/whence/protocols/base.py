@@ -377,7 +377,10 @@ class Member(Fielded, abc.ABC):
         reader.size = len(roster)
         me = PROCESS.read(reader)
         options = {option: _literal(TEXT.read(reader)) for option in cls.options}
-        root = cls(roster, me, **options)
+        try:
+            root = cls(roster, me, **options)
+        except MisuseError as error:
+            raise PeerError(f"snapshot with bad options: {error}") from None
         for place in range(reader.length()):
             label = TEXT.read(reader) if BOOL.read(reader) else None
             order = root if place == 0 else root._order(label)
@@ -460,7 +463,7 @@ def decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: 
         raise PeerError(f"stamp version {data[0]}; this release reads version {WIRE_VERSION}")
     if data[1] != protocol.code:
         raise PeerError(f"stamp of protocol number {data[1]}, expected {protocol.code} ({protocol.name})")
-    known = known_roster(roster, data[2 : 2 + HASH_BYTES])
+    known = known_roster(roster, data[2 : 2 + HASH_BYTES], grows=protocol._join is not Member._join)
     reader = Reader(data, len(known))
     reader.at = 2 + HASH_BYTES
     kind, label = read_kind(reader, tuple(protocol.kinds))
@@ -470,16 +473,16 @@ def decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: 
     return Copy(sender, count, destinations, sender if source is None else source, destination, stamp, label, kind)
 
 
-def known_roster(roster: Roster, digest: bytes) -> Roster:
-    """Return the roster of this lineage with that hash."""
+def known_roster(roster: Roster, digest: bytes, *, grows: bool = True) -> Roster:
+    """Return the roster of this lineage with that hash; one that cannot grow is its whole lineage."""
     if roster.hash == digest:
         return roster
-    for earlier in roster.lineage():
+    for earlier in roster.lineage() if grows else ():
         if earlier.hash == digest:
             return earlier
     raise PeerError(
         f"stamp under roster {digest.hex()}, which is unknown here; known is {roster.hash.hex()} "
-        f"({', '.join(roster.names[:8])}{', ...' if len(roster) > 8 else ''}) and what it grew from"
+        f"({', '.join(roster.names[:8])}{', ...' if len(roster) > 8 else ''}){' and what it grew from' * grows}"
     )
 
 
