@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.walk import play, walk
+
 from whence.errors import MisuseError
 from whence.model.minimum import Minimum
 from whence.protocols import REGISTRY

@@ -1,0 +1,83 @@
+"""Write docs/errata.md: the words stand in errata.toml, the diagrams are made by the explorer.
+
+python benchmarks/explore/errata.py docs/errata.md
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from whence.check.explore import promised
+from whence.check.hunt import hunt
+from whence.check.setting import Setting
+from whence.check.shrink import find, shrunk
+from whence.check.witness import Witness, loads
+from whence.model.events import parse
+from whence.trace.explain import diagram
+
+HERE = Path(__file__).parent
+INTRO = """# Where the papers, as printed, are ambiguous or wrong
+
+Each finding: what the text says, the smallest execution that shows what is wrong with it, our repair, and the
+evidence. The diagrams are not drawn by hand: `whence explore` finds the execution in the printed form (kept
+as a *variant*, never registered), shrinks it until no message, step or destination can be left out, and shows
+that no execution with fewer messages fails. To see one again: `whence explore --variants --protocol NAME`
+with the sizes of benchmarks/explore/errata.toml. A column is a process, time goes down, `*` marks the causal
+path from the message that is missing to the one that came too early.
+
+"Holds" means: no counterexample in all executions of the sizes named and in the random ones named. It is not
+a proof. The page is made by `python benchmarks/explore/errata.py docs/errata.md`;
+tests/check/test_errata_found.py finds each failure again.
+"""
+
+
+def explored(protocol: str, **size: Any) -> tuple[Witness, str]:
+    judged = size.pop("judge", None)
+    options = {"properties": frozenset({"causal order", judged})} if judged else {}
+    coverage, smallest = find(Setting(protocol, printed=True, **size), **options)
+    assert smallest is not None, protocol
+    fewer = "; all executions with fewer messages hold" if smallest.fewest and smallest.witness.messages() > 1 else ""
+    return smallest.witness, f"`{protocol}`, found after {coverage.states} states{fewer}"
+
+
+def hunted(protocol: str, **size: Any) -> tuple[Witness, str]:
+    setting = Setting(protocol, printed=True, **size)
+    caught = hunt(setting, seed=1, walks=20_000)
+    assert caught.failure is not None, protocol
+    return shrunk(caught.failure, promised(setting)), f"`{protocol}`, found in walk {caught.walks} of seed 1"
+
+
+def replayed(name: str) -> tuple[Witness, str]:
+    witness = loads((HERE / name).read_text(encoding="utf-8"))
+    return witness, f"`{witness.setting.protocol}`, replayed from benchmarks/explore/{name}"
+
+
+def block(witness: Witness, how: str) -> str:
+    faults = f"\n{witness.faults()}" if witness.faults() else ""
+    drawn = f"{witness.notation()}{faults}\n\n{witness.diagram().rstrip()}"
+    return f"{how}: {witness.sentence()}.\n\n```\n{drawn}\n```\n"
+
+
+def section(finding: dict[str, Any]) -> str:
+    parts = [f"### {finding['number']}. {finding['title']}\n", finding["text"] + "\n"]
+    parts += [block(*explored(**size)) for size in finding.get("explored", ())]
+    parts += [block(*hunted(**size)) for size in finding.get("hunted", ())]
+    parts += [block(*replayed(finding["replayed"]))] if "replayed" in finding else []
+    parts += [f"```\n{text}\n\n{diagram(parse(text)).rstrip()}\n```\n" for text in finding.get("drawn", ())]
+    parts += [f"**Repair.** {finding['repair']}\n"] if "repair" in finding else []
+    parts += [f"**Evidence.** {finding['evidence']}\n"] if "evidence" in finding else []
+    return "\n".join(parts)
+
+
+def page() -> str:
+    findings = tomllib.loads((HERE / "errata.toml").read_text(encoding="utf-8"))["finding"]
+    papers = groupby(findings, key=lambda finding: finding["paper"])
+    return INTRO + "".join(f"\n## {paper}\n\n" + "\n".join(map(section, group)) for paper, group in papers)
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""The exhaustive driver: every distinguishable execution of a small system, judged by definition."""

@@ -1,0 +1,68 @@
+"""The reduction is held equal to naive enumeration: same systems at rest, same failures, on every small system."""
+
+from __future__ import annotations
+
+import pytest
+
+from whence.check.explore import explore, independent
+from whence.check.setting import Setting, Step
+
+SMALL = [
+    {"processes": 3, "messages": 3, "destinations": "unicast"},
+    {"processes": 3, "messages": 2, "destinations": "any"},
+    {"processes": 2, "messages": 2, "destinations": "any", "to_self": True},
+    {"processes": 3, "messages": 3, "destinations": "unicast", "fifo": True},
+    {"processes": 2, "messages": 3, "destinations": "unicast", "loss": 1},
+    {"processes": 3, "messages": 2, "destinations": "any", "loss": 1, "fifo": True},
+]
+PROTOCOLS = ["ks", "rst", "ses", "unordered", "fifo"]
+CRASHING = [
+    {"protocol": "a-fifo", "processes": 2, "messages": 1, "destinations": "any", "crashes": 1},
+    {"protocol": "a-causal", "processes": 2, "messages": 2, "destinations": "unicast", "crashes": 1},
+    {"protocol": "a-causal", "processes": 3, "messages": 1, "destinations": "unicast", "crashes": 1},
+    {"protocol": "ks-ft", "processes": 2, "messages": 1, "destinations": "unicast", "crashes": 1, "groups": "ab"},
+    {"protocol": "ks-ft", "processes": 2, "messages": 1, "destinations": "any", "crashes": 1, "detector": "falling"},
+]
+
+
+def both(setting: Setting, **options):
+    reduced = explore(setting, first=False, collect=True, **options)
+    naive = explore(setting, first=False, collect=True, reduce=False)
+    return reduced, naive
+
+
+@pytest.mark.parametrize("size", SMALL, ids=lambda size: "-".join(map(str, size.values())))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_reduced_equals_naive(protocol: str, size: dict) -> None:
+    reduced, naive = both(Setting(protocol, **size))
+    assert reduced.terminals == naive.terminals
+    assert reduced.kinds == naive.kinds
+    assert reduced.verdict == naive.verdict
+    assert reduced.states < naive.states or size["processes"] == 2
+
+
+@pytest.mark.parametrize("size", CRASHING, ids=lambda size: "-".join(map(str, size.values())))
+def test_reduced_equals_naive_with_crashes(size: dict) -> None:
+    reduced, naive = both(Setting(**size))
+    assert reduced.terminals == naive.terminals
+    assert reduced.kinds == naive.kinds == set()
+
+
+def test_a_broken_independence_relation_is_caught() -> None:
+    """If a reception counts as independent of the next send of its own process, causal chains are never made."""
+
+    def broken(silent: Step, other: Step) -> bool:
+        return independent(silent, other) or other.kind == "send"
+
+    reduced, naive = both(Setting("ks", 3, 3), independence=broken)
+    assert reduced.terminals < naive.terminals
+    causal = frozenset({"causal order"})
+    assert explore(Setting("fifo", 3, 3), properties=causal, independence=broken).verdict == "holds"
+    assert explore(Setting("fifo", 3, 3), properties=causal).verdict == "fails"
+
+
+def test_symmetric_systems_share_a_key() -> None:
+    """Two first sends that differ by names only are one state: 3 processes have one first unicast, not six."""
+    whole = explore(Setting("ks", 3, 1))
+    assert whole.states < 12
+    assert whole.executions == 1 + 6

@@ -1,0 +1,69 @@
+"""`whence explore`: verdict, exit code, JSON, a saved execution that replays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from whence.cli import main
+
+
+def run(*args: str) -> int:
+    return main(["explore", *args])
+
+
+def test_a_protocol_that_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "report.json"
+    assert run("--protocol", "ks", "--messages", "3", "--json", str(report)) == 0
+    shown = capsys.readouterr().out
+    assert "ks: holds" in shown
+    assert "all of it; 325 states" in shown
+    row = json.loads(report.read_text())
+    assert (row["verdict"], row["complete"], row["states"], row["failure"]) == ("holds", True, 325, None)
+
+
+def test_a_failure_is_shown_saved_and_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = tmp_path / "failure.json"
+    assert run("--protocol", "fifo", "--property", "causal order", "--save", str(saved)) == 1
+    shown = capsys.readouterr().out
+    assert "a!1>b a!2>c c?a2 c!1>b b?c1" in shown
+    assert "<- too early: a1 is missing" in shown
+    assert run("--replay", str(saved)) == 1
+    assert "breaks: causal order" in capsys.readouterr().out
+
+
+def test_variants_are_admitted_on_request_only(capsys: pytest.CaptureFixture[str]) -> None:
+    size = ("--protocol", "rst-unicast", "--messages", "2", "--destinations", "any")
+    assert run(*size) == 2
+    assert "--variants" in capsys.readouterr().err
+    assert run(*size, "--variants") == 1
+
+
+def test_a_time_limit_leaves_the_verdict_open(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--protocol", "ks", "--messages", "5", "--destinations", "any", "--time-limit", "0") == 0
+    shown = capsys.readouterr().out
+    assert "ks: unknown" in shown
+    assert "time ran out" in shown
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--protocol", "bss"),
+        ("--crashes", "1"),
+        ("--property", "speed"),
+        ("--replay", "/no/such/file"),
+        ("--destinations", "some"),
+    ],
+)
+def test_wrong_usage(wrong: tuple[str, ...]) -> None:
+    assert run(*wrong) == 2
+
+
+def test_crashes(capsys: pytest.CaptureFixture[str]) -> None:
+    size = ("--processes", "3", "--messages", "3", "--crashes", "1")
+    assert run("--protocol", "a-causal-printed", "--variants", *size) == 1
+    assert "never delivers c1" in capsys.readouterr().out
+    assert run("--protocol", "a-causal", "--processes", "3", "--messages", "2", "--crashes", "1") == 0
