@@ -1,4 +1,4 @@
-"""The conformance suite at length: more seeds, more processes, hundreds of messages (WHENCE_RUNS sets how many runs)."""
+"""The conformance suite at length: more seeds and processes, longer runs (WHENCE_RUNS says how many)."""
 
 from __future__ import annotations
 
