@@ -20,7 +20,7 @@ def loaded_by(statement: str) -> set[str]:
     return {name.partition(".")[0] for name in json.loads(ran.stderr.splitlines()[-1])}
 
 
-@pytest.mark.parametrize("module", ["whence", "whence.errors", "whence.model", "whence.protocols", "whence.orderer"])
+@pytest.mark.parametrize("module", ["whence", "whence.errors", "whence.model", "whence.protocols", "whence.delivery"])
 def test_the_core_loads_nothing_heavy(module: str) -> None:
     assert not loaded_by(f"import {module}") & HEAVY
 

@@ -46,12 +46,17 @@ def build() -> typer.Typer:
         app.command(verb.__name__, epilog=f"Example: {escaped}")(verb)
 
     # The verbs, in the order of `whence --help`.
-    from whence.cli import convert, demo, doctor, protocols, simulate
+    from whence.cli import convert, cost, deliver, demo, doctor, explore, protocols, simulate, sweep, waiting
 
     add(demo.demo, demo.EXAMPLE)
     add(doctor.doctor, doctor.EXAMPLE)
     add(simulate.simulate, simulate.EXAMPLE)
+    add(deliver.deliver, deliver.EXAMPLE)
+    add(waiting.waiting, waiting.EXAMPLE)
     add(convert.convert, convert.EXAMPLE)
+    add(explore.explore, explore.EXAMPLE)
+    add(cost.cost, cost.EXAMPLE)
+    add(sweep.sweep, sweep.EXAMPLE)
     add(protocols.protocols, protocols.EXAMPLE)
     return app
 

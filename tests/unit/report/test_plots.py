@@ -1,0 +1,40 @@
+"""Plots: the same rows give the same SVG; the name says the format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from whence.errors import MisuseError
+from whence.report.plots import cost_plot, save, sweep_plot
+
+COSTS = [
+    {"protocol": "ks", "all_bytes_per_message": 20.0, "held_share": 0.1},
+    {"protocol": "rst", "all_bytes_per_message": 50.0, "held_share": None},
+    {"protocol": "bss", "all_bytes_per_message": None, "held_share": None},
+]
+SETTINGS = [
+    {"protocol": p, "processes": n, "bytes_per_message": n * size, "bytes_per_message_ci95": half}
+    for p, size, half in (("ks", 2.0, 0.5), ("rst", 5.0, None))
+    for n in (4, 8)
+]
+
+
+def test_a_name_without_ending_gives_both(tmp_path: Path) -> None:
+    found = save(cost_plot(COSTS, able=["ks"]), tmp_path / "cost")
+    assert [path.name for path in found] == ["cost.png", "cost.svg"]
+    assert found[0].read_bytes().startswith(b"\x89PNG")
+    assert "recommended: ks" in found[1].read_text()
+    assert "bss" not in found[1].read_text()
+
+
+def test_the_same_rows_give_the_same_svg(tmp_path: Path) -> None:
+    one, two = (save(sweep_plot(SETTINGS), tmp_path / name)[0].read_bytes() for name in ("1.svg", "2.svg"))
+    assert one == two
+    assert save(sweep_plot([]), tmp_path / "empty.svg")
+
+
+def test_other_endings_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(MisuseError, match=r"neither \.png nor \.svg"):
+        save(sweep_plot(SETTINGS), tmp_path / "plot.pdf")

@@ -1,0 +1,119 @@
+"""Records: names, sizes, stamps in the clear, arrivals, bytes that repeat."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from whence.errors import MisuseError
+from whence.model.minimum import Minimum
+from whence.protocols.registry import create
+from whence.sim import Scenario, simulate
+from whence.trace.jsonl import read_jsonl
+from whence.trace.parquet import read_parquet, read_rosters
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".parquet"])
+def test_written_and_read_back_and_the_same_bytes(tmp_path: Path, suffix: str) -> None:
+    result = simulate(Scenario(protocol="central", messages=80, labels=2), trace=True, stamps=True)
+    again = simulate(Scenario(protocol="central", messages=80, labels=2), trace=True, stamps=True)
+    assert result.recorder is not None
+    assert again.recorder is not None
+    one, two = tmp_path / f"one{suffix}", tmp_path / f"two{suffix}"
+    assert result.recorder.write(one) == len(result.recorder.events)
+    again.recorder.write(two)
+    assert one.read_bytes() == two.read_bytes()
+    read = list((read_parquet if suffix == ".parquet" else read_jsonl)(one, []))
+    assert read == result.recorder.events
+
+
+def test_unknown_ending() -> None:
+    result = simulate(Scenario(messages=1), trace=True)
+    assert result.recorder is not None
+    with pytest.raises(MisuseError, match=r"ends in none of \.jsonl, \.jsonl\.gz and \.parquet"):
+        result.recorder.write("trace.csv")
+
+
+def test_names_count_over_labels() -> None:
+    events = simulate(Scenario(messages=200, labels=3), trace=True).events
+    sent: dict[str, list[str]] = {}
+    for event in events:
+        if event.kind == "send":
+            sent.setdefault(event.process, []).append(event.message or "")
+    for process, names in sent.items():
+        assert names == [f"{process}{number}" for number in range(1, len(names) + 1)]
+    assert len({event.label for event in events}) == 3
+
+
+def test_index_and_order() -> None:
+    events = simulate(Scenario(messages=100), trace=True).events
+    assert [event.order for event in events] == list(range(len(events)))
+    for process in "abcdefgh":
+        mine = [event.index for event in events if event.process == process]
+        assert mine == list(range(1, len(mine) + 1))
+
+
+@pytest.mark.parametrize("labels", [0, 2])
+def test_stamps_in_the_clear_are_the_minimum_of_ks(labels: int) -> None:
+    events = simulate(Scenario(processes=4, messages=60, labels=labels, to_self=True), trace=True, stamps=True).events
+    checked = 0
+    for label in {event.label for event in events}:
+        mine = [event for event in events if event.label == label]
+        minimum = Minimum(mine)
+        for event in mine:
+            if event.kind == "deliver":
+                assert event.message is not None
+                assert event.dependencies is not None
+                facts = {(m, d) for m, names in event.dependencies for d in names}
+                assert facts == minimum.on_copy(event.message, event.process)
+                assert event.facts == len(facts)
+                assert event.entries == len(event.dependencies)
+                checked += 1
+    assert checked > 60
+
+
+def test_without_stamps_there_are_none() -> None:
+    assert all(e.dependencies is None for e in simulate(Scenario(messages=50), trace=True).events)
+    liar = simulate(Scenario(protocol="unordered", messages=50), trace=True, stamps=True)
+    assert {e.facts for e in liar.events} == {None}
+
+
+@pytest.mark.parametrize("protocol", ["ks", "rst", "central"])
+def test_arrivals_hold_stamps_that_decode(tmp_path: Path, protocol: str) -> None:
+    result = simulate(Scenario(protocol=protocol, processes=4, messages=50), trace=True, arrivals=True)
+    assert result.arrivals is not None
+    path = tmp_path / "arrivals.jsonl"
+    assert result.arrivals.write(path) == result.outcome.deliveries
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert rows[0].pop("roster") == ["a", "b", "c", "d"]
+    assert all(list(row) == ["run", "destination", "arrival", "message", "sender", "stamp"] for row in rows)
+    receiver = {name: create(protocol, "abcd", name) for name in "abcd"}
+    for name in "abcd":
+        mine = [row for row in rows if row["destination"] == name]
+        assert [row["arrival"] for row in mine] == list(range(1, len(mine) + 1))
+    for row in rows:
+        copy = receiver[row["destination"]].decode(base64.b64decode(row["stamp"]))
+        assert f"{'abcd'[copy.sender]}{copy.count}" == row["message"]
+        assert row["message"].startswith(row["sender"])
+    received = [(e.process, e.message) for e in result.events if e.kind == "receive"]
+    assert [(row["destination"], row["message"]) for row in rows] == received
+
+
+def test_arrivals_as_parquet(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    result = simulate(Scenario(messages=30), arrivals=True)
+    assert result.arrivals is not None
+    path = tmp_path / "arrivals.parquet"
+    result.arrivals.write(path)
+    table = pq.read_table(path)
+    assert table.column_names == ["run", "destination", "arrival", "message", "sender", "stamp"]
+    assert [tuple(row.values()) for row in table.to_pylist()] == result.arrivals.rows
+    assert [list(roster) for roster in read_rosters(path)] == [list("abcdefgh")]
+    empty = simulate(Scenario(messages=0), arrivals=True)
+    assert empty.arrivals is not None
+    assert empty.arrivals.write(path) == 0
+    assert pq.read_table(path).num_rows == 0

@@ -1,0 +1,133 @@
+"""What cannot be run is refused before anything starts, in a sentence that says what would be accepted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from whence.errors import MisuseError
+from whence.protocols.registry import REGISTRY, Entry
+from whence.sim import Scenario, scenario_of
+from whence.sim.scenario import bears_loss
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"protocol": "nope"}, "no protocol 'nope'; there are "),
+    ({"processes": 0}, "0 processes; from 1 to"),
+    ({"processes": 1}, "1 process has nobody to send to"),
+    ({"messages": -1}, "messages -1; 0 or more"),
+    ({"rate": 0.0}, "rate 0.0; requests per second above 0"),
+    ({"rate": -3.0}, "rate -3.0"),
+    ({"rate": float("nan")}, "rate nan"),
+    ({"fanout": "8"}, "fan-out 8 is larger than the 7 others"),
+    ({"fanout": "9", "to_self": True}, "fan-out 9 is larger than the 8 processes"),
+    ({"fanout": "0"}, "no fan-out '0'; uniform, unicast, broadcast or a number from 1 to 7"),
+    ({"fanout": "many"}, "no fan-out 'many'"),
+    ({"delay": "exp:1"}, "no delay policy 'exp'; there are constant, uniform"),
+    ({"delay": "exponential"}, "gives 0 numbers; exponential takes 1"),
+    ({"delay": "exponential:x"}, "no number"),
+    ({"delay": "exponential:-1"}, "not negative"),
+    ({"delay": "exponential:inf"}, "finite"),
+    ({"delay": "uniform:2,1"}, "from 2.0 to 1.0"),
+    ({"delay": "pareto:1,1"}, "above 1 is accepted"),
+    ({"delay": "constant:1;a=constant:2"}, "link 'a' is not SOURCE>DESTINATION"),
+    ({"delay": "constant:1;a>z=constant:2"}, "no process 'z'"),
+    ({"delay": "constant:1;a>b"}, "names no link"),
+    ({"delay": "matrix:constant:1,2/3,4"}, "2 rows and [2] columns; 8 of each"),
+    ({"delay": "matrix:pareto:1"}, "matrix of shape 'pareto'"),
+    ({"workload": "nope"}, "no workload 'nope'; there are poisson"),
+    ({"workload": "poisson:3"}, "takes no arguments"),
+    ({"workload": "hotspot:9"}, "HOT from 1 to 8"),
+    ({"workload": "bursts:0,1"}, "TALK must be above 0"),
+    ({"workload": "bursts:1,2,3"}, "at most 2 numbers"),
+    ({"workload": "groups"}, "names none; groups:4x3 or groups:abc/cd"),
+    ({"workload": "groups:2x9"}, "1 to 8 processes"),
+    ({"workload": "groups:a/b"}, "nobody has anybody to send to"),
+    ({"workload": "groups:ab/z"}, "no process 'z'"),
+    ({"workload": "groups:2x3", "fanout": "2"}, "chooses destinations itself; leave out fan-out 2"),
+    ({"workload": "request-reply:8"}, "SERVERS from 1 to 7"),
+    ({"workload": "replicated:2,1"}, "COPIES from 2 to 8"),
+    ({"partitions": ("1-2",)}, "is not FROM-TO:SIDE|SIDE"),
+    ({"partitions": ("2-1:a|b",)}, "it must heal"),
+    ({"partitions": ("1-2:a|a",)}, "names a twice"),
+    ({"partitions": ("1-2:abcdefgh",)}, "leaves all on one side"),
+    ({"loss": 0.1}, "protocol ks does not bear loss"),
+    ({"loss": 1.0}, "loss 1.0 is not a share"),
+    ({"duplicates": -0.1}, "duplicates -0.1 is not a share"),
+    ({"loss": 0.6, "duplicates": 0.6, "protocol": "unordered"}, "together must stay below 1"),
+    ({"crashes": 9}, "9 crashes among 8 processes"),
+    ({"protocol": "a-fifo", "options": (("groups", "ab|cd"),)}, "groups 'ab|cd' leave out e, f, g, h"),
+    ({"protocol": "a-fifo", "options": (("groups", "abcd|efgh"),), "workload": "bursts"}, "does not address whole"),
+    ({"protocol": "a-fifo", "options": (("groups", "abcd|efgh"),), "fanout": "3"}, "fan-out 3 is larger"),
+    ({"bound": 3}, "protocol ks has no option 'bound'"),
+    ({"protocol": "bss"}, "protocol bss needs broadcast only; it can run with a workload that only broadcasts"),
+    ({"protocol": "bss", "fanout": "broadcast", "to_self": True}, "bss needs broadcast only"),
+    ({"protocol": "acked"}, "protocol acked needs unicast only"),
+]
+
+
+@pytest.mark.parametrize(("changes", "text"), REFUSED, ids=[str(changes) for changes, _ in REFUSED])
+def test_refused(changes: dict[str, Any], text: str) -> None:
+    with pytest.raises(MisuseError) as error:
+        Scenario(**changes).check()
+    assert text in str(error.value)
+
+
+def test_every_need_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    needy = Entry(REGISTRY["ks"].protocol, "x", "x", needs=("fifo", "topology"))
+    monkeypatch.setitem(REGISTRY, "ks", needy)
+    with pytest.raises(MisuseError, match=r"ks needs fifo, topology; .*--fifo.*topology, which no simulated"):
+        Scenario().check()
+    with pytest.raises(MisuseError, match="ks needs topology;"):
+        Scenario(fifo=True).check()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"protocol": "bss", "fanout": "broadcast"},
+        {"protocol": "bss", "fanout": "7"},
+        {"protocol": "bss", "processes": 2},
+        {"protocol": "acked", "fanout": "1"},
+        {"protocol": "acked", "workload": "request-reply"},
+        {"protocol": "acked", "workload": "groups:ab/cd"},
+        {"processes": 1, "to_self": True},
+        {"protocol": "unordered", "loss": 0.5},
+    ],
+    ids=str,
+)
+def test_accepted(changes: dict[str, Any]) -> None:
+    Scenario(**changes).check()
+
+
+def test_only_what_never_waits_bears_loss() -> None:
+    assert [name for name, entry in REGISTRY.items() if bears_loss(entry)] == ["unordered"]
+
+
+def test_plain_data_and_back() -> None:
+    scenario = Scenario(protocol="bounded", bound=5, partitions=("1-2:a|b",), fanout="2", labels=2)
+    assert scenario_of(json.loads(json.dumps(scenario.row()))) == scenario
+    assert scenario_of({"fanout": 3}).fanout == "3"
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        ({"process": 3}, "a scenario has no 'process'; it has protocol, processes"),
+        ({"processes": "3"}, "processes is '3'; int is accepted"),
+        ({"processes": True}, "processes is True; int is accepted"),
+        ({"fifo": 1}, "fifo is 1; bool is accepted"),
+        ({"bound": "x"}, "bound is 'x'; int or null is accepted"),
+    ],
+)
+def test_bad_plain_data(row: dict[str, Any], text: str) -> None:
+    with pytest.raises(MisuseError) as error:
+        scenario_of(row)
+    assert text in str(error.value)
+
+
+def test_names() -> None:
+    assert Scenario().name == "ks-n8-uniform-seed1"
+    assert Scenario(workload="groups:2x3", seed=4).name == "ks-n8-groups:2x3-seed4"
+    assert Scenario(run="mine").name == "mine"
