@@ -1,4 +1,4 @@
-"""`whence simulate`, `whence protocols`, `whence demo`: flags, files, exit codes, and bytes that repeat."""
+"""`whence simulate`, `whence protocols`: flags, files, exit codes, and bytes that repeat."""
 
 from __future__ import annotations
 
@@ -163,17 +163,3 @@ def test_protocols(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert row["protocol"] in shown
         assert row["guarantee"] in ("causal", "two-hop", "fifo", "none")
     assert next(row for row in rows if row["protocol"] == "bss")["needs"] == ["broadcast only", "fixed membership"]
-
-
-def test_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out, result = tmp_path / "demo", tmp_path / "demo.json"
-    assert run("demo", "--out", str(out), "--json", str(result)) == 0
-    shown = capsys.readouterr().out
-    assert "unordered delivers on arrival" in shown
-    assert "<- too early" in shown
-    made = json.loads(result.read_text())
-    assert made["failures"] == []
-    assert made["runs"]["ks"]["verdict"] == "causal"
-    assert made["runs"]["unordered"]["violations"] > 0
-    assert len({step["process"] for step in made["liar"]["path"]}) > 1
-    assert judge(read_jsonl(out / "ks.jsonl", [])).verdict == "causal"

@@ -1,6 +1,6 @@
 """The real Debezium engine in a process of its own: change events of a PostgreSQL to a file of JSON lines.
 
-    python debezium_job.py PORT FILE TRANSACTIONS      stops once that many END events have come
+python debezium_job.py PORT FILE TRANSACTIONS      stops once that many END events have come
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main(port: str, target: str, transactions: int) -> None:
         "key.converter.schemas.enable": "false",
         "value.converter.schemas.enable": "false",
     }
-    out = Path(target).open("w", encoding="utf-8")
+    out = Path(target).open("w", encoding="utf-8")  # noqa: SIM115 - the engine runs until the process ends
     ended = 0
 
     class Handler(BasePythonChangeHandler):

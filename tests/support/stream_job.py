@@ -1,7 +1,7 @@
 """A delivering job in a process of its own, so that a test can kill it or run it on another kind of cluster.
 
-    python stream_job.py stream FOLDER      files in FOLDER/in, checkpoint and sink beside them
-    python stream_job.py batch FOLDER MASTER    one batch, its outcomes to FOLDER/batch.json; MASTER may be a Connect one
+python stream_job.py stream FOLDER      files in FOLDER/in, checkpoint and sink beside them
+python stream_job.py batch FOLDER MASTER    one batch, its outcomes to FOLDER/batch.json; MASTER may be a Connect one
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def session_on(master: str) -> Any:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     if master.startswith("remote "):
+        os.environ["SPARK_TESTING"] = "1"  # any free port: the default one may be taken
         return SparkSession.builder.remote(master.removeprefix("remote ")).getOrCreate()
     builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
     return builder.config("spark.driver.host", "127.0.0.1").config("spark.sql.shuffle.partitions", "2").getOrCreate()

@@ -1,13 +1,13 @@
 """`whence demo`: the main job end to end on an embedded default.
 
-A demo is a list of steps over one `Demo`; each step prints what it found and adds to the result. A new part (audit on
-Spark, delivery on Spark, cost, the HTML report) is one function more in `STEPS`.
+A demo is a list of steps over one `Demo`; each step prints what it found and adds to the result. A new part (cost, the
+HTML report) is one function more in `STEPS`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +16,7 @@ import typer
 from whence.cli._common import JsonFile, console, finish, progress, write_json
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from rich.console import Console
 
     from whence.model.order import Judgement
@@ -37,6 +38,17 @@ class Demo:
     arrivals: dict[str, Path] = field(default_factory=dict)
     result: dict[str, Any] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+    spark: SparkSession | None = None
+
+    def session(self) -> SparkSession:
+        """Return the embedded Spark session, started when it is first asked for."""
+        from whence.cli._common import working
+        from whence.spark.session import local_session
+
+        if self.spark is None:
+            with working("Starting Spark"):
+                self.spark = local_session(quick=True)
+        return self.spark
 
 
 def demo(
@@ -44,14 +56,19 @@ def demo(
     seed: Annotated[int, typer.Option(help="Of every run.")] = 1,
     json_file: JsonFile = None,
 ) -> None:
-    """Simulate every protocol on a network that reorders, record the runs, judge them, and catch a liar.
+    """Simulate every protocol on a network that reorders, record and judge the runs, audit and deliver on Spark.
 
-    Exit code 1 means that a protocol broke its promise, or that the liar was not caught.
+    Exit code 1 means that a protocol broke its promise, that the liar was not caught, or that Spark and the
+    definition disagree.
     """
     out.mkdir(parents=True, exist_ok=True)
     made = Demo(out, console(json_file), seed)
-    for step in STEPS:
-        step(made)
+    try:
+        for step in STEPS:
+            step(made)
+    finally:
+        if made.spark is not None:
+            made.spark.stop()
     made.result["failures"] = made.failures
     write_json(json_file, made.result)
     if made.failures:
@@ -75,6 +92,7 @@ def scenario_for(protocol: str, seed: int) -> Scenario | None:
         fanout=fanout,
         fifo="fifo" in needs,
         seed=seed,
+        run=protocol,
         bound=100 if protocol == "bounded" else None,
     )
     try:
@@ -134,4 +152,55 @@ def catch_the_liar(made: Demo) -> None:
     made.result["liar"] = {"sentence": said, "path": [step.row() for step in proof]}
 
 
-STEPS: tuple[Callable[[Demo], None], ...] = (simulate_and_judge, catch_the_liar)
+def audit_on_spark(made: Demo) -> None:
+    """Audit every recorded trace on Spark in one go; the verdicts must be those of the definition."""
+    from whence.cli._common import table, working
+    from whence.spark import audit
+    from whence.trace.jsonl import read_jsonl
+    from whence.trace.parquet import write_parquet
+
+    events = [event for path in made.traces.values() for event in read_jsonl(path, [])]
+    recorded = made.out / "all.parquet"
+    write_parquet([replace(event, order=place) for place, event in enumerate(events)], recorded)
+    with working("Auditing on Spark"), audit(made.session().read.parquet(str(recorded))) as result:
+        verdicts = {row["run"]: row.asDict() for row in result.verdicts.collect()}
+    shown = []
+    for name, (_, judgement) in made.runs.items():
+        found = verdicts.get(name, {})
+        shown.append([name, found.get("verdict"), found.get("violations")])
+        if found.get("verdict") != judgement.verdict or found.get("violations") != len(judgement.violations):
+            made.failures.append(f"the audit on Spark says {found} of {name}, the definition {judgement.verdict}")
+    made.console.print(f"\nThe audit on Spark of {len(events)} events, the same verdicts as the definition:")
+    made.console.print(table("run", "verdict", "violations", rows=shown))
+    made.result["audit"] = {name: row["verdict"] for name, row in verdicts.items()}
+
+
+def deliver_on_spark(made: Demo) -> None:
+    """Deliver the recorded arrivals of ks on Spark: each destination gets what its process got, in that order."""
+    from whence.cli._common import working
+    from whence.delivery.columns import Columns
+    from whence.spark import deliver, with_rosters
+    from whence.spark.arrivals import read_arrivals
+
+    arrivals, rosters = read_arrivals(made.session(), str(made.arrivals["ks"]), "stamp", Columns("stamp", None, None))
+    with working("Delivering on Spark"):
+        ordered = deliver(with_rosters(arrivals, rosters), by="stamp")
+        rows = ordered.select("destination", "position", "message", "outcome", "held_for").collect()
+    order: dict[str, list[str]] = {}
+    for row in sorted((row for row in rows if row["position"] is not None), key=lambda row: int(row["position"])):
+        order.setdefault(row["destination"], []).append(row["message"])
+    recorded: dict[str, list[str]] = {}
+    for event in made.runs["ks"][0].events:
+        if event.kind == "deliver":
+            recorded.setdefault(event.process, []).append(event.message or "")
+    held = sum(row["held_for"] is not None and row["held_for"] > 0 for row in rows)
+    if order != recorded:
+        made.failures.append("delivery on Spark gave another order than the run")
+    made.console.print(
+        f"Delivery on Spark of {len(rows)} arrivals at {len(order)} destinations: {held} were held for a cause, "
+        f"and every destination got the order of the run."
+    )
+    made.result["deliver"] = {"rows": len(rows), "held": held}
+
+
+STEPS: tuple[Callable[[Demo], None], ...] = (simulate_and_judge, catch_the_liar, audit_on_spark, deliver_on_spark)

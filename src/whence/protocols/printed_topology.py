@@ -1,6 +1,7 @@
-"""Forms of R9 that fail, for tests and the explorer only: what its conditions are for (errata 15).
+"""Printed forms of `ech-r9`, for tests, the explorer and chapter 7 only.
 
-Each brings a topology of its own as the default of its option, so that a script over a, b, c, ... can play it.
+Two fail: what the conditions of R9 are for (errata 15). Each brings a topology of its own as the default of its option,
+so that a script over a, b, c, ... can play it. One is safe, but its histories grow for ever.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import Any
 
 from whence.model.message import Copy
 from whence.model.roster import Roster
-from whence.protocols.base import Sent
+from whence.protocols.base import Effect, Sent
 from whence.protocols.ech import ECH
 from whence.protocols.ech_r9 import ECHR9, Cut
 from whence.protocols.variant import Variant
@@ -65,6 +66,16 @@ class Anywhere(ECHR9):
 
     def _check(self, copy: Copy) -> None:
         ECH._check(self, copy)
+
+
+class Growing(ECHR9):
+    """R6.3 to the letter: only elements that arrive learn from later ones of their sender, not those that are there."""
+
+    name = "ech-r9-growing"
+    code = 152
+
+    def _delivered(self, copy: Copy) -> list[Effect]:
+        return ECH._delivered(self, copy)
 
 
 VARIANTS: tuple[Variant, ...] = (

@@ -1,0 +1,142 @@
+"""A fast generator of traces: tens of millions of events, nearly causal, straight to Parquet.
+
+    python benchmarks/audit/generate.py OUT --events 10000000 --processes 64 --files 8 --seed 1
+
+Every process delivers what was sent to it in the order of sending, which is causal, except that now and then it takes
+the copy behind the next one. Where that one causally follows the one passed over, a violation is made; `--swap` is set
+so that about one delivery in a thousand is late. Each file holds one contiguous range of `order`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numba import njit
+
+ROW_GROUP = 250_000
+
+
+@njit(cache=True)
+def simulate(events: int, processes: int, fanout: int, backlog: int, swap: float, seed: int) -> Any:
+    """Return (process, index, is a send, sender, number of the message at its sender, destinations)."""
+    np.random.seed(seed)
+    capacity = 8 * backlog + 64
+    queue = np.empty((processes, capacity), np.int64)
+    head = np.zeros(processes, np.int64)
+    tail = np.zeros(processes, np.int64)
+    process = np.empty(events, np.int32)
+    index = np.zeros(events, np.int64)
+    send = np.zeros(events, np.bool_)
+    sender = np.empty(events, np.int32)
+    number = np.empty(events, np.int64)
+    destinations = np.full((events, fanout), -1, np.int32)
+    indexes = np.zeros(processes, np.int64)
+    sent = np.zeros(processes, np.int64)
+    flying = 0
+    row = 0
+    while row < events:
+        p = np.random.randint(processes)
+        held = tail[p] - head[p]
+        if held > 0 and np.random.random() < flying / (flying + backlog * processes * 0.5):
+            at = head[p] % capacity
+            if held > 1 and np.random.random() < swap:
+                other = (head[p] + 1) % capacity
+                queue[p, at], queue[p, other] = queue[p, other], queue[p, at]
+            origin = queue[p, at]
+            head[p] += 1
+            flying -= 1
+            sender[row], number[row] = sender[origin], number[origin]
+        elif flying < backlog * processes:
+            send[row] = True
+            sent[p] += 1
+            sender[row], number[row] = p, sent[p]
+            start = np.random.randint(processes)
+            step = 1 + np.random.randint(processes - 1) if processes > 1 else 1
+            for k in range(min(fanout, processes)):
+                d = (start + k * step) % processes
+                again = False
+                for j in range(k):
+                    again = again or destinations[row, j] == d
+                if again or tail[d] - head[d] >= capacity - 1:
+                    continue
+                destinations[row, k] = d
+                queue[d, tail[d] % capacity] = row
+                tail[d] += 1
+                flying += 1
+        else:
+            continue
+        indexes[p] += 1
+        process[row], index[row] = p, indexes[p]
+        row += 1
+    return process, index, send, sender, number, destinations
+
+
+def names(processes: int) -> pa.Array:
+    """Return names of letters only."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    return pa.array([letters[i // 676 % 26] + letters[i // 26 % 26] + letters[i % 26] for i in range(processes)])
+
+
+def table(arrays: Any, roster: pa.Array, start: int, end: int, run: str) -> pa.Table:
+    """Return some rows in the trace table's columns."""
+    process, index, send, sender, number, destinations = (array[start:end] for array in arrays)
+    count = end - start
+    addressed = destinations >= 0
+    lengths = np.where(send, addressed.sum(axis=1), 0)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    values = roster.take(pa.array(destinations[addressed & send[:, None]]))
+    lists = pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(~send))
+    message = pc.binary_join_element_wise(roster.take(pa.array(sender)), pa.array(number).cast(pa.string()), "")
+    return pa.table(
+        {
+            "run": pa.repeat(run, count),
+            "process": roster.take(pa.array(process)),
+            "index": index,
+            "kind": pa.array(["deliver", "send"]).take(pa.array(send.astype(np.int8))),
+            "message": message,
+            "destinations": lists,
+            "label": pa.nulls(count, pa.string()),
+            "order": np.arange(start, end),
+            "time": np.arange(start, end) * 1e-6,
+        }
+    )
+
+
+def write(out: Path, events: int, processes: int, *, files: int = 8, seed: int = 1, fanout: int = 2,
+          backlog: int = 20, swap: float = 0.08, run: str = "generated", ordered: bool = True) -> None:  # fmt: skip
+    """Write a trace as a folder of Parquet files; not `ordered`: without the column, in files by process."""
+    out.mkdir(parents=True, exist_ok=True)
+    arrays = simulate(events, processes, fanout, backlog, swap, seed)
+    if not ordered:
+        shuffled = np.argsort(arrays[0], kind="stable")
+        arrays = tuple(array[shuffled] for array in arrays)
+    for part in range(files):
+        start, end = events * part // files, events * (part + 1) // files
+        rows = table(arrays, names(processes), start, end, run)
+        if not ordered:
+            rows = rows.drop_columns(["order", "time"])
+        pq.write_table(rows, out / f"part-{part:05d}.parquet", row_group_size=ROW_GROUP, compression="zstd")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--events", type=int, default=10_000_000)
+    parser.add_argument("--processes", type=int, default=64)
+    parser.add_argument("--files", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--swap", type=float, default=0.08)
+    parser.add_argument("--without-order", action="store_true")
+    given = parser.parse_args()
+    write(given.out, given.events, given.processes, files=given.files, seed=given.seed, swap=given.swap,
+          ordered=not given.without_order)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""What the kernels cost by themselves, without Spark, in CPU seconds: judging a chunk, putting chunks together.
+
+    python benchmarks/audit/kernel.py --events 5000000 --processes 64 [--chunk-rows 1000000]
+
+Generates a trace in memory, cuts it into chunks, summarises each, composes them and answers their questions, as an
+audit on Spark does, in one process. CPU time, so that a busy machine disturbs it little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pickle
+import resource
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from generate import names, simulate, table
+
+from whence.kernels.chunk import answer, summarise
+from whence.kernels.compose import Composer
+from whence.kernels.rows import NORMAL, kind_codes
+
+RESULTS = Path(__file__).with_name("results")
+
+
+def normal(rows: pa.Table) -> pa.Table:
+    kind, odd = kind_codes(rows.column("kind"))
+    columns = {name: rows.column(name) for name in rows.column_names if name in NORMAL.names}
+    columns |= {"kind": kind, "odd": odd, "file": pa.nulls(len(rows)), "line": pa.nulls(len(rows), pa.int64())}
+    return pa.table({name: columns[name] for name in NORMAL.names})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--events", type=int, default=5_000_000)
+    parser.add_argument("--processes", type=int, default=64)
+    parser.add_argument("--chunk-rows", type=int, default=1_000_000)
+    parser.add_argument("--block", type=int)
+    given = parser.parse_args()
+    arrays = simulate(given.events, given.processes, 2, 20, 0.08, 1)
+    warm = normal(table(arrays, names(given.processes), 0, 1000, "run"))
+    Composer("run").add(pickle.loads(summarise("run", 0, warm).to_pylist()[-2]["payload"]))
+    spent = {"summarise": 0.0, "compose": 0.0, "answer": 0.0}
+    found = dict.fromkeys(("violation", "undelivered", "summary_bytes", "imports", "exports"), 0)
+    composer = Composer("run")
+    cuts = list(range(0, given.events, given.chunk_rows))
+    for number, start in enumerate(cuts):
+        rows = normal(table(arrays, names(given.processes), start, min(given.events, start + given.chunk_rows), "run"))
+        began = time.process_time()
+        said = summarise("run", number, rows, block=given.block)
+        spent["summarise"] += time.process_time() - began
+        tags = said.column("tag").to_pylist()
+        found["violation"] += tags.count("violation")
+        payload = said.column("payload")[tags.index("summary")].as_py()
+        found["summary_bytes"] += len(payload)
+        began = time.process_time()
+        summary = pickle.loads(payload)
+        composer.add(summary)
+        spent["compose"] += time.process_time() - began
+        found["imports"] += sum(len(lane.imports) for lane in summary.lanes)
+        found["exports"] += sum(len(lane.exports) for lane in summary.lanes)
+    began = time.process_time()
+    rest = composer.finish()
+    spent["compose"] += time.process_time() - began
+    for row in rest.to_pylist():
+        if row["tag"] == "question":
+            start = cuts[row["chunk"]]
+            rows = normal(
+                table(arrays, names(given.processes), start, min(given.events, start + given.chunk_rows), "run")
+            )
+            began = time.process_time()
+            found["violation"] += len(answer("run", rows, pickle.loads(row["payload"]), block=given.block))
+            spent["answer"] += time.process_time() - began
+        found["undelivered"] += row["tag"] == "undelivered"
+    result = vars(given) | {
+        "chunks": len(cuts), "cpu_seconds": spent, "found": found,
+        "ns_per_event": {step: seconds / given.events * 1e9 for step, seconds in spent.items()},
+        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "generated_mb": int(sum(np.asarray(array).nbytes for array in arrays)) >> 20,
+    }  # fmt: skip
+    RESULTS.mkdir(exist_ok=True)
+    name = f"kernel-{given.processes}-{given.events // 1_000_000}m-{given.chunk_rows // 1000}k"
+    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""The audit against a yardstick, in one process, warm against warm, alternating; results as JSON.
+
+    python benchmarks/audit/run.py files  --data DIR [--cores 2] [--rounds 3]     workers open the Parquet files
+    python benchmarks/audit/run.py frame  --data DIR                              any DataFrame with `order`
+    python benchmarks/audit/run.py plain  --data DIR                              no `order` column
+
+The yardstick: Spark reads the same Parquet and sorts it by run, process and index into a no-op sink. A candidate ends
+when the verdicts and all rows of violations, undelivered copies, duplicates, misdeliveries and quarantine are computed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from whence.spark import audit, audit_files
+from whence.spark.session import local_session
+
+RESULTS = Path(__file__).with_name("results")
+
+
+def yardstick(spark: Any, data: str) -> None:
+    spark.read.parquet(data).sort("run", "process", "index").write.format("noop").mode("overwrite").save()
+
+
+def candidate(spark: Any, how: str, data: str, options: dict[str, Any]) -> dict[str, Any]:
+    if how == "files":
+        result = audit_files(spark, data, **options)
+    else:
+        result = audit(spark.read.parquet(data), **options)
+    with result:
+        verdict = result.verdicts.first().asDict()
+        result.findings.write.format("noop").mode("overwrite").save()
+    return verdict
+
+
+def cpu() -> float:
+    """Return the CPU seconds spent so far by this process, its JVM and its workers."""
+    me = psutil.Process()
+    times = [process.cpu_times() for process in (me, *me.children(recursive=True))]
+    return sum(each.user + each.system for each in times)
+
+
+def timed(work: Any, *arguments: Any) -> tuple[float, float, Any]:
+    """Return wall seconds, CPU seconds and the result."""
+    before, began = cpu(), time.perf_counter()
+    found = work(*arguments)
+    return time.perf_counter() - began, cpu() - before, found
+
+
+def peak(what: str) -> int:
+    """Return the greatest resident set, in MB, of this process ("driver") or of a worker."""
+    me = psutil.Process()
+    family = {"driver": [me], "java": [], "worker": []}
+    for child in me.children(recursive=True):
+        family["java" if "java" in child.name() else "worker"].append(child)
+    sizes = []
+    for process in family[what]:
+        for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                sizes.append(int(line.split()[1]) // 1024)
+    return max(sizes, default=0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("how", choices=["files", "frame", "plain"])
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--chunk-rows", type=int)
+    parser.add_argument("--no-yardstick", action="store_true")
+    parser.add_argument("--name")
+    given = parser.parse_args()
+    if given.cores == 1:
+        os.sched_setaffinity(0, {0})
+    options = {"chunk_rows": given.chunk_rows} if given.chunk_rows else {}
+    spark = local_session(cores=given.cores, conf={"spark.driver.memory": "4g"})
+    sticks: list[tuple[float, float]] = []
+    audits: list[tuple[float, float]] = []
+    loads = []
+    for turn in range(given.rounds + 1):
+        stick = (0.0, 0.0) if given.no_yardstick else timed(yardstick, spark, given.data)[:2]
+        wall, spent, verdict = timed(candidate, spark, given.how, given.data, options)
+        print(
+            f"round {turn}{' (warming up)' if turn == 0 else ''}: yardstick {stick[0]:.1f} s ({stick[1]:.1f} s CPU), "
+            f"audit {wall:.1f} s ({spent:.1f} s CPU), load {os.getloadavg()[0]:.1f}",
+            flush=True,
+        )
+        if turn:
+            sticks.append(stick)
+            audits.append((wall, spent))
+            loads.append(os.getloadavg()[0])
+    pairs = list(zip(audits, sticks, strict=True))
+    ratios = None if given.no_yardstick else [[a[i] / s[i] for a, s in pairs] for i in (0, 1)]
+    result = {
+        "how": given.how, "cores": given.cores, "data": Path(given.data).name, "verdict": verdict,
+        "yardstick_seconds": [s[0] for s in sticks], "yardstick_cpu_seconds": [s[1] for s in sticks],
+        "audit_seconds": [a[0] for a in audits], "audit_cpu_seconds": [a[1] for a in audits],
+        "ratio": ratios and statistics.median(ratios[0]), "cpu_ratio": ratios and statistics.median(ratios[1]),
+        "events_per_second": verdict["events"] / statistics.median(a[0] for a in audits),
+        "peak_rss_mb": {what: peak(what) for what in ("driver", "java", "worker")},
+        "load_average": loads, "python": platform.python_version(),
+    }  # fmt: skip
+    name = given.name or f"{given.how}-{given.cores}-{Path(given.data).name}"
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

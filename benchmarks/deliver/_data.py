@@ -1,0 +1,85 @@
+"""Arrivals for the benchmarks: 64 keys, a roster of 64, stamps of 20 entries on the mean, reordered in windows.
+
+One stream of messages to one sink is made with a fixed seed: each message needs the sender's previous one and one or
+two recent ones of others, and carries further entries about other destinations. Every run gets the same stream in
+another order of arrival, drawn by Spark from the run's own seed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from whence.model.message import Copy
+from whence.model.roster import Roster
+from whence.protocols.base import encode
+from whence.protocols.ks import KS
+
+PROCESSES = 64
+KEYS = 64
+ENTRIES = 20
+SINK = PROCESSES - 1
+ROSTER = Roster.of(PROCESSES)
+
+
+def stream_of_one_sink(rows: int, seed: int = 1) -> pa.Table:
+    rng = Random(seed)
+    last: dict[int, int] = {}
+    count = [0] * PROCESSES
+    recent: list[tuple[int, int]] = []
+    columns: dict[str, list[Any]] = {"place": [], "message": [], "sender": [], "stamp": []}
+    for place in range(rows):
+        sender = rng.randrange(SINK)
+        count[sender] += rng.randint(1, 3)
+        needs = {s: c for s, c in rng.sample(recent[-64:], min(len(recent), rng.randint(1, 2))) if s != sender}
+        if sender in last:
+            needs[sender] = last[sender]
+        log: dict[int, Any] = {s: ((c, 1 << SINK),) for s, c in needs.items()}
+        while len(log) < ENTRIES:
+            other = rng.randrange(SINK)
+            if other not in log:
+                mask = 0
+                for _ in range(rng.randint(1, 3)):
+                    mask |= 1 << rng.randrange(SINK)
+                log[other] = ((rng.randint(1, count[other] + 1), mask),)
+        destinations = 1 << SINK
+        for _ in range(4):
+            destinations |= 1 << rng.randrange(SINK)
+        copy = Copy(sender, count[sender], destinations, sender, SINK, log)
+        columns["place"].append(place)
+        columns["message"].append(f"{ROSTER.name(sender)}{count[sender]}")
+        columns["sender"].append(ROSTER.name(sender))
+        columns["stamp"].append(encode(KS, copy, ROSTER))
+        last[sender] = count[sender]
+        recent.append((sender, count[sender]))
+        del recent[:-64]
+    return pa.table(columns)
+
+
+def arrivals(spark: Any, folder: Path, rows: int, *, keys: int = KEYS, window: float = 20.0) -> Any:
+    """Write the table once and return it as Spark reads it."""
+    from pyspark.sql import functions as F
+
+    target = folder / f"arrivals-{rows}-{keys}"
+    if not target.exists():
+        base = folder / "base.parquet"
+        pq.write_table(stream_of_one_sink(rows // keys), base)
+        runs = spark.range(keys).select(F.concat(F.lit("run"), F.col("id")).alias("run"))
+        noise = -F.log(1 - F.rand(7)) * window
+        table = spark.read.parquet(str(base)).crossJoin(F.broadcast(runs))
+        table = table.select(
+            "run",
+            F.lit(ROSTER.name(SINK)).alias("destination"),
+            ((F.col("place") + noise) * 1000).cast("long").alias("arrival"),
+            "message",
+            "sender",
+            "stamp",
+            (F.col("place") / 10).alias("time"),
+            F.col("place").alias("payload"),
+        )
+        table.write.parquet(str(target))
+    return spark.read.parquet(str(target))

@@ -1,0 +1,77 @@
+"""One key's desk alone, without Spark: processor time a row, twin and engine, and memory over many batches.
+
+    python benchmarks/deliver/desk.py [--rows 1000000]
+
+Writes desk.json beside itself. Processor time, so that other work on the machine counts little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+from random import Random
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+import _data
+import numpy as np
+import pyarrow as pa
+
+from whence.delivery import Columns, Policy
+from whence.spark.desk import Desk, Setup
+
+HERE = Path(__file__).parent
+BATCH = 10_000
+
+
+def run(table: pa.Table, fast_from: int) -> dict[str, Any]:
+    setup = Setup("stamp", (_data.ROSTER,), Columns("stamp"), Policy(), fast_from)
+    desk = Desk(setup, ("run", _data.ROSTER.name(_data.SINK)))
+    out = held = 0
+    marks = []
+    before = time.process_time()
+    for batch in table.to_batches(max_chunksize=BATCH):
+        out += len(desk.take(batch))
+        held = max(held, len(desk.held))
+        marks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    seconds = time.process_time() - before
+    rows = len(table)
+    return {
+        "rows": rows,
+        "out": out,
+        "most held": held,
+        "ns a row": round(1e9 * seconds / rows),
+        "peak MB after 10% and 100%": [marks[len(marks) // 10], marks[-1]],
+    }
+
+
+def main(rows: int) -> None:
+    base = _data.stream_of_one_sink(rows)
+    rng = Random(2)
+    order = np.argsort([place + rng.expovariate(1 / 20) for place in range(rows)], kind="stable")
+    table = base.take(pa.array(order)).append_column("run", pa.array(["run"] * rows))
+    table = table.append_column("destination", pa.array([_data.ROSTER.name(_data.SINK)] * rows)).combine_chunks()
+    sizes = [len(stamp) for stamp in base["stamp"].to_pylist()[:1000]]
+    run(table.slice(0, 2 * BATCH), 1)  # compile
+    copied = time.process_time()
+    for batch in table.to_batches(max_chunksize=BATCH):
+        batch.take(pa.array(np.arange(len(batch))))
+    copied = time.process_time() - copied
+    result = {
+        "bytes a stamp": sum(sizes) / len(sizes),
+        "copying the rows alone, ns a row": round(1e9 * copied / rows),
+        "twin": run(table, 1),
+        "engine": run(table.slice(0, rows // 10), 1 << 40),
+    }
+    (HERE / "desk.json").write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    main(parser.parse_args().rows)

@@ -1,0 +1,309 @@
+"""One slice of time of one run, seen alone: what it decides, and what it must leave to `compose`.
+
+Law. A chunk holds the rows of a run whose `order` lies in one range. Starting from an empty state it decides exactly
+every copy of a message sent inside it that is delivered, or overtaken, inside it: such a message can only be overtaken
+through knowledge created later in the same chunk. A delivery of a message sent earlier (an *import*) waits for
+`compose`, with what its process had learnt inside the chunk before it. A message with copies still open (an *export*)
+leaves with what it carries of the chunk. In-chunk clocks say by themselves which of the clocks and messages that
+entered have reached them: one that knows process p at index i knows what entered p and was delivered there up to i.
+
+A chunk that is not in order (an index that does not increase, a send twice or after its delivery) is *trouble*: its run
+has to be judged whole.
+
+Summaries travel as pickles inside one job; they are never read from outside.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numba import njit
+
+from whence.kernels import found, ids
+from whence.kernels.found import part, quarantined
+from whence.kernels.lane import (
+    Clocks,
+    Copies,
+    Lane,
+    Matched,
+    Questions,
+    State,
+    first_early,
+    lane_of,
+    lanes,
+    meet,
+    open_copies,
+    questions_of,
+    run_clocks,
+)
+from whence.kernels.rows import DELIVER, RECEIVE, SEND, Bytes, Ints, Longs, Rows, as_they_come, code
+from whence.kernels.scan import ASTRAY, IMPORTED, increasing
+from whence.kernels.sift import (
+    GOOD,
+    NEVER_SENT,
+    ODD,
+    SENT_TWICE,
+    sift,
+)
+from whence.kernels.whole import copies, repeats
+
+OPEN, SETTLED, DONE = range(3)
+"""A copy on leaving its chunk: still to be tested, known to be overtaken, delivered."""
+
+COLUMNS = ("process", "index", "kind", "message", "label", "order", "file", "line")
+
+
+@dataclass(slots=True)
+class LaneSummary:
+    """What one lane of a chunk leaves to be put together; processes are places in `processes`."""
+
+    label: str | None
+    processes: list[str]
+    known: Clocks
+    exports: list[str]
+    sender: Ints
+    index: Longs
+    carried: Clocks
+    copy_of: Ints
+    copy_to: Ints
+    copy_state: Bytes
+    astray_of: Ints
+    astray_at: Ints
+    imports: list[str]
+    at: Ints
+    at_index: Longs
+    before: Clocks
+    rows: Ints
+    """For each import, its place in the chunk's `strangers`."""
+
+
+@dataclass(slots=True)
+class Summary:
+    """What one chunk leaves: where each process stands, its lanes, and the rows whose messages it does not know."""
+
+    chunk: int
+    processes: list[str]
+    first: Longs
+    last: Longs
+    lanes: list[LaneSummary] = field(default_factory=list)
+    strangers: bytes = b""
+    receipts: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
+    """Places in `strangers` of receipts, which only need their message to have been sent."""
+
+
+def summarise(
+    run: str,
+    chunk: int,
+    table: pa.Table,
+    *,
+    want: Collection[str] = (),
+    block: int | None = None,
+    buckets: int = 1,
+) -> pa.Table:
+    """Return what a chunk finds by itself, one summary row, and the hashes of its ids; or one row of trouble."""
+    table = as_they_come(table)
+    rows = code(table)
+    fate = sift(rows)
+    fate[fate == NEVER_SENT] = GOOD
+    if reason := _trouble(table, rows, fate):
+        return part(found.TROUBLE, run, 1, chunk=chunk, reason=reason)
+    summary, gaps = _stand(chunk, rows, fate)
+    strangers = _strangers(rows, fate)
+    place = np.full(len(rows), -1, np.int32)
+    place[strangers] = np.arange(len(strangers), dtype=np.int32)
+    parts = [quarantined(run, table, rows, fate)]
+    messages = 0
+    for lane in lanes(rows, fate == GOOD):
+        matched = meet(lane)
+        if matched.disorder:
+            return part(found.TROUBLE, run, 1, chunk=chunk, reason="a delivery comes before its send")
+        messages += int(np.count_nonzero(lane.sends))
+        more, left = _summarise_lane(run, rows, lane, matched, place, want, block)
+        parts += more
+        summary.lanes.append(left)
+    summary.strangers = _packed(table.select(COLUMNS).take(pa.array(strangers)))
+    summary.receipts = np.flatnonzero(rows.kind[strangers] == RECEIVE).astype(np.int32)
+    parts.append(part(found.RUN, run, 1, chunk=chunk, events=len(rows), messages=messages, gaps=gaps))
+    parts.append(part(found.SUMMARY, run, 1, chunk=chunk, payload=[pickle.dumps(summary, 5)]))
+    sent = rows.message[(fate == GOOD) & (rows.kind == SEND)]
+    hashes = ids.buckets(ids.hashes_of(rows.messages.take(pa.array(sent))), buckets)
+    parts.append(part(found.IDS, run, buckets, chunk=np.arange(buckets), payload=hashes))
+    return pa.concat_tables(parts)
+
+
+def _trouble(table: pa.Table, rows: Rows, fate: Bytes) -> str | None:
+    order = rows.order
+    if order is None or bool(np.any(order[1:] == order[:-1])):
+        return "order is missing or stands twice"
+    seated = fate != ODD
+    if not increasing(rows.process[seated], rows.index[seated], len(rows.processes)):
+        return "an index does not increase along the order"
+    if bool(np.any(fate == SENT_TWICE)):
+        return "a message is sent twice"
+    return None
+
+
+def _stand(chunk: int, rows: Rows, fate: Bytes) -> tuple[Summary, int]:
+    """Return the first and last index of each process that has rows, and the gaps between them."""
+    seated = np.flatnonzero(fate != ODD)
+    first, last, gaps = _ends(rows.process[seated], rows.index[seated], len(rows.processes))
+    here = np.flatnonzero(last > 0)
+    names = rows.processes.take(pa.array(here)).to_pylist()
+    return Summary(chunk, names, first[here], last[here]), int(gaps)
+
+
+@njit(cache=True)
+def _ends(process: Any, index: Any, processes: int) -> Any:
+    first = np.zeros(processes, np.int64)
+    last = np.zeros(processes, np.int64)
+    gaps = 0
+    for row in range(len(process)):
+        p = process[row]
+        if last[p] == 0:
+            first[p] = index[row]
+        elif index[row] != last[p] + 1:
+            gaps += 1
+        last[p] = index[row]
+    return first, last, gaps
+
+
+def _strangers(rows: Rows, fate: Bytes) -> Longs:
+    """Return the good deliveries and receipts whose message is not sent in the chunk."""
+    sent = np.zeros(len(rows.messages) + 1, np.bool_)
+    sent[rows.message[(fate == GOOD) & (rows.kind == SEND)]] = True
+    taken = (fate == GOOD) & ((rows.kind == DELIVER) | (rows.kind == RECEIVE))
+    return np.flatnonzero(taken & ~sent[rows.message])
+
+
+def _summarise_lane(
+    run: str, rows: Rows, lane: Lane, matched: Matched, place: Ints, want: Collection[str], block: int | None
+) -> tuple[list[pa.Table], LaneSummary]:
+    opened = open_copies(lane, matched)
+    exports = _exports(rows, lane, matched, opened, want)
+    imports = np.flatnonzero(matched.role == IMPORTED)
+    scanned = run_clocks(lane, matched, opened, kept=exports, imports=len(imports), block=block)
+    asked, missing = questions_of(lane, matched, scanned, opened)
+    early = first_early(lane, matched, asked, block=block)
+
+    def texts(codes: Ints) -> pa.StringArray:
+        return found.names(rows.messages, lane.messages[codes])
+
+    names = found.names(rows.processes, lane.processes)
+    violations = part(
+        found.VIOLATION, run, len(missing), message=texts(missing),
+        destination=names.take(pa.array(asked.destination)), early=texts(lane.message[early]),
+    )  # fmt: skip
+    astray = np.flatnonzero(matched.role == ASTRAY)
+    parts = [
+        violations,
+        copies(found.DUPLICATE, run, rows, lane, repeats(lane, matched)),
+        copies(found.MISDELIVERED, run, rows, lane, astray),
+    ]
+    number = np.full(len(lane.messages) + 1, -1, np.int32)
+    number[exports] = np.arange(len(exports), dtype=np.int32)
+    copy_of, copy_to, copy_state = _copies(lane, matched, opened, scanned.overtaken, number)
+    kept = astray[number[lane.message[astray]] >= 0]
+    sends = matched.send_row[exports]
+    label = rows.labels[lane.label].as_py() if lane.label >= 0 else None
+    return parts, LaneSummary(
+        label=label, processes=names.to_pylist(), known=_narrow(scanned.known),
+        exports=texts(exports).to_pylist(), sender=lane.process[sends], index=lane.index[sends],
+        carried=_narrow(scanned.carried), copy_of=copy_of, copy_to=copy_to, copy_state=copy_state,
+        astray_of=number[lane.message[kept]], astray_at=lane.process[kept],
+        imports=texts(lane.message[imports]).to_pylist(), at=lane.process[imports],
+        at_index=lane.index[imports], before=_narrow(scanned.before), rows=place[lane.row[imports]],
+    )  # fmt: skip
+
+
+def _narrow(clocks: Clocks) -> Clocks:
+    """Store small numbers small."""
+    return clocks.astype(np.uint16) if clocks.size and int(clocks.max()) < 1 << 16 else clocks
+
+
+def _exports(rows: Rows, lane: Lane, matched: Matched, opened: Copies, want: Collection[str]) -> Ints:
+    """Return the messages sent here that have open copies, or that somebody asks for."""
+    chosen = np.zeros(len(lane.messages), np.bool_)
+    chosen[opened.message] = True
+    if want:
+        texts = found.names(rows.messages, lane.messages)
+        asked = pc.is_in(texts, pa.array(sorted(want), pa.string())).to_numpy(zero_copy_only=False)
+        chosen |= asked & (matched.send_row >= 0)
+    return np.flatnonzero(chosen).astype(np.int32)
+
+
+def _copies(lane: Lane, matched: Matched, opened: Copies, overtaken: Any, number: Ints) -> tuple[Ints, Ints, Bytes]:
+    """Return all copies of the exported messages: which export, to whom, and how they leave."""
+    state = np.full(len(lane.destinations), DONE, np.int8)
+    state[matched.delivered < 0] = np.where(overtaken, SETTLED, OPEN)
+    lengths = np.diff(lane.offsets)
+    owner = np.repeat(np.where(lane.sends, number[lane.message], -1), lengths)
+    kept = owner >= 0
+    return owner[kept].astype(np.int32), lane.destinations[kept], state[kept]
+
+
+def _packed(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def unpacked(data: bytes) -> pa.Table:
+    """Return a table written by `_packed`."""
+    return pa.ipc.open_stream(data).read_all()
+
+
+@dataclass(slots=True)
+class Asked:
+    """Questions of `compose` to one lane of a chunk, with what was known before its first row in those columns."""
+
+    label: str | None
+    processes: list[str]
+    columns: Ints
+    known: Clocks
+    imports: list[str]
+    carried: Clocks
+    destination: Ints
+    source: Ints
+    index: Longs
+    missing: list[str]
+
+
+def answer(run: str, table: pa.Table, asked: list[Asked], *, block: int | None = None) -> pa.Table:
+    """Return the violations that questions to one chunk turn out to be: each with the message that came too early."""
+    table = as_they_come(table)
+    names: pa.StringArray = pa.array(sorted({name for one in asked for name in one.processes}), pa.string())
+    rows = code(table, names)
+    fate = sift(rows)
+    fate[fate == NEVER_SENT] = GOOD
+    parts = [_answer(run, rows, fate, one, block) for one in asked]
+    return pa.concat_tables([part(found.VIOLATION, run, 0), *parts])
+
+
+def _answer(run: str, rows: Rows, fate: Bytes, one: Asked, block: int | None) -> pa.Table:
+    labels = rows.labels.to_pylist()
+    label = -1 if one.label is None else labels.index(one.label)
+    mine = np.flatnonzero((fate == GOOD) & (rows.kind <= DELIVER) & (rows.label == label))
+    lane = lane_of(rows, label, mine, compact=False)
+    matched = meet(lane)
+    code_of = pc.index_in(pa.array(one.processes, pa.string()), rows.processes).to_numpy(zero_copy_only=False)
+    known = np.zeros((lane.width, len(one.columns)), np.int64)
+    known[code_of] = one.known
+    imported = pc.index_in(pa.array(one.imports, pa.string()), rows.messages).to_numpy(zero_copy_only=False)
+    state = State(code_of[one.columns].astype(np.int32), known, imported.astype(np.int32), one.carried)
+    questions = Questions(
+        code_of[one.destination].astype(np.int32), code_of[one.source].astype(np.int32), one.index,
+        np.full(len(one.index), -1, np.int64),
+    )  # fmt: skip
+    early = first_early(lane, matched, questions, state=state, block=block)
+    return part(
+        found.VIOLATION, run, len(early), message=one.missing,
+        destination=found.names(rows.processes, questions.destination),
+        early=found.names(rows.messages, lane.message[early]),
+    )  # fmt: skip

@@ -1,0 +1,225 @@
+"""The inner loops: vector clocks along an order in which causes come first.
+
+Law. Let K[d] be what process d has learnt from the messages it delivered: K[d][s] is the index of the latest send of s
+that happened before the send of some message delivered at d. A message carries K of its sender, with the sender's
+own component set to the index of the send. Then the first delivery of m, sent by s at index t, is late at d exactly
+when K[d][s] >= t just before it: some other message delivered there was sent after m. K[d][d] holds only what came
+back to d through messages, so copies addressed to their own sender need no rule of their own.
+
+The component s of every clock depends on no other component: a block of columns can be scanned alone.
+
+The loops take the sends and deliveries of one run and one label, in order. A message whose send is not among
+the rows (it was sent before the first of them) has `send_row` -1; what it carries is given in `carried`, else
+it carries nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+FIRST, DUPLICATE, ASTRAY, IMPORTED = 1, 2, 4, 8
+"""A delivery is the first of an addressed copy, a repeat, at a process not addressed, of a message sent before."""
+
+
+@njit(cache=True)
+def sort_segments(offsets: Any, values: Any) -> Any:
+    """Sort each segment of `values` in place; return the rows whose segment holds a value twice or one below 0."""
+    odd = []
+    for row in range(len(offsets) - 1):
+        start, end = offsets[row], offsets[row + 1]
+        for i in range(start + 1, end):
+            if values[i] < values[i - 1]:
+                values[start:end].sort()
+                break
+        bad = end > start and values[start] < 0
+        for i in range(start + 1, end):
+            bad = bad or values[i] == values[i - 1]
+        if bad:
+            odd.append(row)
+    found = np.empty(len(odd), np.int64)
+    for i in range(len(odd)):
+        found[i] = odd[i]
+    return found
+
+
+@njit(cache=True)
+def increasing(process: Any, index: Any, processes: int) -> bool:
+    """Tell whether the indexes of every process increase along the rows."""
+    last = np.zeros(processes, np.int64)
+    for row in range(len(process)):
+        p = process[row]
+        if index[row] <= last[p]:
+            return False
+        last[p] = index[row]
+    return True
+
+
+@njit(cache=True)
+def _find(values: Any, start: int, end: int, wanted: int) -> int:
+    while start < end:
+        middle = (start + end) >> 1
+        if values[middle] < wanted:
+            start = middle + 1
+        else:
+            end = middle
+    return start
+
+
+@njit(cache=True)
+def match(sends: Any, process: Any, message: Any, messages: int, offsets: Any, destinations: Any) -> Any:
+    """Meet each delivery with its send.
+
+    Return (send_row of each message or -1, the row that first delivered each copy or -1, what each delivery is,
+    deliveries of each message, whether some send comes after a delivery of its message).
+    """
+    send_row = np.full(messages, -1, np.int64)
+    delivered = np.full(len(destinations), -1, np.int64)
+    role = np.zeros(len(process), np.int8)
+    uses = np.zeros(messages, np.int32)
+    disorder = False
+    for row in range(len(process)):
+        m = message[row]
+        if sends[row]:
+            disorder = disorder or uses[m] > 0
+            send_row[m] = row
+            continue
+        uses[m] += 1
+        origin = send_row[m]
+        if origin < 0:
+            role[row] = IMPORTED
+            continue
+        end = offsets[origin + 1]
+        copy = _find(destinations, offsets[origin], end, process[row])
+        if copy == end or destinations[copy] != process[row]:
+            role[row] = ASTRAY
+        elif delivered[copy] >= 0:
+            role[row] = DUPLICATE
+        else:
+            role[row] = FIRST
+            delivered[copy] = row
+    return send_row, delivered, role, uses, disorder
+
+
+@njit(cache=True)
+def slots(sends: Any, message: Any, uses: Any, keep: Any, imported: int) -> Any:
+    """Give each message that is still to be delivered a place for its clock, reused after its last delivery.
+
+    The first `imported` places belong to imported messages and stay. Return (place of each message or -1, places).
+    """
+    place = np.full(len(uses), -1, np.int32)
+    left = uses.copy()
+    free = np.empty(len(uses) + 1, np.int32)
+    spare = 0
+    used = imported
+    for row in range(len(message)):
+        m = message[row]
+        if sends[row]:
+            if left[m] > 0 or keep[m]:
+                if spare > 0:
+                    spare -= 1
+                    place[m] = free[spare]
+                else:
+                    place[m] = used
+                    used += 1
+        elif place[m] >= 0:
+            left[m] -= 1
+            if left[m] == 0 and not keep[m]:
+                free[spare] = place[m]
+                spare += 1
+    return place, used
+
+
+@njit(cache=True)
+def scan(
+    sends: Any, process: Any, index: Any, message: Any, role: Any, send_row: Any, place: Any,
+    known: Any, carried: Any, low: int, late: Any, before: Any,
+) -> None:  # fmt: skip
+    """Run the clocks over all rows for the columns from `low` on, as many as `known` has.
+
+    `known` (process x column) and `carried` (place x column) hold the state and end as the state after the last
+    row. `late[row]` is set for each late first delivery; `before` takes `known` of the process before each
+    imported delivery, in row order (no rows: not wanted).
+    """
+    width = known.shape[1]
+    imports = 0
+    for row in range(len(process)):
+        p = process[row]
+        m = message[row]
+        at = place[m]
+        mine = known[p]
+        if sends[row]:
+            if at >= 0:
+                clock = carried[at]
+                for c in range(width):
+                    clock[c] = mine[c]
+                if low <= p < low + width:
+                    clock[p - low] = index[row]
+            continue
+        if role[row] == IMPORTED:
+            if len(before):
+                before[imports] = mine
+            imports += 1
+            if at < 0:
+                continue
+        elif role[row] == FIRST:
+            s = process[send_row[m]]
+            if low <= s < low + width and mine[s - low] >= index[send_row[m]]:
+                late[row] = True
+        clock = carried[at]
+        for c in range(width):
+            if clock[c] > mine[c]:
+                mine[c] = clock[c]
+
+
+@njit(cache=True)
+def locate(
+    sends: Any, process: Any, index: Any, message: Any, place: Any, known: Any, carried: Any, column_of: Any,
+    at_process: Any, column: Any, least: Any, since: Any,
+) -> Any:  # fmt: skip
+    """For each question find the first delivery after which its process knows of `least` or later in `column`.
+
+    Questions are sorted by `since`, the row from which they stand (-1: from the start). `column_of[p]` is the column of
+    process p among those scanned, or -1. Return the row for each question, -1 where there is none.
+    """
+    width = known.shape[1]
+    answer = np.full(len(least), -1, np.int64)
+    head = np.full(known.shape[0], -1, np.int64)
+    after = np.full(len(least), -1, np.int64)
+    asked = 0
+    for row in range(len(process)):
+        while asked < len(least) and since[asked] <= row:
+            after[asked] = head[at_process[asked]]
+            head[at_process[asked]] = asked
+            asked += 1
+        p = process[row]
+        at = place[message[row]]
+        if at < 0:
+            continue
+        mine = known[p]
+        clock = carried[at]
+        if sends[row]:
+            for c in range(width):
+                clock[c] = mine[c]
+            if column_of[p] >= 0:
+                clock[column_of[p]] = index[row]
+            continue
+        for c in range(width):
+            if clock[c] > mine[c]:
+                mine[c] = clock[c]
+        previous = -1
+        question = head[p]
+        while question >= 0:
+            following = after[question]
+            if mine[column[question]] >= least[question]:
+                answer[question] = row
+                if previous < 0:
+                    head[p] = following
+                else:
+                    after[previous] = following
+            else:
+                previous = question
+            question = following
+    return answer

@@ -1,0 +1,95 @@
+"""What the tasks of an audit do: thin functions from Arrow batches to Arrow batches, all sense being in `kernels`.
+
+Law. A task gets whole slots and says everything it finds as tagged rows (`kernels.found`).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from whence.kernels import found
+from whence.kernels.chunk import answer, summarise
+from whence.kernels.compose import Composer
+from whence.kernels.found import SCHEMA, part
+from whence.kernels.ids import repeated
+from whence.kernels.rows import by_run
+from whence.kernels.whole import judge
+from whence.spark.pieces import gathered, joined
+
+Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def _batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    yield from table.combine_chunks().to_batches()
+
+
+def judging(*, block: int | None, buckets: int) -> Work:
+    """Judge whole runs and summarise chunks; a piece may say which messages are wanted in its summary."""
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for run, chunk, pieces in gathered(batches):
+            want = pieces[0].get("want")
+            names: frozenset[str] = pickle.loads(want) if want else frozenset()
+            table = joined(pieces)
+            if chunk is None:
+                for name, rows in _by_run(table):
+                    yield from _batches(judge(name, rows, block=block))
+            else:
+                assert run is not None
+                yield from _batches(summarise(run, chunk, table, want=names, block=block, buckets=buckets))
+
+    return work
+
+
+def _by_run(table: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
+    codes, names = by_run(table)
+    if len(names) == 1:
+        yield names[0], table
+        return
+    if bool(np.any(codes[1:] < codes[:-1])):
+        order = np.argsort(codes, kind="stable")
+        table, codes = table.take(pa.array(order)), codes[order]
+    table = table.combine_chunks()
+    ends = np.searchsorted(codes, np.arange(len(names)), side="right").tolist()
+    for name, start, end in zip(names, [0, *ends[:-1]], ends, strict=True):
+        yield name, table.slice(start, end - start)
+
+
+def answering(*, block: int | None) -> Work:
+    """Answer the questions that come with the pieces of each chunk."""
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for run, _, pieces in gathered(batches):
+            assert run is not None
+            asked = pickle.loads(pieces[0]["asked"])
+            yield from _batches(answer(run, joined(pieces), asked, block=block))
+
+    return work
+
+
+def composing(*, last_round: bool) -> Callable[[tuple[Any, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Put the summaries of one run together; they come sorted by chunk."""
+
+    def work(key: tuple[Any, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        composer = Composer(key[0].as_py(), last_round=last_round)
+        for batch in batches:
+            for payload in batch.column("payload"):
+                composer.add(pickle.loads(payload.as_buffer()))
+        result = composer.finish()
+        yield from _batches(result)
+
+    return work
+
+
+def comparing(key: tuple[Any, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Say so if a message of the run may have been sent twice."""
+    parts = [bytes(p.as_buffer()) for batch in batches for p in batch.column("payload")]
+    if repeated(parts):
+        yield from _batches(part(found.TROUBLE, key[0].as_py(), 1, reason="a message is sent twice"))
+    else:
+        yield pa.RecordBatch.from_pylist([], schema=SCHEMA)

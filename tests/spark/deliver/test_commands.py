@@ -1,0 +1,63 @@
+"""`whence deliver` and `whence waiting`, from files to files."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+from support.arrivals import Arrivals, arrivals
+
+from whence import Orderer
+from whence.cli import main
+
+
+def write(made: Arrivals, folder: Path, parts: int) -> None:
+    folder.mkdir()
+    for part in range(parts):
+        lines = []
+        for row in made.rows[part * len(made.rows) // parts : (part + 1) * len(made.rows) // parts]:
+            told = {k: v for k, v in row.items() if v is not None}
+            told["stamp"] = base64.b64encode(row["stamp"]).decode()
+            told["event_id"] = told.pop("message")
+            lines.append(json.dumps(told | ({} if lines else {"roster": list(made.roster.names)})))
+        (folder / f"{part}.jsonl").write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.timeout(300)
+def test_files_in_and_out_batch_and_stream(spark: object, tmp_path: Path) -> None:
+    made = arrivals("ks", 5, messages=150, lost=0.04)
+    write(made, tmp_path / "in", 3)
+    orderer = Orderer("stamp", roster=made.roster)
+    left = [out for row in made.rows for out in orderer.push(row)]
+    held = orderer.waiting()
+    common = [str(tmp_path / "in"), "--by", "stamp", "--columns", "message=event_id"]
+    said = tmp_path / "said.json"
+    assert main(["deliver", *common, "--out", str(tmp_path / "batch"), "--json", str(said)]) == 0
+    result = json.loads(said.read_text())
+    assert result["rows"] == len(made.rows)
+    assert result["outcomes"]["blocked"] == len(result["waiting"]) == len(held) > 0
+
+    streaming = ["--out", str(tmp_path / "out"), "--stream", "--once", "--checkpoint", str(tmp_path / "checkpoint")]
+    assert main(["deliver", *common, *streaming, "--files-per-batch", "2", "--json", str(said)]) == 0
+    result = json.loads(said.read_text())
+    assert result["rows"] == len(left)
+    assert main(["waiting", str(tmp_path / "checkpoint"), "--json", str(said)]) == 0
+    shown = json.loads(said.read_text())["waiting"]
+    assert sorted(w["message"] for w in shown) == sorted(w["message"] for w in held)
+    assert {w["blocker"] for w in shown} == {w["blocker"] for w in held}
+
+
+@pytest.mark.timeout(300)
+def test_what_can_not_be_done_is_said(spark: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [{"run": "r", "destination": "d", "message": m, "depends_on": on} for m, on in (("b", ["a"]), ("c", []))]
+    file = tmp_path / "in.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)) + "\n")
+    out = ["--out", str(tmp_path / "out")]
+    assert main(["deliver", str(file), "--by", "depends_on", *out, "--policy", "fail"]) == 1
+    assert "a has not arrived" in capsys.readouterr().err
+    assert main(["deliver", str(file), "--by", "time", *out]) == 2
+    assert main(["deliver", str(tmp_path / "none.jsonl"), "--by", "clock", *out]) == 2
+    assert main(["deliver", str(file), "--by", "stamp", *out]) == 2
+    assert main(["waiting", str(tmp_path)]) == 2

@@ -1,0 +1,124 @@
+"""The audit on Spark finds what the definition finds, on many runs in one table, whatever the chunks and blocks."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+from support.frames import check, expected, findings, frame, long_runs, small_runs
+from support.traces import random_trace, spoil
+
+from whence.model.events import Event, parse
+from whence.model.order import Violation, judge
+from whence.spark import audit
+from whence.trace.explain import path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@cache
+def known_small() -> dict[str | None, dict[str, object]]:
+    return expected(small_runs())
+
+
+@cache
+def known_long() -> dict[str | None, dict[str, object]]:
+    return expected(long_runs())
+
+
+def rows(runs: list[list[Event]]) -> list[Event]:
+    return [event for events in runs for event in events]
+
+
+def test_thousands_of_small_runs(spark: SparkSession) -> None:
+    assert len(small_runs()) > 1900
+    with audit(frame(spark, rows(small_runs()))) as result:
+        check(findings(result), known_small())
+        verdicts = {row["run"]: row["verdict"] for row in result.verdicts.collect()}
+    assert verdicts == {events[0].run: judge(events).verdict for events in small_runs()}
+    assert set(verdicts.values()) == {"causal", "violated"}
+
+
+def test_long_runs_in_chunks(spark: SparkSession) -> None:
+    """Four chunks each; in at least 200 runs the path of some violation crosses two or more of them."""
+    with audit(frame(spark, rows(long_runs())), chunk_rows=400) as result:
+        check(findings(result), known_long())
+    assert all(len(events) >= 1000 for events in long_runs())
+    assert sum(_crosses(events, len(events) / 4) for events in long_runs()) >= 200
+
+
+def _crosses(events: list[Event], chunk: float) -> bool:
+    at = {(e.process, e.index): int((e.order or 0) / chunk) for e in events}
+    for missing, destination, early in known_long()[events[0].run]["violation"]:  # type: ignore[attr-defined]
+        steps = path(events, Violation(events[0].run, destination, early, missing))
+        if steps and len({at[step.process, step.index] for step in steps}) > 1:
+            return True
+    return False
+
+
+@pytest.mark.parametrize(("chunk_rows", "block"), [(120, 5), (700, 1)])
+def test_other_chunks_and_blocks(spark: SparkSession, chunk_rows: int, block: int) -> None:
+    some = long_runs()[:12]
+    with audit(frame(spark, rows(some)), chunk_rows=chunk_rows, block=block) as result:
+        check(findings(result), {run: known_long()[run] for run in (e[0].run for e in some)})
+
+
+def test_spoilt_runs_whole_and_in_chunks(spark: SparkSession) -> None:
+    runs = [events for seed in range(150) if (events := spoil(random_trace(seed), seed))]
+    wanted = expected(runs)
+    for chunk_rows in (60, 100_000):
+        with audit(frame(spark, rows(runs)), chunk_rows=chunk_rows) as result:
+            check(findings(result), wanted)
+
+
+def test_without_order_and_shuffled(spark: SparkSession) -> None:
+    some = [*small_runs()[:200], *long_runs()[:5]]
+    events = frame(spark, rows(some), order=False).repartition(3, "message")
+    with audit(events, chunk_rows=500) as result:
+        check(findings(result), expected(some))
+
+
+def test_paths(spark: SparkSession) -> None:
+    some = long_runs()[:3]
+    with audit(frame(spark, rows(some)), chunk_rows=300) as result:
+        chosen = result.violations.orderBy("run", "missing", "destination").limit(40)
+        found = result.paths(chosen).collect()
+    assert len(found) == 40
+    for row in found:
+        events = next(events for events in some if events[0].run == row["run"])
+        violation = next(
+            v for v in judge(events).violations if (v.missing, v.destination) == (row["missing"], row["destination"])
+        )
+        known = path(events, violation)
+        assert known is not None
+        assert len(row["path"]) == len(known)
+        assert row["path"][0]["message"] == row["missing"]
+        assert row["path"][-1].asDict() == known[-1].row()
+
+
+def test_a_first_look(spark: SparkSession) -> None:
+    with audit(frame(spark, parse("a!1>bc b?a1 b!1>c c?b1 c?a1"))) as result:
+        assert [row.asDict() for row in result.violations.collect()] == [
+            {"run": "run", "destination": "c", "early": "b1", "missing": "a1"}
+        ]
+        steps = result.paths(result.violations).first()
+        assert steps is not None
+        assert [(s["process"], s["kind"], s["message"]) for s in steps["path"]] == [
+            ("a", "send", "a1"), ("b", "deliver", "a1"), ("b", "send", "b1"),
+        ]  # fmt: skip
+        assert result.verdicts.collect()[0].asDict() == {
+            "run": "run", "verdict": "violated", "events": 5, "messages": 2, "gaps": 0, "violations": 1,
+            "undelivered": 0, "duplicates": 0, "misdelivered": 0, "quarantined": 0,
+        }  # fmt: skip
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("start", range(100_000, 120_000, 4000))
+def test_soak(spark: SparkSession, start: int) -> None:
+    runs = [events for seed in range(start, start + 4000) if (events := random_trace(seed))]
+    with audit(frame(spark, rows(runs)), chunk_rows=[50, 100_000][start % 8000 == 0]) as result:
+        check(findings(result), expected(runs))

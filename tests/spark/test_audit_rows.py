@@ -1,0 +1,155 @@
+"""Bad rows never crash an audit and never vanish from it, whatever they came in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from support.frames import check, expected, findings, frame, small_runs
+from support.traces import Knobs, random_trace
+
+from whence.model.events import parse
+from whence.spark import audit, audit_files
+from whence.spark.jsonl import numbered, read_jsonl
+from whence.trace.jsonl import write_jsonl
+from whence.trace.parquet import write_parquet
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def reasons(result: Any) -> list[tuple[Any, ...]]:
+    return sorted((row["process"] or "", row["index"] or 0, row["reason"]) for row in result.quarantine.collect())
+
+
+def verdicts(result: Any) -> dict[str, str]:
+    return {row["run"]: row["verdict"] for row in result.verdicts.collect()}
+
+
+def test_rows_unusable_by_themselves(spark: SparkSession) -> None:
+    ddl = (
+        "run string, process string, index bigint, kind string, message string, destinations array<string>, order long"
+    )
+    rows = [
+        ("r", "a", 1, "send", "m1", ["b"], 1),
+        ("r", "b", 1, "explode", "m1", None, 2),
+        ("r", "b", 2, None, "m1", None, 3),
+        ("r", None, 3, "deliver", "m1", None, 4),
+        ("r", "b", 0, "deliver", "m1", None, 5),
+        ("r", "b", None, "deliver", "m1", None, 6),
+        ("r", "a", 2, "send", "m2", ["b", "b"], 7),
+        ("r", "a", 3, "send", "m3", ["b", None], 8),
+        ("r", "a", 4, "send", "m4", None, 9),
+        ("r", "b", 3, "deliver", None, None, 10),
+        ("r", "b", 4, "deliver", "m9", None, 11),
+        (None, "b", 5, "internal", None, None, 12),
+        ("r", "", 6, "internal", None, None, 13),
+    ]
+    with audit(spark.createDataFrame(rows, ddl)) as result:
+        kinds = "crash, deliver, internal, receive, send"
+        assert reasons(result) == sorted([
+            ("b", 1, f"kind is 'explode'; one of {kinds} is accepted"), ("b", 2, "kind is missing"),
+            ("", 3, "process is missing"), ("b", 0, "index is 0; indexes count from 1"), ("b", 0, "index is missing"),
+            ("a", 2, "destinations holds 'b' twice"), ("a", 3, "an entry of destinations is missing"),
+            ("a", 4, "a send row needs destinations"), ("b", 3, "a deliver row needs a message"),
+            ("b", 4, "message m9 was never sent"), ("b", 5, "run is missing"),
+            ("", 6, "process is empty; a name is accepted"),
+        ])  # fmt: skip
+        assert verdicts(result)["r"] == "unknown"
+
+
+def test_columns_of_other_types_and_missing_columns(spark: SparkSession) -> None:
+    ddl = "run string, process int, index string, kind string, message string, destinations string"
+    with audit(spark.createDataFrame([("r", 1, "x", "send", "m", "b")], ddl)) as result:
+        (only,) = result.quarantine.collect()
+        assert "is accepted" in only["reason"]
+    with audit(spark.createDataFrame([("r", "a", 1)], "run string, process string, index long")) as result:
+        assert reasons(result) == [("a", 1, "kind is missing")]
+
+
+def test_a_trace_cut_off_in_the_middle_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
+    events = parse("a!1>bc b?a1 b!1>c c?a1 c?b1")
+    file = tmp_path / "cut.jsonl"
+    write_jsonl(events, file)
+    file.write_bytes(file.read_bytes()[:-30])
+    with audit(read_jsonl(spark, [file])) as result:
+        (row,) = result.quarantine.collect()
+        assert row["file"] == str(file)
+        assert numbered(str(file), [row["line"]]) == {row["line"]: 5}
+        assert row["reason"].startswith("the last line is cut off")
+        assert verdicts(result) == {"run": "causal", None: "unknown"}
+
+
+def test_jsonl_is_read_in_slices(spark: SparkSession, tmp_path: Path) -> None:
+    runs = small_runs()[:40]
+    files = []
+    for number, events in enumerate(runs):
+        files.append(tmp_path / f"{number:03}.jsonl{'.gz' if number % 7 == 0 else ''}")
+        write_jsonl(events, files[-1])
+    with audit(read_jsonl(spark, files)) as result:
+        check(findings(result), expected(runs))
+
+
+def test_a_line_belongs_to_one_slice(tmp_path: Path) -> None:
+    from whence.spark.jsonl import _rows, _Slice
+
+    file = tmp_path / "some.jsonl"
+    file.write_bytes(b"".join(json.dumps({"n": "x" * n}).encode() + b"\n" for n in range(30)))
+    size = file.stat().st_size
+    for width in (1, 7, 50, 1000):
+        rows = [r for at in range(0, size, width) for r in _rows(_Slice(0, str(file), at, min(size, at + width)))]
+        assert len({row["line"] for row in rows}) == len(rows) == 30
+
+
+def test_parquet_files_opened_by_workers(spark: SparkSession, tmp_path: Path) -> None:
+    knobs = Knobs(processes=8, steps=3000, late=0.1, slow=0.3, lost=0.02, again=0.01)
+    events = random_trace(77, knobs)
+    write_parquet(events, tmp_path / "one", files=6, row_group=200)
+    for chunk_rows in (300, 100_000):
+        with audit_files(spark, tmp_path / "one", chunk_rows=chunk_rows) as result:
+            check(findings(result), expected([events]))
+
+
+def test_parquet_files_of_several_runs_or_out_of_order(spark: SparkSession, tmp_path: Path) -> None:
+    runs = small_runs()[:30]
+    write_parquet([e for events in runs[:20] for e in events], tmp_path / "a.parquet")
+    write_parquet([e for events in runs[20:] for e in reversed(events)], tmp_path / "b.parquet", row_group=16)
+    with audit_files(spark, tmp_path) as result:
+        check(findings(result), expected(runs))
+
+
+def test_a_file_without_a_column_is_set_aside(spark: SparkSession, tmp_path: Path) -> None:
+    write_parquet(parse("a!1>b b?a1"), tmp_path / "good.parquet")
+    bad = pq.read_table(tmp_path / "good.parquet").drop_columns(["process"])
+    pq.write_table(bad, tmp_path / "bad.parquet")
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
+    with audit_files(spark, tmp_path) as result:
+        rows = {Path(row["file"]).name: row["reason"] for row in result.quarantine.collect()}
+        assert rows.keys() == {"bad.parquet", "broken.parquet"}
+        assert rows["bad.parquet"] == "column process is missing; its 2 rows are set aside"
+        assert verdicts(result)["run"] == "causal"
+
+
+def test_wrong_order_and_ties_are_judged_whole(spark: SparkSession) -> None:
+    from dataclasses import replace
+
+    events = random_trace(5, Knobs(processes=6, steps=600, late=0.2))
+    wrong = [replace(e, order=len(events) - (e.order or 0)) for e in events]
+    tied = [replace(e, order=(e.order or 0) // 2, run="tied") for e in events]
+    with audit(frame(spark, [*wrong, *tied]), chunk_rows=100) as result:
+        found = findings(result)
+    check(found, expected([events, [replace(e, run="tied") for e in events]]))
+
+
+def test_sparse_orders_are_cut_evenly(spark: SparkSession) -> None:
+    from dataclasses import replace
+
+    events = random_trace(9, Knobs(processes=6, steps=900, late=0.2))
+    sparse = [replace(e, order=(e.order or 0) ** 3) for e in events]
+    with audit(frame(spark, sparse), chunk_rows=200) as result:
+        check(findings(result), expected([events]))

@@ -1,0 +1,135 @@
+"""The cost on Spark is that of the plain replay, run by run and label by label; and the command tells it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from whence import cli
+from whence.cost import prefix, profile, recommend, replay
+from whence.cost.recommend import together, total
+from whence.cost.replay import Cost
+from whence.model.events import Event, parse
+from whence.model.order import by_label
+from whence.model.roster import Roster
+from whence.sim import Scenario, simulate
+from whence.spark.cost import cost
+from whence.trace.jsonl import write_jsonl
+from whence.trace.schema import arrow_schema, row_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAMES = ["ks", "rst", "bss", "acked", "serial-multicast", "central"]
+
+
+def recorded(**what: Any) -> list[Event]:
+    result = simulate(Scenario(**what), trace=True, measure=False)
+    assert result.recorder is not None
+    return result.recorder.events
+
+
+def runs() -> dict[str, list[Event]]:
+    """Two causal runs, one of them with labels, one with hops, one that is violated and one with a gap."""
+    found = {
+        "plain": recorded(processes=5, messages=120, seed=4, run="plain"),
+        "labels": recorded(processes=4, messages=120, labels=2, seed=5, run="labels"),
+        "relayed": recorded(protocol="central", processes=4, messages=60, fanout="unicast", seed=6, run="relayed"),
+        "violated": recorded(protocol="unordered", processes=5, messages=120, delay="exponential:1", run="violated"),
+        "gap": [e for e in parse("a!1>b b. b?a1 a. a!2>b b?a2", run="gap") if e.kind != "internal" or e.process == "a"],
+    }
+    return found
+
+
+def frame(spark: SparkSession, events: list[Event], *, order: bool = True) -> Any:
+    table = pa.Table.from_pylist([row_of(event) for event in events], schema=arrow_schema())
+    return spark.createDataFrame(table if order else table.drop_columns(["order"]))
+
+
+def parts(events: dict[str, list[Event]], sample: int) -> dict[tuple[str, str | None], tuple[list[Event], Roster]]:
+    """Return what a replay of each run and label gets to see."""
+    found = {}
+    for run, rows in events.items():
+        rows = [event for event in rows if event.run == run]  # hops left out
+        names = sorted({e.process for e in rows} | {d for e in rows for d in e.destinations or ()})
+        for label, some in by_label(rows).items():
+            found[run, label] = (prefix(some, sample)[0], Roster(names))
+    return found
+
+
+def as_cost(row: dict[str, Any]) -> Cost:
+    return Cost(**{name: row[name] for name in Cost.__slots__})
+
+
+@pytest.mark.parametrize(("sample", "order"), [(200_000, True), (50, True), (50, False)])
+def test_costs_and_profiles_are_those_of_the_plain_replay(spark: SparkSession, sample: int, order: bool) -> None:
+    events = runs()
+    wanted = parts(events, sample)
+    with cost(frame(spark, [e for rows in events.values() for e in rows], order=order), NAMES, sample=sample) as result:
+        costs = {(r["run"], r["label"], r["protocol"]): as_cost(r.asDict()) for r in result.costs.collect()}
+        profiles = {(r["run"], r["label"]): r.asDict(recursive=True) for r in result.profiles.collect()}
+        chosen = result.recommendation()
+    assert profiles.keys() == wanted.keys()
+    expected = {(*key, name): replay(rows, name, roster) for key, (rows, roster) in wanted.items() for name in NAMES}
+    assert costs == expected
+    for key, (rows, roster) in wanted.items():
+        unusable = "1 processes leave out an index" if key[0] == "gap" else None
+        total_deliveries = sum(e.kind == "deliver" and e.label == key[1] for e in events[key[0]])
+        plain = profile(rows, roster, unusable=unusable, sampled=total_deliveries > sample).row()
+        said = profiles[key]
+        assert {name: said[name] for name in plain} == plain
+        assert said["recorded"] == total_deliveries
+    causal = sorted((k for k in wanted if profiles[k]["verdict"] == "causal"), key=lambda k: (k[0], k[1] or ""))
+    assert {key[0] for key in wanted if key not in causal} == {"violated", "gap"}
+    assert chosen == recommend(
+        together(profile(*wanted[key]).findings for key in causal),
+        {name: total(expected[(*key, name)] for key in causal) for name in NAMES},
+    )
+    assert chosen.protocol is not None
+
+
+def test_the_command(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    events = runs()
+    trace, said, plot = tmp_path / "trace.jsonl", tmp_path / "cost.json", tmp_path / "cost"
+    write_jsonl([e for run in ("plain", "violated") for e in events[run]], trace)
+    with trace.open("ab") as stream:
+        stream.write(b'{"run": 7}\n')
+    code = cli.main(
+        ["cost", str(trace), "--protocols", "ks, rst", "--sample", "100", "--json", str(said), "--plot", str(plot)]
+    )
+    shown = capsys.readouterr().out
+    assert code == 1  # one run is violated, one line is no event
+    report = json.loads(said.read_text())
+    assert report["recommendation"]["protocol"] in ("ks", "rst")
+    assert {row["protocol"] for row in report["protocols"]} == {"ks", "rst"}
+    assert [(run["run"], run["verdict"], run["sampled"]) for run in report["runs"]] == [
+        ("plain", "causal", True),
+        ("violated", "violated", True),
+    ]
+    assert f"recommended: {report['recommendation']['reason']}" in shown
+    assert "run plain: only the first 100 of" in shown
+    assert "apart: run violated is violated:" in shown
+    assert "set aside:" in shown
+    assert plot.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in plot.with_suffix(".svg").read_text()
+    assert all(row["held_seconds"] is not None for row in report["costs"])  # JSONL brings its times
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["--protocols", "nope"], "no protocol 'nope'"),
+        (["--plot", "x.pdf"], "neither .png nor .svg"),
+    ],
+)
+def test_misuse_is_told_before_spark_starts(
+    arguments: list[str], part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "trace.jsonl"
+    write_jsonl(parse("a!1>b b?a1"), trace)
+    assert cli.main(["cost", str(trace), *arguments]) == 2
+    assert part in capsys.readouterr().err

@@ -1,0 +1,95 @@
+"""Chunks put together say what the whole run says, wherever the cuts fall."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import pairwise
+from random import Random
+
+import pyarrow as pa
+import pytest
+from support.tables import as_found, by_definition, normal
+from support.traces import Knobs, random_trace, spoil
+
+from whence.kernels.chunk import answer, summarise
+from whence.kernels.compose import Composer
+from whence.kernels.ids import repeated
+from whence.model.events import Event
+from whence.model.order import judge
+
+
+def in_chunks(events: list[Event], cuts: list[int], block: int | None = None) -> list[dict[str, object]] | str:
+    """Audit by chunks; the reason if the run must be judged whole."""
+    table = normal(events)
+    ends = [0, *cuts, len(events)]
+    pieces = [table.slice(a, b - a) for a, b in pairwise(ends) if b > a]
+    run = events[0].run
+    want: frozenset[str] = frozenset()
+    for last_round in (False, True):
+        composer = Composer(run, last_round=last_round)
+        local: list[pa.Table] = []
+        for number, piece in enumerate(pieces):
+            found = summarise(run, number, piece, want=want, block=block, buckets=3)
+            for row in found.to_pylist():
+                if row["tag"] == "trouble":
+                    return str(row["reason"])
+                if row["tag"] == "summary":
+                    composer.add(pickle.loads(row["payload"]))
+            local.append(found)
+        rest = composer.finish()
+        hashes: dict[int, list[bytes]] = {}
+        for row in pa.concat_tables(local).to_pylist():
+            if row["tag"] == "ids":
+                hashes.setdefault(row["chunk"], []).append(row["payload"])
+        if any(repeated(parts) for parts in hashes.values()):
+            return "a message is sent twice"
+        first = rest.to_pylist()[0]
+        if first["tag"] != "want":
+            break
+        want = pickle.loads(first["payload"])
+    rows = rest.to_pylist()
+    if rows and rows[0]["tag"] == "trouble":
+        return str(rows[0]["reason"])
+    for row in list(rows):
+        if row["tag"] == "question":
+            rows += answer(run, pieces[row["chunk"]], pickle.loads(row["payload"]), block=block).to_pylist()
+    return [*rows, *pa.concat_tables(local).to_pylist()]
+
+
+def cuts_of(count: int, seed: int) -> list[int]:
+    r = Random(f"cuts {seed}")
+    return sorted(r.sample(range(1, count), min(count - 1, r.choice([1, 2, 5, 12]))))
+
+
+@pytest.mark.parametrize("start", range(0, 300, 100))
+def test_equal_to_the_definition(start: int) -> None:
+    for seed in range(start, start + 100):
+        events = random_trace(seed)
+        if len(events) < 2:
+            continue
+        found = in_chunks(events, cuts_of(len(events), seed), block=[None, 1, 2, 7][seed % 4])
+        assert not isinstance(found, str), f"seed {seed}: {found}"
+        assert as_found(found) == by_definition(judge(events)), f"seed {seed}"
+
+
+@pytest.mark.parametrize("start", range(0, 300, 100))
+def test_spoilt_rows_are_found_or_said_to_be_trouble(start: int) -> None:
+    judged = 0
+    for seed in range(start, start + 100):
+        events = spoil(random_trace(seed), seed)
+        if len(events) < 2:
+            continue
+        found = in_chunks(events, cuts_of(len(events), seed))
+        if not isinstance(found, str):
+            judged += 1
+            assert as_found(found) == by_definition(judge(events)), f"seed {seed}"
+    assert judged > 20
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_long_flights_cross_many_chunks(seed: int) -> None:
+    knobs = Knobs(processes=9, steps=700, fanout=4, late=0.3, slow=0.8, lost=0.1, again=0.05, astray=0.05)
+    events = random_trace(seed, knobs)
+    found = in_chunks(events, list(range(50, len(events), 50)))
+    assert not isinstance(found, str), found
+    assert as_found(found) == by_definition(judge(events)), f"seed {seed}"
