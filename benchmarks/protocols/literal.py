@@ -15,6 +15,7 @@ from time import thread_time_ns
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from support.literal_ks import LiteralKS
+
 from whence.model.roster import Roster, positions
 from whence.protocols import Deliver, create
 

@@ -46,13 +46,14 @@ def build() -> typer.Typer:
         app.command(verb.__name__, epilog=f"Example: {escaped}")(verb)
 
     # The verbs, in the order of `whence --help`.
-    from whence.cli import convert, cost, deliver, demo, doctor, explore, protocols, simulate, sweep, waiting
+    from whence.cli import audit, convert, cost, deliver, demo, doctor, explore, protocols, simulate, sweep, waiting
 
     add(demo.demo, demo.EXAMPLE)
     add(doctor.doctor, doctor.EXAMPLE)
     add(simulate.simulate, simulate.EXAMPLE)
     add(deliver.deliver, deliver.EXAMPLE)
     add(waiting.waiting, waiting.EXAMPLE)
+    add(audit.audit, audit.EXAMPLE)
     add(convert.convert, convert.EXAMPLE)
     add(explore.explore, explore.EXAMPLE)
     add(cost.cost, cost.EXAMPLE)

@@ -240,7 +240,12 @@ class ECHPrinted(ECH):
 
 VARIANTS: tuple[Variant, ...] = (
     Variant(
-        KSPrinted, "ks", 2, "not minimal", "RCV(4): if t < t' and l_{s,t'} not in LOG", "a!1>bc c<a1 c!1>a a!2>bc a<c1 a!3>b"
+        KSPrinted,
+        "ks",
+        2,
+        "not minimal",
+        "RCV(4): if t < t' and l_{s,t'} not in LOG",
+        "a!1>bc c<a1 c!1>a a!2>bc a<c1 a!3>b",
     ),
     Variant(
         KSLookahead,

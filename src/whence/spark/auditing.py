@@ -80,17 +80,18 @@ class _Audit:
 
     def judged(self) -> list[DataFrame]:
         """Return frames of findings that together say everything."""
+        self.packed = _placed(self.packed, self.plan.tasks)
         if not self.plan.chunked:
-            return [self._judge(self.packed, self.plan.tasks)]
+            return [self._judge(self.packed)]
         self.packed = self.kept(self.packed)
-        first = self.kept(self._judge(self.packed, self.plan.tasks))
+        first = self.kept(self._judge(self.packed))
         composed = self.kept(self._compose(first, last_round=False))
         troubled, wanting = self._state(first, composed)
         good = set(self.plan.chunked) - troubled - wanting
         frames = [_findings(first, without=troubled | wanting), _findings(composed, only=good)]
         frames += self._answers(composed, good)
         if wanting:
-            second = self.kept(self._judge(self._wanted(composed, wanting), self.plan.tasks))
+            second = self.kept(self._judge(self._wanted(composed, wanting)))
             again = self.kept(self._compose(second, last_round=True))
             more, _ = self._state(second, again)
             frames += [_findings(second, without=more), _findings(again, only=wanting - more)]
@@ -100,9 +101,9 @@ class _Audit:
             frames.append(self._whole(sorted(troubled)))
         return frames
 
-    def _judge(self, packed: DataFrame, count: int) -> DataFrame:
+    def _judge(self, packed: DataFrame) -> DataFrame:
         work = tasks.judging(block=self.block, buckets=max(1, len(self.plan.chunked) and self.plan.slots // 64))
-        return packed.repartitionById(count, F.col("slot") % count).mapInArrow(work, found.DDL)
+        return packed.mapInArrow(work, found.DDL)
 
     def _compose(self, judged: DataFrame, *, last_round: bool) -> DataFrame:
         columns = ("tag", "run", "chunk", "payload")
@@ -131,11 +132,10 @@ class _Audit:
             return []
         asked = composed.where((F.col("tag") == found.QUESTION) & F.col("run").isin(*runs))
         asked = asked.select("run", "chunk", F.col("payload").alias("asked"))
-        slots = self.packed.join(F.broadcast(asked), ["run", "chunk"]).select(
-            "slot", "run", "chunk", "payload", "asked"
-        )
-        work = tasks.answering(block=self.block)
-        return [slots.repartitionById(self.plan.tasks, F.col("slot") % self.plan.tasks).mapInArrow(work, found.DDL)]
+        # The pieces stay where they are: the questions are brought to them.
+        met = self.packed.join(F.broadcast(asked), ["run", "chunk"])
+        chosen = met.select("slot", "run", "chunk", "payload", "asked")
+        return [chosen.mapInArrow(tasks.answering(block=self.block), found.DDL)]
 
     def _wanted(self, composed: DataFrame, runs: set[str]) -> DataFrame:
         wanted = composed.where((F.col("tag") == found.WANT) & F.col("run").isin(*runs))
@@ -147,7 +147,12 @@ class _Audit:
         whole = self.packed.where(F.col("run").isin(*runs)).select(
             slot.cast("int").alias("slot"), "run", F.lit(None).cast("bigint").alias("chunk"), "payload"
         )
-        return self._judge(whole, min(P.TASKS, len(runs)))
+        return self._judge(_placed(whole, min(P.TASKS, len(runs))))
+
+
+def _placed(packed: DataFrame, count: int) -> DataFrame:
+    """Bring the pieces of each slot into one of `count` partitions."""
+    return packed.repartitionById(count, F.col("slot") % count)
 
 
 def _findings(frame: DataFrame, *, only: set[str] | None = None, without: set[str] | None = None) -> DataFrame:

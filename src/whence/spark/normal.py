@@ -7,8 +7,7 @@ not ours are left behind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
@@ -84,16 +83,18 @@ def _kind(fields: dict[str, T.DataType], odd: list[Column]) -> Column:
     return code.cast("tinyint")
 
 
-def completed(batches: Iterable[pa.RecordBatch]) -> pa.Table:
-    """Return batches of a normalised frame as a normal table, the columns it lacks as nulls."""
-    table = pa.Table.from_batches(batches)
+def completed(table: pa.Table, run: str | None = None) -> pa.Table:
+    """Return a table of some normal columns with all of them: those it lacks are null, or the one `run`."""
     columns = []
     for field in NORMAL:
         if field.name in table.column_names:
             column = table.column(field.name)
             if field.name == "process" and pa.types.is_string(column.type):
-                column = pc.dictionary_encode(column).unify_dictionaries()
+                column = pc.dictionary_encode(column)
             columns.append(column)
+        elif field.name == "run" and run is not None:
+            same = pa.array(np.zeros(len(table), np.int32))
+            columns.append(pa.chunked_array([pa.DictionaryArray.from_arrays(same, pa.array([run]))]))
         else:
             columns.append(pa.chunked_array([pa.nulls(len(table), field.type)]))
-    return pa.table(columns, names=NORMAL.names)
+    return pa.table(columns, names=NORMAL.names).unify_dictionaries()

@@ -57,7 +57,7 @@ def _windows(frame: DataFrame, asked: DataFrame) -> DataFrame:
 
 def _prove(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     run, destination, early, missing = (each.as_py() for each in key)
-    table = completed(batches)
+    table = completed(pa.Table.from_batches(batches))
     path: Any = shortest(table, missing, early)
     row = {"run": run, "destination": destination, "early": early, "missing": missing, "path": path}
     yield pa.RecordBatch.from_pylist([row], schema=SCHEMA)

@@ -55,7 +55,9 @@ class Plan:
     """Slots for the small runs; they come first."""
     rows: int = 0
     spread: bool = False
-    """One partition of the frame holds more than a third of the rows: they must be spread first."""
+    """One partition of the frame holds more than two thirds of the rows: they must be spread first."""
+    only: str | None = None
+    """The one run there is, if there is one only."""
 
     @property
     def tasks(self) -> int:
@@ -103,8 +105,8 @@ def profile(events: DataFrame, chunk_rows: int) -> Plan:
         found[run["run"]] = Large(slot, cuts)
         slot += found[run["run"]].chunks
     rows = (seen["small"] or 0) + sum(run["rows"] for run in seen["large"])
-    spread = any(3 * run["widest"] > rows for run in seen["large"])
-    return Plan(found, shared, rows, spread)
+    spread = any(3 * run["widest"] > 2 * rows for run in seen["large"])
+    return Plan(found, shared, rows, spread, next(iter(found)) if seen["runs"] == 1 and found else None)
 
 
 def _cuts(events: DataFrame, run: Any, chunks: int) -> tuple[int, ...]:
@@ -134,20 +136,21 @@ def _even(low: int, span: int, chunks: int) -> tuple[int, ...]:
 
 
 def packed(table: pa.Table) -> bytes:
-    """Return a table as bytes."""
+    """Return a table as bytes, without the columns that hold nothing."""
+    table = table.select([name for name in table.column_names if table.column(name).null_count < len(table)])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
 
 
-def load(payload: bytes) -> pa.Table:
-    """Return the rows of a piece: those it holds, or those of the file it names."""
+def load(payload: bytes, run: str | None) -> pa.Table:
+    """Return the rows of a piece: those it holds, or those of the file it names; `run` if all are of one."""
     if payload[:1] == b"{":
         from whence.spark.files import read_part
 
         return read_part(json.loads(payload))
-    return pa.ipc.open_stream(payload).read_all()
+    return completed(pa.ipc.open_stream(payload).read_all(), run)
 
 
 def pack(frame: DataFrame, plan: Plan, chunk_rows: int) -> DataFrame:
@@ -157,6 +160,8 @@ def pack(frame: DataFrame, plan: Plan, chunk_rows: int) -> DataFrame:
         if "order" in frame.columns:  # neighbours stay together, so that pieces are few
             keys.append(F.floor(F.col("order") / F.lit(max(1.0, chunk_rows / 8))))
         frame = frame.repartition(max(4, plan.tasks), *(keys if len(keys) > 1 else ()))
+    if plan.only is not None:
+        frame = frame.drop("run")  # a column of one value need not travel
     return frame.mapInArrow(packer(plan), DDL)
 
 
@@ -170,10 +175,10 @@ def packer(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Recor
             held.append(batch)
             rows += batch.num_rows
             if rows >= FLUSH_ROWS:
-                yield from _pieces(completed(held), plan)
+                yield from _pieces(completed(pa.Table.from_batches(held), plan.only), plan)
                 held, rows = [], 0
         if rows:
-            yield from _pieces(completed(held), plan)
+            yield from _pieces(completed(pa.Table.from_batches(held), plan.only), plan)
 
     return pack
 
@@ -215,6 +220,8 @@ def _parted(table: pa.Table, slots: Any) -> Iterator[tuple[int, pa.Table]]:
 
 def _piece(slot: int, plan: Plan, table: pa.Table) -> pa.RecordBatch:
     run, chunk = owner(plan, slot)
+    if run is not None:
+        table = table.drop_columns(["run"])
     values = [[slot], [run], [chunk], [len(table)], [packed(table)]]
     return pa.RecordBatch.from_arrays([pa.array(v, f.type) for v, f in zip(values, SCHEMA, strict=True)], schema=SCHEMA)
 
@@ -242,5 +249,5 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str | None, in
 
 def joined(pieces: list[dict[str, Any]]) -> pa.Table:
     """Return the rows of some pieces as one table, letting go of the pieces on the way."""
-    tables = [load(piece.pop("payload")) for piece in pieces]
+    tables = [load(piece.pop("payload"), piece["run"]) for piece in pieces]
     return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")

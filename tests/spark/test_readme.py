@@ -1,0 +1,24 @@
+"""Every command of the README, word for word, in an empty folder."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_commands_of_the_readme(tmp_path: Path) -> None:
+    block = next(b for b in re.findall(r"```\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL) if "audit" in b)
+    lines = [line for line in block.splitlines() if line]
+    assert len(lines) > 4
+    for line in lines:
+        name, *arguments = shlex.split(line)
+        assert name == "whence"
+        ran = subprocess.run(
+            [sys.executable, "-m", "whence.cli", *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, f"{line}: {ran.stdout}{ran.stderr}"
