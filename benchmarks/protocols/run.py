@@ -5,7 +5,7 @@ way and hands them over in random order; broadcast-only protocols are measured o
 so that preemption by neighbours does not count; still, read the ratios to `bss` broadcast of the same run, not the
 microseconds. Receives include what they set free. Encoding and decoding are timed apart.
 
-    python benchmarks/protocols/run.py [--quick] [--out FILE] [--only ks,rst]
+    python benchmarks/protocols/run.py [--work 0.1] [--out FILE] [--only ks,rst]
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def overhead() -> float:
 def traffic(name: str, fanout: str) -> bool:
     """Tell whether a protocol runs on that traffic."""
     needs = REGISTRY[name].needs
-    if "failure detector" in needs:
+    if "failure detector" in needs or "topology" in needs:
         return False
     if "broadcast only" in needs:
         return fanout == "broadcast"
@@ -69,7 +69,7 @@ def measure(name: str, n: int, fanout: str, copies: int, seed: int) -> dict[str,
 
     while done["receive"] < copies:
         warm = done["receive"] * 2 >= copies
-        if len(network) < n * n // 2:
+        if len(network) < n * n // 2 and (not network or rng.random() < 0.7):
             place = rng.randrange(n)
             others = [p for p in range(n) if p != place]
             count = {"unicast": 1, "broadcast": n - 1}.get(fanout) or rng.randint(1, n - 1)
@@ -132,7 +132,7 @@ def token_needed(name: str) -> bool:
 def main() -> None:
     """Measure and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the work, for a look")
+    parser.add_argument("--work", type=float, default=1.0, help="part of the work to do; 0.1 is enough for a look")
     parser.add_argument("--only", default="", help="protocols, separated by commas")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=RESULTS)
@@ -145,9 +145,8 @@ def main() -> None:
             for fanout in ("broadcast", "unicast", "n/2"):
                 if not traffic(name, fanout):
                     continue
-                copies = {8: 20000, 32: 12000, 128: 4000 if name not in SLOW else 1500}[n] // (
-                    10 if options.quick else 1
-                )
+                most = {8: 20000, 32: 12000, 128: 1500 if name in SLOW else 4000}[n]
+                copies = int(most * options.work)
                 row = measure(name, n, fanout, copies, options.seed)
                 if name == "bss":
                     base = row
