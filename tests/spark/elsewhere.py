@@ -54,7 +54,7 @@ def main(kind: str, log: str | None = None) -> None:
 
     spark = session(kind, log)
     if log:
-        events = random_trace(1, Knobs(processes=8, steps=12_000, late=0.05, again=0, astray=0))
+        events = random_trace(1, Knobs(processes=8, steps=12_000, late=0.05, again=0, astray=0, lost=0, crash=0))
         whole = as_found(judge(events[0].run, normal(events)).to_pylist())
         with audit(frame(spark, events), chunk_rows=2500) as result:
             check(findings(result), {events[0].run: whole})

@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.timeout(600)
 def test_commands_of_the_readme(tmp_path: Path) -> None:
     block = next(b for b in re.findall(r"```\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL) if "audit" in b)
     lines = [line for line in block.splitlines() if line]
