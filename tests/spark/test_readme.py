@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.timeout(600)
 def test_commands_of_the_readme(tmp_path: Path) -> None:
-    block = next(b for b in re.findall(r"```\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL) if "audit" in b)
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    (block,) = [text for language, text in blocks if not language and "whence audit" in text]
     lines = [line for line in block.splitlines() if line]
     assert len(lines) > 4
     for line in lines:
