@@ -6,16 +6,20 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql import functions as F
 from support.frames import check, expected, findings, frame, long_runs, small_runs
 from support.traces import random_trace, spoil
 
 from whence.model.events import Event, parse
 from whence.model.order import Violation, judge
 from whence.spark import audit
+from whence.spark.auditing import run_plan
+from whence.spark.normal import normalise
+from whence.spark.pieces import pack, profile
 from whence.trace.explain import path
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -65,6 +69,33 @@ def test_other_chunks_and_blocks(spark: SparkSession, chunk_rows: int, block: in
     some = long_runs()[:12]
     with audit(frame(spark, rows(some)), chunk_rows=chunk_rows, block=block) as result:
         check(findings(result), {run: known_long()[run] for run in (e[0].run for e in some)})
+
+
+def laid_out(spark: SparkSession, runs: list[list[Event]], parts: int) -> DataFrame:
+    """Return runs of events, each run in `parts` partitions of its own, cut along the order."""
+    width = max(len(events) for events in runs)
+    names = F.array(*(F.lit(events[0].run) for events in runs))
+    place = (F.array_position(names, F.col("run")) - 1) * parts + F.floor(F.col("order") * parts / (width + 1))
+    return frame(spark, rows(runs)).repartitionById(parts * len(runs), place.cast("int"))
+
+
+@pytest.mark.parametrize("count", [1, 6])
+def test_partitions_that_are_chunks_are_judged_where_they_lie(spark: SparkSession, count: int) -> None:
+    some = long_runs()[:count]
+    laid = laid_out(spark, some, 5)
+    assert profile(normalise(laid), 500).counts is not None
+    with audit(laid, chunk_rows=500) as result:
+        check(findings(result), {run: known_long()[run] for run in (e[0].run for e in some)})
+
+
+def test_partitions_that_moved_are_noticed(spark: SparkSession) -> None:
+    some = long_runs()[:2]
+    laid = normalise(laid_out(spark, some, 5))
+    plan = profile(laid, 500)
+    assert plan.counts is not None
+    for moved in (laid.repartition(7, "message"), laid.coalesce(4)):
+        with run_plan(moved, pack(moved, plan, 500), plan, block=None, source=moved) as result:
+            check(findings(result), {run: known_long()[run] for run in (e[0].run for e in some)})
 
 
 def test_spoilt_runs_whole_and_in_chunks(spark: SparkSession) -> None:

@@ -127,7 +127,7 @@ def summarise(
         more, left = _summarise_lane(run, rows, lane, matched, place, want, block)
         parts += more
         summary.lanes.append(left)
-    summary.strangers = _packed(table.select(COLUMNS).take(pa.array(strangers)))
+    summary.strangers = _packed(_plain(table.select(COLUMNS).take(pa.array(strangers))))
     summary.receipts = np.flatnonzero(rows.kind[strangers] == RECEIVE).astype(np.int32)
     parts.append(part(found.RUN, run, 1, chunk=chunk, events=len(rows), messages=messages, gaps=gaps))
     parts.append(part(found.SUMMARY, run, 1, chunk=chunk, payload=[pickle.dumps(summary, 5)]))
@@ -245,6 +245,12 @@ def _copies(lane: Lane, matched: Matched, opened: Copies, overtaken: Any, number
     owner = np.repeat(np.where(lane.sends, number[lane.message], -1), lengths)
     kept = owner >= 0
     return owner[kept].astype(np.int32), lane.destinations[kept], state[kept]
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Return a table without the dictionary of all the messages there are."""
+    place = table.column_names.index("message")
+    return table.set_column(place, "message", table.column("message").cast(pa.string()))
 
 
 def _packed(table: pa.Table) -> bytes:

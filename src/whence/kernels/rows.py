@@ -114,9 +114,7 @@ def codes_of(column: pa.ChunkedArray) -> tuple[Ints, pa.StringArray]:
     if column.null_count == len(column):
         return np.full(len(column), -1, np.int32), pa.array([], pa.string())
     if not pa.types.is_dictionary(column.type):
-        text = column.combine_chunks()
-        text = pa.concat_arrays(text.chunks) if isinstance(text, pa.ChunkedArray) else text
-        return intern(text.cast(pa.string()))
+        return intern(_whole(column).cast(pa.string()))
     if column.num_chunks > 1:
         column = column.unify_dictionaries()
     whole = column.combine_chunks()
@@ -126,12 +124,41 @@ def codes_of(column: pa.ChunkedArray) -> tuple[Ints, pa.StringArray]:
     return codes.astype(np.int32, copy=False), whole.dictionary.cast(pa.string())
 
 
+def coded(table: pa.Table) -> pa.Table:
+    """Return a normal table of one run with its names as dictionaries: `code` then takes the codes as they are.
+
+    Every column is in one piece: a column of many pieces, written and read, would bring its dictionary many times.
+    """
+    columns = {name: _coded(table.column(name)) for name in ("process", "message", "label")}
+    lists = _whole(table.column("destinations"))
+    if pa.types.is_string(lists.type.value_type):
+        lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+        offsets = np.zeros(len(lists) + 1, np.int32)
+        np.cumsum(lengths, out=offsets[1:])
+        values = _coded(pa.chunked_array([lists.flatten()]))
+        columns["destinations"] = pa.ListArray.from_arrays(offsets, values, mask=lists.is_null())
+    names = table.column_names
+    return pa.table([columns[name] if name in columns else _whole(table.column(name)) for name in names], names=names)
+
+
+def _coded(column: pa.ChunkedArray) -> Any:
+    if pa.types.is_dictionary(column.type) or not len(column) or column.null_count == len(column):
+        return _whole(column)
+    codes, names = codes_of(column)
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), names)
+
+
+def _whole(column: pa.ChunkedArray) -> Any:
+    """Return a column in one piece."""
+    whole = column.combine_chunks()
+    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
+
+
 def _addresses(
     column: pa.ChunkedArray, processes: pa.StringArray
 ) -> tuple[Longs, Ints, Flags, pa.StringArray, dict[int, str]]:
     """Return the destinations of each row in the codes of the processes, names not met before appended."""
-    lists = column.combine_chunks()
-    lists = pa.concat_arrays(lists.chunks) if isinstance(lists, pa.ChunkedArray) else lists
+    lists = _whole(column)
     addressed = lists.is_valid().to_numpy(zero_copy_only=False)
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     offsets = np.zeros(len(lists) + 1, np.int64)

@@ -52,14 +52,20 @@ def audit(events: DataFrame, *, chunk_rows: int = CHUNK_ROWS, block: int | None 
 def audit_normal(frame: DataFrame, *, chunk_rows: int, block: int | None) -> AuditResult:
     """Audit a normalised frame."""
     plan = P.profile(frame, chunk_rows)
-    return run_plan(frame, P.pack(frame, plan, chunk_rows), plan, block=block)
+    return run_plan(frame, P.pack(frame, plan, chunk_rows), plan, block=block, source=frame)
 
 
 def run_plan(
-    frame: DataFrame, packed: DataFrame, plan: P.Plan, *, block: int | None, refused: DataFrame | None = None
+    frame: DataFrame,
+    packed: DataFrame,
+    plan: P.Plan,
+    *,
+    block: int | None,
+    source: DataFrame | None = None,
+    refused: DataFrame | None = None,
 ) -> AuditResult:
-    """Judge the pieces of a normalised frame; `refused` are quarantine rows known beforehand."""
-    audit = _Audit(packed, plan, block)
+    """Judge the pieces of a normalised frame, or `source` in place; `refused` are quarantine rows known beforehand."""
+    audit = _Audit(packed, plan, block, source if plan.counts is not None else None)
     frames = audit.judged()
     if refused is not None:
         frames.append(refused)
@@ -71,6 +77,7 @@ class _Audit:
     packed: DataFrame
     plan: P.Plan
     block: int | None
+    source: DataFrame | None = None
     persisted: list[DataFrame] = field(default_factory=list)
 
     def kept(self, frame: DataFrame) -> DataFrame:
@@ -80,11 +87,13 @@ class _Audit:
 
     def judged(self) -> list[DataFrame]:
         """Return frames of findings that together say everything."""
-        self.packed = _placed(self.packed, self.plan.tasks)
-        if not self.plan.chunked:
-            return [self._judge(self.packed)]
-        self.packed = self.kept(self.packed)
-        first = self.kept(self._judge(self.packed))
+        first = self._in_place() if self.source is not None else None
+        if first is None:
+            self.packed = _placed(self.packed, self.plan.tasks)
+            if not self.plan.chunked:
+                return [self._judge(self.packed)]
+            self.packed = self.kept(self.packed)
+            first = self.kept(self._judge(self.packed))
         composed = self.kept(self._compose(first, last_round=False))
         troubled, wanting = self._state(first, composed)
         good = set(self.plan.chunked) - troubled - wanting
@@ -101,9 +110,27 @@ class _Audit:
             frames.append(self._whole(sorted(troubled)))
         return frames
 
+    @property
+    def _buckets(self) -> int:
+        return max(1, len(self.plan.chunked) and self.plan.slots // 64)
+
     def _judge(self, packed: DataFrame) -> DataFrame:
-        work = tasks.judging(block=self.block, buckets=max(1, len(self.plan.chunked) and self.plan.slots // 64))
-        return packed.mapInArrow(work, found.DDL)
+        return packed.mapInArrow(tasks.judging(block=self.block, buckets=self._buckets), found.DDL)
+
+    def _in_place(self) -> DataFrame | None:
+        """Judge the partitions of the source as they lie; None if they do not lie as they did when we looked."""
+        assert self.source is not None
+        work = tasks.judging_in_place(self.plan, block=self.block, buckets=self._buckets)
+        first = self.kept(P.lightened(self.source, self.plan).mapInArrow(work, found.DDL))
+        if first.where(F.col("tag") == found.MOVED).limit(1).count():
+            self.persisted.pop().unpersist()
+            return None
+        slot = F.col("index").cast("int").alias("slot")
+        pieces = first.where(F.col("tag") == found.PIECE)
+        self.packed = pieces.select(
+            slot, "run", "chunk", F.col("events").alias("rows"), F.col("piece").alias("payload")
+        )
+        return first
 
     def _compose(self, judged: DataFrame, *, last_round: bool) -> DataFrame:
         columns = ("tag", "run", "chunk", "payload")
@@ -165,7 +192,7 @@ def _findings(frame: DataFrame, *, only: set[str] | None = None, without: set[st
 
 
 def _union(frames: Iterable[DataFrame]) -> DataFrame:
-    return reduce(lambda one, two: one.unionByName(two), (frame.drop("payload", "chunk") for frame in frames))
+    return reduce(lambda one, two: one.unionByName(two), (frame.drop("payload", "piece", "chunk") for frame in frames))
 
 
 LISTS = {

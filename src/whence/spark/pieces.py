@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 from zlib import crc32
 
@@ -30,6 +31,12 @@ FLUSH_ROWS = 1_000_000
 """A packing task holds about this many rows at a time."""
 TASKS, TASK_ROWS = 8, 250_000
 """Up to so many slots each has its own task; beyond, tiny slots share one."""
+
+
+SELDOM = ("label", "odd")
+"""Columns that most traces have no use for."""
+KIND_BITS, INDEX_BITS, ORDER_BITS = 3, 28, 31
+"""Of a long that holds the numbers of a row."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,14 @@ class Plan:
     """One partition of the frame holds more than two thirds of the rows: they must be spread first."""
     only: str | None = None
     """The one run there is, if there is one only."""
+    counts: dict[int, int] | None = None
+    """Rows of each slot, if each was seen to lie in one partition of the frame, alone: it can be judged there."""
+    empty: tuple[str, ...] = ()
+    """Columns in which no row holds anything: they need not travel."""
+    narrow: bool = False
+    """The numbers of a row fit into one: `kind`, `index`, and `order` counted from `low`."""
+    low: int | None = None
+    """The least `order` there is; None if no row has one."""
 
     @property
     def tasks(self) -> int:
@@ -78,26 +93,37 @@ class Plan:
 def profile(events: DataFrame, chunk_rows: int) -> Plan:
     """Look at the runs of a normalised frame and plan; only the numbers of large runs reach the driver."""
     order = F.col("order") if "order" in events.columns else F.lit(None).cast("bigint")
+    seldom = [name for name in SELDOM if name in events.columns]
     parts = events.groupBy("run", F.spark_partition_id().alias("part")).agg(
         F.count(F.lit(1)).alias("rows"), F.count(order).alias("ordered"),
-        F.min(order).alias("low"), F.max(order).alias("high"),
+        F.min(order).alias("low"), F.max(order).alias("high"), F.count("index").alias("indexed"),
+        F.min("index").alias("least"), F.max("index").alias("most"), *(F.count(name).alias(name) for name in seldom),
     )  # fmt: skip
     runs = parts.groupBy("run").agg(
         F.sum("rows").alias("rows"), F.sum("ordered").alias("ordered"), F.min("low").alias("low"),
         F.max("high").alias("high"), F.max("rows").alias("widest"),
+        F.collect_list(F.struct("low", "high", "rows", "part")).alias("parts"),
+        F.min("least").alias("least"), F.max("most").alias("most"),
+        *(F.sum(name).alias(name) for name in ("indexed", *seldom)),
     )  # fmt: skip
     large = F.col("rows") > chunk_rows
-    one = F.struct("run", "rows", "ordered", "low", "high", "widest")
+    one = F.struct("run", "rows", "ordered", "low", "high", "widest", "parts")
     seen = runs.agg(
         F.count(F.lit(1)).alias("runs"),
         F.sum(F.when(~large, F.col("rows"))).alias("small"),
         F.collect_list(F.when(large & F.col("run").isNotNull(), one)).alias("large"),
-    ).first()
+        F.min("low").alias("low"), F.max("high").alias("high"), F.min("least").alias("least"),
+        F.max("most").alias("most"), *(F.sum(name).alias(name) for name in ("rows", "ordered", "indexed", *seldom)),
+    ).first()  # fmt: skip
     assert seen is not None
+    light = _light(seen, tuple(name for name in seldom if not seen[name]), "order" in events.columns)
     shared = max(1, -(-(seen["small"] or 0) // chunk_rows), min(8, (seen["runs"] - len(seen["large"])) // 4))
     slot = shared
     found: dict[str, Large] = {}
-    for run in sorted(seen["large"], key=lambda row: str(row["run"])):
+    runs_seen = sorted(seen["large"], key=lambda row: str(row["run"]))
+    if not seen["small"] and len(runs_seen) == seen["runs"] and _aligned(runs_seen, chunk_rows):
+        return replace(_in_place(runs_seen), **light)
+    for run in runs_seen:
         cuts = None
         if run["ordered"] == run["rows"]:
             chunks = max(4, -(-run["rows"] // chunk_rows))
@@ -106,7 +132,46 @@ def profile(events: DataFrame, chunk_rows: int) -> Plan:
         slot += found[run["run"]].chunks
     rows = (seen["small"] or 0) + sum(run["rows"] for run in seen["large"])
     spread = any(3 * run["widest"] > 2 * rows for run in seen["large"])
-    return Plan(found, shared, rows, spread, next(iter(found)) if seen["runs"] == 1 and found else None)
+    only = next(iter(found)) if seen["runs"] == 1 and found else None
+    return Plan(found, shared, rows, spread, only, **light)
+
+
+def _light(seen: Any, empty: tuple[str, ...], has_order: bool) -> dict[str, Any]:
+    """Return what need not travel, or can travel in fewer columns."""
+    rows, ordered = seen["rows"], seen["ordered"]
+    fit = bool(rows) and seen["indexed"] == rows and seen["least"] >= 0 and seen["most"] < 1 << INDEX_BITS
+    if ordered and fit:
+        fit = ordered == rows and seen["high"] - seen["low"] < 1 << ORDER_BITS
+    nothing = ("order",) if has_order and not ordered else ()
+    return {"empty": (*empty, *nothing), "narrow": fit, "low": seen["low"] if ordered and fit else None}
+
+
+def _aligned(runs: list[Any], chunk_rows: int) -> bool:
+    """Tell whether every partition holds one range of `order` of one run, apart from all others, of a fair size."""
+    places = [part["part"] for run in runs for part in run["parts"]]
+    if len(places) != len(set(places)):
+        return False
+    for run in runs:
+        parts = sorted(run["parts"])
+        if run["ordered"] != run["rows"] or 3 * run["widest"] > run["rows"] or run["widest"] > 2 * chunk_rows:
+            return False
+        if 8 * run["rows"] < len(parts) * chunk_rows or any(a["high"] >= b["low"] for a, b in pairwise(parts)):
+            return False
+    return True
+
+
+def _in_place(runs: list[Any]) -> Plan:
+    """Return the plan in which every partition is a chunk."""
+    found: dict[str, Large] = {}
+    counts: dict[int, int] = {}
+    slot = 1
+    for run in runs:
+        parts = sorted(run["parts"])
+        found[run["run"]] = Large(slot, tuple(part["low"] for part in parts[1:]))
+        counts.update((slot + place, part["rows"]) for place, part in enumerate(parts))
+        slot += len(parts)
+    rows = sum(run["rows"] for run in runs)
+    return Plan(found, 1, rows, only=runs[0]["run"] if len(runs) == 1 else None, counts=counts)
 
 
 def _cuts(events: DataFrame, run: Any, chunks: int) -> tuple[int, ...]:
@@ -160,9 +225,33 @@ def pack(frame: DataFrame, plan: Plan, chunk_rows: int) -> DataFrame:
         if "order" in frame.columns:  # neighbours stay together, so that pieces are few
             keys.append(F.floor(F.col("order") / F.lit(max(1.0, chunk_rows / 8))))
         frame = frame.repartition(max(4, plan.tasks), *(keys if len(keys) > 1 else ()))
-    if plan.only is not None:
-        frame = frame.drop("run")  # a column of one value need not travel
-    return frame.mapInArrow(packer(plan), DDL)
+    return lightened(frame, plan).mapInArrow(packer(plan), DDL)
+
+
+def lightened(frame: DataFrame, plan: Plan) -> DataFrame:
+    """Return a normalised frame in few columns: none that hold nothing or one and the same run, numbers in one."""
+    frame = frame.drop(*plan.empty, *(["run"] if plan.only is not None else []))
+    if not plan.narrow:
+        return frame
+    number = F.col("index") * F.lit(1 << KIND_BITS) + F.col("kind")
+    if plan.low is not None:
+        number += (F.col("order") - F.lit(plan.low)) * F.lit(1 << (INDEX_BITS + KIND_BITS))
+    return frame.withColumn("number", number).drop("index", "kind", "order")
+
+
+def restored(batches: list[pa.RecordBatch], plan: Plan) -> pa.Table:
+    """Return the normal table that lightened rows stand for."""
+    table = pa.Table.from_batches(batches)
+    if plan.narrow:
+        number = table.column("number").to_numpy()
+        columns = {"kind": (number & ((1 << KIND_BITS) - 1)).astype(np.int8)}
+        columns["index"] = (number >> KIND_BITS) & ((1 << INDEX_BITS) - 1)
+        if plan.low is not None:
+            columns["order"] = (number >> (KIND_BITS + INDEX_BITS)) + plan.low
+        table = table.drop_columns(["number"])
+        for name, values in columns.items():
+            table = table.append_column(name, pa.array(values))
+    return completed(table, plan.only)
 
 
 def packer(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -175,15 +264,21 @@ def packer(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Recor
             held.append(batch)
             rows += batch.num_rows
             if rows >= FLUSH_ROWS:
-                yield from _pieces(completed(pa.Table.from_batches(held), plan.only), plan)
+                yield from _pieces(restored(held, plan), plan)
                 held, rows = [], 0
         if rows:
-            yield from _pieces(completed(pa.Table.from_batches(held), plan.only), plan)
+            yield from _pieces(restored(held, plan), plan)
 
     return pack
 
 
 def _pieces(table: pa.Table, plan: Plan) -> Iterator[pa.RecordBatch]:
+    for slot, part in _parted(table, slots_of(table, plan)):
+        yield _piece(slot, plan, part)
+
+
+def slots_of(table: pa.Table, plan: Plan) -> Any:
+    """Return the slot of each row of a normal table."""
     codes, names = by_run(table)
     slots = np.array([_shared(name, plan.shared) for name in names], np.int32)[codes]
     for place, name in enumerate(names):
@@ -196,8 +291,7 @@ def _pieces(table: pa.Table, plan: Plan) -> Iterator[pa.RecordBatch]:
         else:
             order = table.column("order").to_numpy()[mine]
             slots[mine] = large.slot + np.searchsorted(np.array(large.cuts, np.int64), order, side="right")
-    for slot, part in _parted(table, slots):
-        yield _piece(slot, plan, part)
+    return slots
 
 
 def _shared(run: str | None, shared: int) -> int:

@@ -67,6 +67,7 @@ def defaults(cores: int, *, quick: bool = False) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.files.maxPartitionBytes": "32m",  # few cores: more and smaller tasks keep them all busy to the end
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,

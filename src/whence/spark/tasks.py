@@ -17,9 +17,9 @@ from whence.kernels.chunk import answer, summarise
 from whence.kernels.compose import Composer
 from whence.kernels.found import SCHEMA, part
 from whence.kernels.ids import repeated
-from whence.kernels.rows import by_run
+from whence.kernels.rows import by_run, coded
 from whence.kernels.whole import judge
-from whence.spark.pieces import gathered, joined
+from whence.spark.pieces import Plan, gathered, joined, owner, packed, restored, slots_of
 
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -42,6 +42,30 @@ def judging(*, block: int | None, buckets: int) -> Work:
             else:
                 assert run is not None
                 yield from _batches(summarise(run, chunk, table, want=names, block=block, buckets=buckets))
+
+    return work
+
+
+def judging_in_place(plan: Plan, *, block: int | None, buckets: int) -> Work:
+    """Summarise the chunk that a partition is, and pass its rows on as a piece in case it is asked again."""
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held = [batch for batch in batches if batch.num_rows]
+        if not held:
+            return
+        table = restored(held, plan)
+        del held
+        here = np.unique(slots_of(table, plan))
+        slot = int(here[0])
+        run, chunk = owner(plan, slot)
+        if len(here) > 1 or run is None or plan.counts is None or plan.counts.get(slot) != len(table):
+            yield from _batches(part(found.MOVED, run, 1))
+            return
+        assert chunk is not None
+        table = coded(table)
+        yield from _batches(summarise(run, chunk, table, block=block, buckets=buckets))
+        piece = packed(table.drop_columns(["run"]))
+        yield from _batches(part(found.PIECE, run, 1, chunk=chunk, index=slot, events=len(table), piece=[piece]))
 
     return work
 
