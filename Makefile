@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 READY  := $(VENV)/.requirements-installed
 INSTALLED := $(VENV)/.package-installed
 
-# Parallel in two processes; Spark in one, for the sake of its one JVM.
+# Two processes at a time. Spark's tests have a stage of their own: each of its processes has a JVM, and mostly waits.
 SPARK  := $(wildcard tests/spark)
 FAST   := $(filter-out tests/spark tests/soak tests/data tests/support,$(patsubst %/,%,$(wildcard tests/[a-z]*/)))
 PYTEST := $(BIN)/python -m pytest
@@ -28,7 +28,7 @@ ifneq ($(FAST),)
 	$(PYTEST) -n 2 --dist worksteal $(FAST) $(UNLESS_EMPTY)
 endif
 ifneq ($(SPARK),)
-	$(PYTEST) $(SPARK) $(UNLESS_EMPTY)
+	$(PYTEST) -n 2 --dist worksteal $(SPARK) $(UNLESS_EMPTY)
 endif
 
 check: install ## format, lint, types, import rules

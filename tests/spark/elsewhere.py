@@ -1,16 +1,19 @@
-"""A program: audit some runs in another kind of session and hold the result against the definition.
+"""A program: every operator in another kind of session, held against its twin in plain Python.
 
     python tests/spark/elsewhere.py local[1] [EVENT_LOG_FOLDER]
     python tests/spark/elsewhere.py local-cluster[2,1,1024]
     python tests/spark/elsewhere.py connect
 
-Given a folder, one large run is audited and Spark's event log is left there.
+Given a folder, only audits are tried, with one large run, and Spark's event log is left there. One program for all
+operators, because starting such a session takes far longer than what is tried in it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,8 @@ sys.path.insert(0, str(TESTS))
 os.environ["PYTHONPATH"] = os.pathsep.join(p for p in (os.environ.get("PYTHONPATH"), str(TESTS)) if p)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ["PYSPARK_PYTHON"] = sys.executable
+
+GRID = "[grid]\nprotocol = ['ks', 'rst']\nprocesses = [3, 5]\nmessages = 40\nseed = 1\n"
 
 
 def session(kind: str, log: str | None) -> Any:
@@ -29,7 +34,11 @@ def session(kind: str, log: str | None) -> Any:
 
     os.environ["JAVA_HOME"] = str(find_java().home)
     builder: Any = SparkSession.builder
-    builder = builder.remote("local[2]") if kind == "connect" else builder.master(kind)
+    if kind == "connect":
+        os.environ["SPARK_TESTING"] = "1"  # any free port: the default one may be taken
+        builder = builder.remote("local[2]")
+    else:
+        builder = builder.master(kind)
     settings = {
         "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g", "spark.executor.memory": "700m",
@@ -43,28 +52,98 @@ def session(kind: str, log: str | None) -> Any:
     return builder.getOrCreate()
 
 
-def main(kind: str, log: str | None = None) -> None:
-    """Audit and compare."""
-    from support.frames import check, expected, findings, frame, long_runs, small_runs
+def audit_one_large(spark: Any) -> None:
+    """Audit one run of 12,000 events in chunks; where its rows lie tells nothing."""
+    from support.frames import check, findings, frame
     from support.tables import as_found, normal
     from support.traces import Knobs, random_trace
 
     from whence.kernels.whole import judge
     from whence.spark import audit
 
-    spark = session(kind, log)
-    if log:
-        events = random_trace(1, Knobs(processes=8, steps=12_000, late=0.05, again=0, astray=0, lost=0, crash=0))
-        whole = as_found(judge(events[0].run, normal(events)).to_pylist())
-        with audit(frame(spark, events), chunk_rows=2500) as result:
-            check(findings(result), {events[0].run: whole})
-        spark.stop()
-        print("equal")
-        return
+    events = random_trace(1, Knobs(processes=8, steps=12_000, late=0.05, again=0, astray=0, lost=0, crash=0))
+    whole = as_found(judge(events[0].run, normal(events)).to_pylist())
+    with audit(frame(spark, events), chunk_rows=2500) as result:
+        check(findings(result), {events[0].run: whole})
+
+
+def audits(spark: Any) -> None:
+    """Audit many runs."""
+    from support.frames import check, expected, findings, frame, long_runs, small_runs
+
+    from whence.spark import audit
+
     runs = [*small_runs(60), *long_runs(3)]
     with audit(frame(spark, [e for some in runs for e in some]), chunk_rows=300) as result:
         check(findings(result), expected(runs))
         assert result.paths(result.violations.limit(3)).count() == 3
+
+
+def delivers(spark: Any) -> None:
+    """Deliver, ask what waits, and stamp."""
+    from support.tables_of_arrivals import SCHEMA, comparable, many, rows_of
+
+    from whence import Orderer
+    from whence.spark import deliver, stamp, waiting, with_rosters
+
+    runs = many("stamp", [2, 3], messages=60)
+    rows, roster = rows_of(runs), runs[0].roster
+    ours = list(Orderer("stamp", roster=roster).deliver(rows))
+    ordered = deliver(with_rosters(spark.createDataFrame(rows, SCHEMA), list(roster.names)), "stamp")
+    assert comparable(row.asDict(recursive=True) for row in ordered.collect()) == comparable(ours)
+    assert waiting(ordered).count() == sum(row["outcome"] == "blocked" for row in ours) > 0
+    events = spark.createDataFrame(
+        [("r", "a", 1, "send", "a1", ["b"]), ("r", "b", 1, "deliver", "a1", None), ("r", "b", 2, "send", "b1", ["c"])],
+        "run string, process string, index long, kind string, message string, destinations array<string>",
+    )
+    assert stamp(events).count() == 2
+
+
+def costs(spark: Any) -> None:
+    """Replay a run through two protocols."""
+    import pyarrow as pa
+
+    from whence.cost import replay
+    from whence.cost.replay import Cost
+    from whence.sim import Scenario, simulate
+    from whence.spark.cost import cost
+    from whence.trace.schema import arrow_schema, row_of
+
+    run = simulate(Scenario(processes=4, messages=60), trace=True, measure=False)
+    table = pa.Table.from_pylist([row_of(event) for event in run.events], schema=arrow_schema())
+    with cost(spark.createDataFrame(table), ["ks", "bss"]) as result:
+        found = {row["protocol"]: row.asDict() for row in result.costs.collect()}
+        assert result.recommendation().protocol == "ks"
+    for name, row in found.items():
+        assert replay(run.events, name, run.scenario.roster) == Cost(**{key: row[key] for key in Cost.__slots__}), name
+
+
+def sweeps(spark: Any) -> None:
+    """Sweep four scenarios; the files are those of a plain loop, byte for byte."""
+    from whence.sim.grid import parse_grid
+    from whence.spark.sweep import sweep
+    from whence.spark.sweep_task import Store, run_one
+
+    def files(folder: str) -> dict[str, bytes]:
+        found = [path for what in ("results", "traces") for path in Path(folder, what).rglob("*.parquet")]
+        return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+    grid = parse_grid(GRID)
+    with tempfile.TemporaryDirectory() as here, tempfile.TemporaryDirectory() as there:
+        assert sweep(spark, grid, there, traces=True).results.count() == 4
+        for each in grid.scenarios:
+            spec = json.dumps(each.scenario.row())
+            run_one(Store(here), each.id, spec, traces=True, warmup=grid.warmup, batches=grid.batches)
+        assert files(here) == files(there)
+        assert len(files(here)) == 8
+
+
+def main(kind: str, log: str | None = None) -> None:
+    """Try everything."""
+    spark = session(kind, log)
+    for tried in (audits, audit_one_large) if log else (audits, delivers, costs, sweeps):
+        tried(spark)
+        print(tried.__name__, "equal", flush=True)
     spark.stop()
     print("equal")
 

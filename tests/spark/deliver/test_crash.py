@@ -50,9 +50,9 @@ def prepare(folder: Path, runs: list[Arrivals], files: int) -> list[dict[str, An
     return rows
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+def start(folder: Path) -> subprocess.Popen[bytes]:
     log = (folder / "log").open("ab")
-    command = [sys.executable, stream_job.__file__, arguments[0], str(folder), *arguments[1:]]
+    command = [sys.executable, stream_job.__file__, str(folder)]
     return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
 
@@ -84,10 +84,10 @@ def crash(folder: Path, kills: int, seed: int, files: int, spark: Any) -> None:
     runs = many("stamp", [seed, seed + 1], messages=60)
     rows = prepare(folder, runs, files)
     for kill in range(kills):
-        job = start(folder, "stream")
+        job = start(folder)
         if not kill_in_mid_batch(job, folder, 1 + kill % (files - 1), rng):
             break
-    job = start(folder, "stream")
+    job = start(folder)
     assert job.wait() == 0, (folder / "log").read_text()[-3000:]
     check(folder, runs, rows, spark)
 
@@ -102,17 +102,3 @@ def test_two_kills(tmp_path: Path, spark: Any) -> None:
 def test_twenty_kills(tmp_path: Path, spark: Any) -> None:
     for round_ in range(5):
         crash(tmp_path / str(round_), kills=4, seed=10 + round_, files=FILES, spark=spark)
-
-
-@pytest.mark.timeout(400)
-@pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "remote local[2]"])
-def test_on_real_executors_and_through_connect(tmp_path: Path, master: str) -> None:
-    runs = many("stamp", [2, 3], messages=60)
-    rows = prepare(tmp_path, runs, 2)
-    job = start(tmp_path, "batch", master)
-    assert job.wait() == 0, (tmp_path / "log").read_text()[-3000:]
-    told = json.loads((tmp_path / "batch.json").read_text())
-    ours = list(Orderer("stamp", roster=runs[0].roster).deliver(rows))
-    assert comparable(told["rows"]) == comparable(ours)
-    assert told["waiting"] == sum(row["outcome"] == "blocked" for row in ours)
-    assert told["stamped"] == 2
