@@ -81,7 +81,10 @@ def merge_into(log: Log, other: Iterable[tuple[int, Group]], delivered: int = 0)
         if mine is None or mine[-1][0] < theirs[0][0]:
             log[sender] = theirs
         elif mine != theirs:
-            log[sender] = merged(mine, theirs)
+            if len(mine) == 1 == len(theirs):  # neither is older nor newer, so both speak of one message
+                log[sender] = ((mine[0][0], mine[0][1] & theirs[0][1]),)
+            else:
+                log[sender] = merged(mine, theirs)
 
 
 def needs_of(log: Log, me: int) -> list[tuple[int, int]]:
