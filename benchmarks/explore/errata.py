@@ -66,7 +66,7 @@ def section(finding: dict[str, Any]) -> str:
     parts = [f"### {finding['number']}. {finding['title']}\n", finding["text"] + "\n"]
     parts += [block(*explored(**size)) for size in finding.get("explored", ())]
     parts += [block(*hunted(**size)) for size in finding.get("hunted", ())]
-    parts += [block(*replayed(finding["replayed"]))] if "replayed" in finding else []
+    parts += [block(*replayed(name)) for name in finding.get("replayed", ())]
     parts += [f"```\n{text}\n\n{diagram(parse(text)).rstrip()}\n```\n" for text in finding.get("drawn", ())]
     parts += [f"**Repair.** {finding['repair']}\n"] if "repair" in finding else []
     parts += [f"**Evidence.** {finding['evidence']}\n"] if "evidence" in finding else []

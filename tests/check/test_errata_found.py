@@ -16,6 +16,7 @@ from whence.check.hunt import hunt
 from whence.check.setting import Setting, variants
 from whence.check.shrink import find, shrunk
 from whence.check.witness import Impossible, loads
+from whence.protocols.printed_topology import LINE, SQUARE
 
 FOUND = [
     (2, "ks-printed", {"messages": 3, "destinations": "any"}, "exact facts", "a!1>bc a!2>bc b?a1 b!1>a a?b1"),
@@ -50,7 +51,43 @@ FOUND = [
         "causal order",
         "a!1>bc b?a1 b!1>c c?b1",
     ),
-    (18, "a-fifo-theta", {"messages": 2, "destinations": "any", "crashes": 1}, "uniform agreement", None),
+    (
+        15,
+        "ech-r9-unreported",
+        {"processes": 4, "messages": 4},
+        "causal order",
+        "a!1>d a!2>c c?a2 c!1>b b?c1 b!1>d d?b1",
+    ),
+    (15, "ech-r9-anywhere", {"messages": 3}, "causal order", "a!1>b a!2>c c?a2 c!1>b b?c1"),
+    (
+        25,
+        "serial-broadcast-own",
+        {"messages": 3, "destinations": "broadcast"},
+        "causal order",
+        "a!1>bc b!1>ac a!2>bc b?a2",
+    ),
+    (
+        25,
+        "serial-broadcast-own",
+        {"messages": 3, "destinations": "broadcast", "fifo": True},
+        "causal order",
+        "a!1>bc b!1>ac c?a1 c!1>ab b?c1",
+    ),
+    (
+        25,
+        "serial-broadcast-waits",
+        {"processes": 2, "messages": 2, "destinations": "broadcast"},
+        "liveness",
+        "a!1>b b?a1 b!1>a a<b1",
+    ),
+    (
+        26,
+        "serial-multicast-log",
+        {"messages": 3, "destinations": "any"},
+        "causal order",
+        "a!1>c b!1>ac a?b1 a!2>c c?b1 c?a2",
+    ),
+    (18, "a-fifo-theta", {"messages": 1, "destinations": "any", "crashes": 1}, "uniform agreement", None),
     (20, "a-causal-printed", {"messages": 3, "crashes": 1}, "validity", "a!1>b a!2>c a# c?a2 c!1>b b<c1"),
 ]
 
@@ -79,6 +116,8 @@ def test_ours_holds_there(erratum: int, name: str, size: dict, broken: str, nota
     ours = variants()[name].of
     if ours == "bss":
         size = size | {"destinations": "broadcast"}
+    if ours == "ech-r9":
+        size = size | {"options": {"separators": LINE if size["messages"] == 3 else SQUARE}}
     assert explore(Setting(ours, **size)).verdict == "holds"
 
 
@@ -125,7 +164,15 @@ PAGE = (Path(__file__).parents[2] / "docs" / "errata.md").read_text(encoding="ut
 SHOWN = Path(__file__).parents[2] / "benchmarks" / "explore"
 
 
-@pytest.mark.parametrize(("name", "broken"), [("overlap.json", "validity"), ("line20.json", "validity")])
+@pytest.mark.parametrize(
+    ("name", "broken"),
+    [
+        ("overlap.json", "validity"),
+        ("line20.json", "validity"),
+        ("own-sent.json", "liveness"),
+        ("own-deliv.json", "causal order"),
+    ],
+)
 def test_executions_shown_in_the_docs_still_break(name: str, broken: str) -> None:
     witness = loads((SHOWN / name).read_text(encoding="utf-8"))
     problem = witness.run().problem

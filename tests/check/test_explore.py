@@ -14,7 +14,7 @@ from whence.protocols.registry import REGISTRY
 
 PINS: dict[tuple[str, int, int, str, int], tuple[str, int, int]] = {
     ("a-causal", 3, 2, "unicast", 0): ("holds", 156, 6),
-    ("a-causal", 3, 2, "unicast", 1): ("holds", 802, 7),
+    ("a-causal", 3, 2, "unicast", 1): ("holds", 776, 7),
     ("a-causal", 3, 1, "any", 1): ("holds", 970, 9),
     ("a-fifo", 3, 2, "unicast", 0): ("holds", 68, 4),
     ("a-fifo", 3, 2, "unicast", 1): ("holds", 376, 5),
@@ -44,7 +44,7 @@ PINS: dict[tuple[str, int, int, str, int], tuple[str, int, int]] = {
     ("ks", 3, 2, "any", 0): ("holds", 136, 5),
     ("ks", 3, 3, "unicast", 0): ("holds", 325, 6),
     ("ks-ft", 3, 2, "unicast", 0): ("holds", 159, 6),
-    ("ks-ft", 3, 2, "unicast", 1): ("holds", 823, 7),
+    ("ks-ft", 3, 2, "unicast", 1): ("holds", 798, 7),
     ("ks-ft", 3, 1, "any", 1): ("holds", 970, 9),
     ("ks-hardware", 3, 2, "any", 0): ("holds", 113, 5),
     ("ks-hardware", 3, 3, "unicast", 0): ("holds", 222, 6),

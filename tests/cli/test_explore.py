@@ -67,3 +67,12 @@ def test_crashes(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--protocol", "a-causal-printed", "--variants", *size) == 1
     assert "never delivers c1" in capsys.readouterr().out
     assert run("--protocol", "a-causal", "--processes", "3", "--messages", "2", "--crashes", "1") == 0
+
+
+def test_options_of_the_protocol(capsys: pytest.CaptureFixture[str]) -> None:
+    """On a line b - a - c, with R9 read as the paper prints it and as it must be."""
+    assert run("--protocol", "ech-r9-anywhere", "--variants") == 1
+    assert "a!1>b a!2>c c?a2 c!1>b b?c1" in capsys.readouterr().out
+    assert run("--protocol", "ech-r9", "--option", "separators=a:c|b") == 0
+    assert run("--protocol", "ks", "--option", "separators=a:c|b") == 2
+    assert "no option 'separators'" in capsys.readouterr().err

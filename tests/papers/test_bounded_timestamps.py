@@ -20,6 +20,7 @@ from whence.protocols import REGISTRY, Deferred, Deliver, Member, create
 from whence.protocols.bounded import Bounded
 from whence.protocols.epochs import Epochs, ThreeEpochs
 from whence.protocols.gossip import Gossip, GossipReceiver, PackedRow
+from whence.protocols.printed_ageing import OwnDelivKept, OwnSentKept
 from whence.protocols.printed_bounded import VARIANTS, NeverAged
 from whence.protocols.variant import Variant
 
@@ -199,17 +200,7 @@ class _NotInDeliv(GossipReceiver):
         self.deliv = kept
 
 
-class _NotOwnSent(GossipReceiver):
-    def _own_unmet(self, stamp: int) -> bool:
-        return self.times.later(stamp, self.deliv[self.me])
-
-
-class _NotOwnDeliv(GossipReceiver):
-    def turn(self, now: int) -> None:
-        self.now = now
-
-
-@pytest.mark.parametrize("part", [_NotInTheTest, _NotInDeliv, _NotOwnSent, _NotOwnDeliv])
+@pytest.mark.parametrize("part", [_NotInTheTest, _NotInDeliv, OwnSentKept, OwnDelivKept])
 def test_each_part_of_the_ageing_is_needed(part: type[GossipReceiver]) -> None:
     """Leave one out, and some execution violates causal order or gets stuck."""
 

@@ -7,9 +7,10 @@ from support.walk import play, walk
 
 from whence.errors import MisuseError
 from whence.model.minimum import Minimum
-from whence.protocols import REGISTRY
-from whence.protocols.printed_ks import VARIANTS
+from whence.protocols import REGISTRY, printed_ageing, printed_ks, printed_serial
 from whence.protocols.variant import Variant
+
+VARIANTS = (*printed_ks.VARIANTS, *printed_serial.VARIANTS, *printed_ageing.VARIANTS)
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)

@@ -15,11 +15,10 @@ from whence.model.codec import rename_mask
 from whence.model.message import MESSAGE, Copy
 from whence.model.order import Execution, needless
 from whence.model.roster import Roster
-from whence.protocols import REGISTRY, Deferred, Deliver, Effect, Sent, create
+from whence.protocols import REGISTRY, Deferred, Deliver, Sent, create
 from whence.protocols.hierarchy import parted
-from whence.protocols.receiver import Needs
+from whence.protocols.printed_serial import LogAlone, OwnIsAwaited, OwnIsDelivered
 from whence.protocols.serial_broadcast import SerialBroadcast
-from whence.protocols.serial_multicast import SerialMulticast, _after
 
 SERIAL = ("serial-broadcast", "serial-multicast")
 UNICAST = ("synchronous", "acked")
@@ -143,30 +142,6 @@ def test_serialized_broadcasts_carry_one_entry_and_multicasts_n() -> None:
         assert sum(mask.bit_count() for _, mask in facts) == type(run.members[0]).facts(copy)
 
 
-class OwnIsDelivered(SerialBroadcast):
-    """The broadcast before, even if it is the receiver's own, which counts as delivered."""
-
-    name = "serial-broadcast-own"
-    code = 252
-
-    @staticmethod
-    def needs(copy: Copy, me: int) -> Needs:
-        return () if copy.stamp is None or copy.stamp[0] == me else (copy.stamp,)
-
-    def _previous(self, last: Any, other: Any, destination: int) -> Any:
-        return last
-
-
-class OwnIsAwaited(SerialBroadcast):
-    """The broadcast before, even if it is the receiver's own, which never comes."""
-
-    name = "serial-broadcast-waits"
-    code = 253
-
-    def _previous(self, last: Any, other: Any, destination: int) -> Any:
-        return last
-
-
 def test_the_broadcast_before_may_be_ones_own() -> None:
     """b broadcasts before it has delivered a1. c delivers both and broadcasts; at b its predecessor is b's own."""
     script = "a!1>bc b!1>ac c<a1 c<b1 c!1>ab b<c1"
@@ -184,20 +159,6 @@ def test_so_it_may_several_times_in_a_row() -> None:
     run = play("serial-broadcast", 3, script)
     assert [e.message for e in run.events if e.process == "b" and e.kind == "deliver"] == []
     play("serial-broadcast", 3, script, drain=True).check()
-
-
-class LogAlone(SerialMulticast):
-    """Sends are serialized, but what a message depends on is learned from deliveries, not from the token."""
-
-    name = "serial-multicast-log"
-    code = 254
-
-    def _taken(self, token: Any) -> Any:
-        return self.log
-
-    def _delivered(self, copy: Copy) -> list[Effect]:
-        self.log = _after(self.log, copy.destinations, (copy.sender, copy.count))
-        return []
 
 
 def test_mutual_exclusion_alone_is_not_enough() -> None:

@@ -1,51 +1,117 @@
-"""Explorations that take minutes, and crash executions by the ten thousand. Seeds are printed."""
+"""Explorations that take minutes, and crash executions by the ten thousand.
+
+Coverage and seeds are printed, and kept in benchmarks/soak/results/explore.json and crashes.json. WHENCE_MINUTES bounds
+each exploration (25 unless set), WHENCE_SEED is the first seed of the crash executions (0 unless set).
+"""
 
 from __future__ import annotations
 
+import os
+import resource
+from time import process_time
+from typing import Any
+
 import pytest
+from support.soak import keep
 
 from whence.check.explore import explore
 from whence.check.setting import Setting
 from whence.check.wander import wander
 
-MINUTES = [
+MINUTES = float(os.environ.get("WHENCE_MINUTES", "25"))
+WHOLE: list[dict[str, Any]] = [
     {"protocol": "ks", "processes": 3, "messages": 5},
     {"protocol": "ks", "processes": 3, "messages": 5, "fifo": True},
     {"protocol": "ks", "processes": 4, "messages": 4},
     {"protocol": "ks", "processes": 3, "messages": 4, "destinations": "any"},
     {"protocol": "ks", "processes": 3, "messages": 5, "destinations": "any"},
+    {"protocol": "ks", "processes": 3, "messages": 5, "destinations": "any", "fifo": True},
     {"protocol": "ks", "processes": 4, "messages": 4, "destinations": "any"},
+    {"protocol": "ks", "processes": 4, "messages": 4, "destinations": "any", "fifo": True},
     {"protocol": "ci-dc", "processes": 3, "messages": 5},
+    {"protocol": "ci-dc", "processes": 3, "messages": 4, "destinations": "any"},
     {"protocol": "rst", "processes": 3, "messages": 5},
     {"protocol": "ses", "processes": 3, "messages": 5},
     {"protocol": "ech", "processes": 3, "messages": 5},
     {"protocol": "epochs", "processes": 3, "messages": 6, "fifo": True},
     {"protocol": "a-causal", "processes": 3, "messages": 3, "crashes": 1},
-    {"protocol": "a-causal", "processes": 3, "messages": 2, "destinations": "any", "crashes": 1},
+    {"protocol": "a-causal", "processes": 3, "messages": 3, "crashes": 1, "options": {"counts": True}},
+    {"protocol": "a-causal", "processes": 3, "messages": 3, "crashes": 1, "detector": "falling"},
     {"protocol": "ks-ft", "processes": 3, "messages": 3, "crashes": 1},
+    {"protocol": "ks-ft", "processes": 3, "messages": 3, "crashes": 1, "detector": "falling"},
     {"protocol": "ks-ft", "processes": 3, "messages": 1, "destinations": "any", "groups": "ab|c", "crashes": 2},
 ]
+"""explored to the end"""
+BEGUN: list[dict[str, Any]] = [
+    {"protocol": "a-causal", "processes": 3, "messages": 2, "destinations": "any", "crashes": 1},
+    {"protocol": "ks-ft", "processes": 3, "messages": 2, "destinations": "any", "crashes": 1},
+]
+"""explored as far as ten minutes go"""
 LAYOUTS = [(4, ""), (5, "ab|cd|e"), (6, "abc|def"), (4, "a|bc|d"), (7, "ab|cde|fg")]
 SEEDS = 1500
 
 
+def name_of(size: dict[str, Any]) -> str:
+    """Name a setting by what it says: ks-3-5-any, ks-3-5-any-fifo, a-causal-3-3-1-counts."""
+    said = {**size, **size.get("options", {})}
+    return "-".join(str(key if value is True else value) for key, value in said.items() if key != "options")
+
+
+def explored(size: dict[str, Any], minutes: float) -> Any:
+    """Explore, print and keep what was covered."""
+    started = process_time()
+    found = explore(Setting(**size), time_limit=60 * minutes)
+    row = {
+        "setting": size,
+        "verdict": found.verdict,
+        "covered": "all" if found.complete else f"a part: {found.stopped}",
+        "states": found.states,
+        "executions": found.executions if found.complete else None,
+        "depth": found.depth,
+        "processor_seconds": round(process_time() - started, 1),
+        "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+    keep("explore", name_of(size), row)
+    return found
+
+
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("size", MINUTES, ids=lambda size: "-".join(map(str, size.values())))
-def test_all_executions_hold(size: dict) -> None:
-    found = explore(Setting(**size))
-    print(f"{found.states} states, {found.executions} executions, depth {found.depth}, {found.seconds:.0f} s")
+@pytest.mark.parametrize("size", WHOLE, ids=name_of)
+def test_all_executions_hold(size: dict[str, Any]) -> None:
+    found = explored(size, MINUTES)
+    assert found.verdict == "holds", f"{found.failures or found.stopped}"
     assert found.complete
-    assert found.verdict == "holds"
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("size", BEGUN, ids=name_of)
+def test_nothing_fails_as_far_as_the_time_goes(size: dict[str, Any]) -> None:
+    assert not explored(size, min(MINUTES, 10)).failures
 
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("protocol", ["a-fifo", "a-causal", "ks-ft"])
 @pytest.mark.parametrize(("processes", "groups"), LAYOUTS)
 def test_random_crashes(protocol: str, processes: int, groups: str) -> None:
-    """4,500 executions for each protocol and layout: 67,500 in all."""
-    print(f"seeds 0..{SEEDS - 1}")
-    for seed in range(SEEDS):
+    """4,500 executions for each protocol and layout, every second one with delivery counts: 67,500 in all."""
+    first = int(os.environ.get("WHENCE_SEED", "0"))
+    started, executions, crashed = process_time(), 0, 0
+    print(f"{protocol} {groups or processes}: seeds {first}..{first + SEEDS - 1}")
+    for seed in range(first, first + SEEDS):
+        options = {"counts": True} if seed % 2 else {}
         for patience in (0.1, 0.4, 0.7):
-            setting = Setting(protocol, processes, 6 + seed % 8, "any", groups=groups, crashes=processes - 1)
+            setting = Setting(
+                protocol, processes, 6 + seed % 8, "any", groups=groups, crashes=processes - 1, options=options
+            )
             run = wander(setting, seed, patience=patience)
             assert not run.problems(), f"{run.problems()}\n{run}"
+            executions += 1
+            crashed += run.faulty.bit_count()
+    row = {
+        "executions": executions,
+        "crashes": crashed,
+        "seeds": f"{first}..{first + SEEDS - 1}",
+        "failures": 0,
+        "processor_seconds": round(process_time() - started, 1),
+    }
+    keep("crashes", f"{protocol}-{processes}-{groups or 'alone'}", row)

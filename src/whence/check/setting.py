@@ -15,8 +15,8 @@ from whence.protocols.base import Member
 from whence.protocols.registry import REGISTRY, Entry
 from whence.protocols.variant import Variant
 
-PRINTED = ("printed_ks", "printed_bounded", "printed_ft", "attempts")
-"""modules of protocols/ that hold printed forms and attempts that failed"""
+PRINTED = ("ks", "serial", "bounded", "ageing", "topology", "ft")
+"""modules protocols/printed_*.py; attempts that failed are in protocols/attempts.py"""
 DETECTORS = ("eager", "falling")
 DESTINATIONS = ("unicast", "any", "broadcast")
 
@@ -53,7 +53,7 @@ class Step(NamedTuple):
 def variants() -> dict[str, Variant]:
     """Return the printed forms of the papers, which are no part of the registry."""
     found: dict[str, Variant] = {}
-    for name in PRINTED:
+    for name in (*(f"printed_{paper}" for paper in PRINTED), "attempts"):
         module = import_module(f"whence.protocols.{name}")
         found |= {variant.name: variant for variant in getattr(module, "VARIANTS", ())}
     return found
@@ -104,6 +104,12 @@ class Setting:
             raise MisuseError(f"detector {self.detector!r} is none of {', '.join(DETECTORS)}")
         if self.processes < 1 or self.messages < 0 or self.loss < 0 or self.crashes < 0:
             raise MisuseError("an exploration needs a process at least, and no negative bound")
+        known = self.entry.protocol.options
+        for option in self.options:
+            if option not in known:
+                raise MisuseError(
+                    f"protocol {self.protocol} has no option {option!r}; it has {', '.join(known) or 'none'}"
+                )
         needs = self.entry.needs
         if "fifo" in needs and not self.fifo:
             raise MisuseError(f"protocol {self.protocol} needs FIFO channels; explore it with --fifo")
@@ -149,9 +155,12 @@ class Setting:
         return self.entry.protocol(self.roster(), process, **options)
 
     def addressable(self, process: int) -> list[int]:
-        """Return the sets a process may send to, smallest first."""
-        everyone = (1 << self.processes) - 1
-        reach = everyone if self.to_self or self.grouped else everyone & ~(1 << process)
+        """Return the sets a process may send to, smallest first; on a topology, sets of its neighbours."""
+        reach: int = (1 << self.processes) - 1
+        if "topology" in self.entry.needs:
+            reach &= getattr(self.member(process), "reach", reach)
+        if not self.to_self and not self.grouped:
+            reach &= ~(1 << process)
         units = [mask for mask in self.group_masks() if mask & reach] if self.grouped else [
             1 << d for d in positions(reach)
         ]  # fmt: skip

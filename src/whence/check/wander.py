@@ -22,6 +22,8 @@ from whence.protocols.base import Member
 from whence.protocols.effects import Deliver, Effect, Sent, Transmit
 from whence.protocols.ok_member import OkMember
 
+SIZED = 100
+
 
 @dataclass
 class Wandering:
@@ -38,7 +40,9 @@ class Wandering:
     outsiders: list[str] = field(default_factory=list)
     """who took part in a message without being its sender or addressed"""
     kept: list[int] = field(default_factory=list)
-    """messages about which any member kept anything, after each step"""
+    """records of messages that the living members keep, sends held back included, after each step"""
+    sizes: list[int] = field(default_factory=list)
+    """bytes of the living members' snapshots, after every `SIZED` steps"""
     stuck: list[str] = field(default_factory=list)
     """correct processes that never got to send what they were asked to"""
     members: list[Member] = field(default_factory=list)
@@ -199,7 +203,10 @@ class _Run:
                 self.flight.append((copy, steps))
 
     def _note(self) -> None:
-        self.result.kept.append(sum(map(_kept, self.members)))
+        living = [member for p, member in enumerate(self.members) if not self.crashed >> p & 1]
+        self.result.kept.append(sum(map(_kept, living)))
+        if len(self.result.kept) % SIZED == 0:
+            self.result.sizes.append(sum(len(member.snapshot()) for member in living))
 
     def _name(self, copy: Copy) -> str:
         return f"{self.roster.name(copy.sender)}{copy.count}"
@@ -214,7 +221,8 @@ def _kept(member: Any) -> int:
     if not isinstance(member, OkMember):
         return 0
     waiting = getattr(member.receiver, "waiting", ())
-    return len(member.receiver.mails) + len(member.own) + len(member.queue) + len(waiting)
+    tables = (*member.receiver.mails, *member.receiver.kept, member.own, member.queue, waiting)
+    return sum(map(len, tables))
 
 
 def wander(setting: Setting, seed: int, *, patience: float = 0.15, calm: bool = False) -> Wandering:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
+from whence.errors import MisuseError
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -26,6 +28,16 @@ JsonFile = Annotated[
     typer.Option("--json", metavar="FILE", help="Also write the result as JSON; - is standard output."),
 ]
 """The `--json FILE` that every verb takes: declare a parameter `json_file: JsonFile = None`."""
+
+
+def option_of(text: str) -> tuple[str, Any]:
+    """Read NAME=VALUE, an option of a protocol: true and false, whole numbers, text."""
+    name, found, value = text.partition("=")
+    if not found or not name:
+        raise MisuseError(f"option {text!r} is not NAME=VALUE")
+    if value in ("true", "false"):
+        return name, value == "true"
+    return name, int(value) if value.lstrip("-").isdecimal() else value
 
 
 def write_json(target: str | None, result: Any) -> None:

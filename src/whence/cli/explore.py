@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from whence.cli._common import JsonFile, console, finish, write_json
+from whence.cli._common import JsonFile, console, finish, option_of, write_json
 
 if TYPE_CHECKING:
     from whence.check.coverage import Coverage
@@ -29,6 +29,9 @@ def explore(
     loss: Annotated[int, typer.Option(help="How many copies may be lost.")] = 0,
     groups: Annotated[str, typer.Option(help="Groups for protocols that need them: ab|c.")] = "",
     detector: Annotated[str, typer.Option(help="Failure detector: eager or falling.")] = "eager",
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the protocol; repeatable.")
+    ] = None,
     properties: Annotated[
         list[str] | None, typer.Option("--property", help="Judge this instead of what the protocol promises.")
     ] = None,
@@ -47,7 +50,7 @@ def explore(
         return
     setting = Setting(
         protocol, processes, messages, destinations, to_self=to_self, fifo=fifo, loss=loss, crashes=crashes,
-        detector=detector, groups=groups, printed=variants,
+        detector=detector, groups=groups, options=dict(map(option_of, option or ())), printed=variants,
     )  # fmt: skip
     coverage, smallest = _find(setting, chosen(properties) if properties else None, time_limit)
     out = console(json_file)

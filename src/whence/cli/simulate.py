@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from whence.cli._common import JsonFile, console, finish, progress, table, write_json
+from whence.cli._common import JsonFile, console, finish, option_of, progress, table, write_json
 from whence.errors import MisuseError
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def simulate(
         loss=loss,
         duplicates=duplicates,
         partitions=tuple(partition or ()),
-        options=tuple(_option(text) for text in option or ()),
+        options=tuple(option_of(text) for text in option or ()),
         seed=seed,
         run=run,
     )
@@ -119,15 +119,6 @@ def simulate(
     write_json(json_file, result.row() | {"written": written})
     if result.outcome.deadlock:
         finish(1)
-
-
-def _option(text: str) -> tuple[str, Any]:
-    name, found, value = text.partition("=")
-    if not found or not name:
-        raise MisuseError(f"option {text!r} is not NAME=VALUE")
-    if value in ("true", "false"):
-        return name, value == "true"
-    return name, int(value) if value.lstrip("-").isdecimal() else value
 
 
 def _write(result: Result, trace: Path | None, arrivals: Path | None) -> dict[str, int]:

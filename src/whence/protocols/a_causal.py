@@ -18,13 +18,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from whence.model.codec import INT, ByProcess, Seq, Shape, Vector
-from whence.model.message import MESSAGE, Copy
+from whence.model.codec import INT, ByProcess, Shape, Vector
+from whence.model.message import Copy
 from whence.model.roster import Roster
-from whence.protocols.base import CopyShape
-from whence.protocols.effects import Deliver, Effect
+from whence.protocols.effects import Effect
 from whence.protocols.ok_member import OkMember
-from whence.protocols.okays import OK, OkReceiver, leader
+from whence.protocols.okays import CausedOkays, kinds_of, leader
 
 MATRIX = ByProcess(Vector(INT, make=tuple))
 """{first member of a group: one number for each process}; rows are shared and never changed in place"""
@@ -36,44 +35,22 @@ def matrix(stamp: Any) -> dict[int, tuple[int, ...]]:
     return found
 
 
-class CausalOkays(OkReceiver):
-    """After F-delivery, messages wait for their causes."""
+class CausalOkays(CausedOkays):
+    """After F-delivery, messages wait for their causes (lines 12-20); `delivered` is nbDel, `waiting` msgLst."""
 
-    def __init__(self, roster: Roster, me: int, groups: tuple[int, ...], kinds: dict[str, Shape]) -> None:
-        """Start with nothing delivered."""
-        super().__init__(roster, me, groups, kinds)
-        self.delivered = [0] * self.size
-        self.waiting: list[Copy] = []
-
-    def more_fields(self) -> dict[str, Shape]:
-        """nbDel and msgLst."""
-        return {"delivered": Vector(INT), "waiting": Seq(CopyShape(self.kinds))}
-
-    def number(self, copy: Copy) -> int:
+    def number(self, sender: int, stamp: Any) -> int:
         """Return m.nbCast[group(p)][m.sender], which is m.seq of the FIFO multicast beneath."""
-        number: int = matrix(copy.stamp)[self.leader][copy.sender]
+        number: int = matrix(stamp)[self.leader][sender]
         return number
 
-    def f_delivered(self, copy: Copy) -> list[Effect]:
-        """Lines 12-20."""
-        self.waiting.append(copy)  # line 13
-        effects: list[Effect] = []
-        while True:
-            ready = next((c for c in self.waiting if not self.missing(c)), None)  # lines 14, 15
-            if ready is None:
-                return effects
-            self.waiting.remove(ready)  # line 20
-            self.delivered[ready.sender] = self.number(ready)  # line 17
-            effects.append(Deliver(ready))  # line 16
+    def mark(self, copy: Copy) -> int:
+        """Line 17."""
+        return self.number(copy.sender, copy.stamp)
 
     def missing(self, copy: Copy) -> list[tuple[int, int]]:
         """Lines 10, 11: the (q, k) such that the k-th message of q to this group must come first."""
         row = matrix(copy.stamp)[self.leader]
-        return [(q, k) for q, k in enumerate(row) if q != copy.sender and k > self.delivered[q]]
-
-    def pending(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
-        """Return what is not F-delivered, and what waits for causes."""
-        return super().pending() + [(copy, self.missing(copy)) for copy in self.waiting]
+        return [(q, k) for q, k in enumerate(row) if k > self.delivered[q] and q != copy.sender]
 
 
 class ACausal(OkMember):
@@ -82,17 +59,22 @@ class ACausal(OkMember):
     name = "a-causal"
     code = 41
     pairwise = True
-    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: MATRIX, OK: MATRIX}
+    receives = CausalOkays
+    kinds: ClassVar[dict[str, Shape]] = kinds_of(MATRIX)
     fields: ClassVar[dict[str, Shape]] = {**OkMember.fields, "cast": MATRIX}
 
-    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None, groups: str = "") -> None:
+    def __init__(
+        self,
+        roster: Roster,
+        process: str | int,
+        *,
+        label: str | None = None,
+        groups: str = "",
+        counts: bool = False,
+    ) -> None:
         """Start with nothing multicast."""
-        super().__init__(roster, process, label=label, groups=groups)
+        super().__init__(roster, process, label=label, groups=groups, counts=counts)
         self.cast: dict[int, tuple[int, ...]] = {leader(g): (0,) * self.size for g in self.masks}
-
-    def make_receiver(self) -> OkReceiver:
-        """Return the receiver of causal multicast."""
-        return CausalOkays(self.roster, self.me, self.masks, self.kinds)
 
     def stamped(self, destinations: int) -> Any:
         """Lines 6-8."""

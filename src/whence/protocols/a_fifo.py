@@ -11,7 +11,8 @@ Departures:
 - Line 20: every message that becomes the next one is OKed, not some one (errata 19).
 - Only the numbers for the groups addressed travel; the others are never read.
 - A process counts its own OK at once instead of sending it to itself.
-- Nothing is kept of a message once it is delivered; msgSet only grows in the text.
+- Nothing is kept of a message once it is delivered, or with `counts` once it is known delivered; msgSet only
+  grows in the text.
 - OKs do not go to a sender that is not addressed, and no send is held back: FIFO order does not need the
   repair of A_causal.
 """
@@ -21,10 +22,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from whence.model.codec import INT, ByProcess, Shape
-from whence.model.message import MESSAGE, Copy
+from whence.model.message import Copy
 from whence.model.roster import Roster
 from whence.protocols.ok_member import OkMember
-from whence.protocols.okays import OK, OkReceiver, leader
+from whence.protocols.okays import OkReceiver, kinds_of, leader
 
 
 class FifoOkays(OkReceiver):
@@ -32,9 +33,9 @@ class FifoOkays(OkReceiver):
 
     to_sender = False
 
-    def number(self, copy: Copy) -> int:
+    def number(self, sender: int, stamp: Any) -> int:
         """Return m.seq[group(p)]."""
-        number: int = copy.stamp.get(self.leader, 0)
+        number: int = stamp.get(self.leader, 0)
         return number
 
 
@@ -43,18 +44,23 @@ class AFifo(OkMember):
 
     name = "a-fifo"
     code = 40
-    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: ByProcess(INT), OK: ByProcess(INT)}
+    kinds: ClassVar[dict[str, Shape]] = kinds_of(ByProcess(INT))
     fields: ClassVar[dict[str, Shape]] = {**OkMember.fields, "cast": ByProcess(INT)}
     hold_back = False
+    receives = FifoOkays
 
-    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None, groups: str = "") -> None:
+    def __init__(
+        self,
+        roster: Roster,
+        process: str | int,
+        *,
+        label: str | None = None,
+        groups: str = "",
+        counts: bool = False,
+    ) -> None:
         """Start with nothing multicast."""
-        super().__init__(roster, process, label=label, groups=groups)
+        super().__init__(roster, process, label=label, groups=groups, counts=counts)
         self.cast: dict[int, int] = {}
-
-    def make_receiver(self) -> OkReceiver:
-        """Return the receiver of FIFO multicast."""
-        return FifoOkays(self.roster, self.me, self.masks, self.kinds)
 
     def stamped(self, destinations: int) -> Any:
         """Lines 6-8."""

@@ -1,4 +1,4 @@
-"""Two ways to do without what the repair of A_causal costs, tried and found wanting; for tests and the explorer only.
+"""Ways to do without what A_fifo and the repair of A_causal cost, found wanting; for tests and the explorer only.
 
 Piggybacking instead of holding back. `a-causal-carry-own`: a send leaves at once and carries the sender's own
 messages that are not secured; whoever receives them hands them on. It fails with two crashes: what was handed
@@ -10,20 +10,24 @@ crashed sender left unsecured is carried for ever.
 Bounded counters. `a-fifo-modulo`: numbers modulo 3, the sender going on once its last message is secured,
 that is, OKed by all *trusted* addressees. A correct process that nobody trusts for a while can be two behind,
 and takes a new message for an old one. Waiting for all instead of the trusted blocks for ever after a crash.
+
+Lazy relays. `a-fifo-lazy`: an OK is a mere word, and a message is handed on only when its sender is no longer
+trusted, from a record that is kept until every trusted addressee is known to have delivered it. An addressee
+that is correct and not trusted then never gets what the crashed sender did not send it.
 """
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from whence.model.codec import INT, MASK, PROCESS, Record, Seq, Shape
+from whence.model.codec import INT, MASK, PROCESS, ByCount, Record, Seq, Shape, Vector
 from whence.model.message import MESSAGE, Copy
 from whence.model.roster import Roster, positions
 from whence.protocols.a_causal import MATRIX, ACausal
 from whence.protocols.a_fifo import AFifo, FifoOkays
 from whence.protocols.base import Effect
 from whence.protocols.effects import Transmit
-from whence.protocols.okays import OK, OkReceiver
+from whence.protocols.okays import OK, Mail, kinds_of
 from whence.protocols.variant import Variant
 
 CARGO = Record(PROCESS, INT, MASK, MATRIX)
@@ -38,16 +42,24 @@ class ACausalCarry(ACausal):
 
     name = "a-causal-carry"
     code = 144
-    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: LADEN, OK: LADEN}
+    kinds: ClassVar[dict[str, Shape]] = kinds_of(LADEN)
     fields: ClassVar[dict[str, Shape]] = {
         **ACausal.fields,
         "risky": Seq(CARGO),
     }
     transitive: ClassVar[bool] = True
 
-    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None, groups: str = "") -> None:
+    def __init__(
+        self,
+        roster: Roster,
+        process: str | int,
+        *,
+        label: str | None = None,
+        groups: str = "",
+        counts: bool = False,
+    ) -> None:
         """Start with nothing at risk."""
-        super().__init__(roster, process, label=label, groups=groups)
+        super().__init__(roster, process, label=label, groups=groups, counts=counts)
         self.risky: list[Cargo] = []
 
     def _unsecured(self, destinations: int) -> list[int]:
@@ -65,7 +77,7 @@ class ACausalCarry(ACausal):
     def receive(self, copy: Copy) -> list[Effect]:
         """Hand on what is carried along, or take it if it is addressed here."""
         effects: list[Effect] = []
-        for carried in copy.stamp[1] if copy.destinations & self.bit else ():
+        for carried in _cargo(copy) if copy.destinations & self.bit else ():
             effects += self._unloaded(carried, copy)
         self._secured_by(copy)
         return effects + super().receive(copy)
@@ -86,13 +98,16 @@ class ACausalCarry(ACausal):
 
     def _secured_by(self, copy: Copy) -> None:
         """Forget what the sender of a later message no longer carries: it was secured."""
-        still = {c[:2] for c in copy.stamp[1]}
-        self.risky = [
-            c for c in self.risky if c[0] != copy.sender or c[1] >= copy.count or c[:2] in still or not copy.stamp[1]
-        ]
+        still = {c[:2] for c in _cargo(copy)}
+        self.risky = [c for c in self.risky if c[0] != copy.sender or c[1] >= copy.count or c[:2] in still or not still]
 
     def _check(self, copy: Copy) -> None:
         pass  # outsiders take part
+
+
+def _cargo(copy: Copy) -> tuple[Cargo, ...]:
+    cargo: tuple[Cargo, ...] = (copy.stamp[0] if copy.kind == OK else copy.stamp)[1]
+    return cargo
 
 
 class ACausalCarryOwn(ACausalCarry):
@@ -108,10 +123,10 @@ class ModuloOkays(FifoOkays):
 
     to_sender = True
 
-    def number(self, copy: Copy) -> int:
+    def number(self, sender: int, stamp: Any) -> int:
         """Return the number that is congruent and at most one away from the next."""
-        following = self.following[copy.sender]
-        return following + (super().number(copy) - following + 1) % 3 - 1
+        following = self.following[sender]
+        return following + (super().number(sender, stamp) - following + 1) % 3 - 1
 
 
 class AFifoModulo(AFifo):
@@ -120,13 +135,10 @@ class AFifoModulo(AFifo):
     name = "a-fifo-modulo"
     code = 146
     hold_back = True
+    receives = ModuloOkays
 
     def _unsecured(self, destinations: int) -> list[int]:
         return [count for count, (to, okayed) in self.own.items() if not self._secured(to, okayed)]
-
-    def make_receiver(self) -> OkReceiver:
-        """Return the receiver that counts modulo 3."""
-        return ModuloOkays(self.roster, self.me, self.masks, self.kinds)
 
 
 class AFifoModuloAll(AFifoModulo):
@@ -139,9 +151,69 @@ class AFifoModuloAll(AFifoModulo):
         return not to & ~okayed
 
 
+class LazyOkays(FifoOkays):
+    """OKs carry no message; messages of a sender that is no longer trusted are handed on."""
+
+    def __init__(
+        self, roster: Roster, me: int, groups: tuple[int, ...], kinds: dict[str, Shape], *, counts: bool = False
+    ) -> None:
+        """Start without votes; records are always kept."""
+        super().__init__(roster, me, groups, kinds, counts=True)
+        self.votes: list[dict[int, int]] = [{} for _ in range(self.size)]
+
+    def more_fields(self) -> dict[str, Shape]:
+        """OKs of messages that are not here yet."""
+        return {"votes": Vector(ByCount(MASK))}
+
+    def receive(self, copy: Copy) -> list[Effect]:
+        """Note an OK of a message that is not here; take a message, and the OKs that came before it."""
+        votes, known = self.votes[copy.sender], self.mails[copy.sender]
+        if copy.kind == OK and copy.count not in known:
+            if self.done.get(copy.sender, 0) >= copy.count:
+                return []
+            votes[copy.count] = votes.get(copy.count, 0) | 1 << copy.source
+            return []
+        if copy.kind == OK or copy.count in known:
+            return super().receive(copy)
+        number, following = self.number(copy.sender, copy.stamp), self.following[copy.sender]
+        if number < following:
+            return super().receive(copy)
+        home = Copy(copy.sender, copy.count, copy.destinations, copy.sender, self.me, copy.stamp, copy.label)
+        said = number == following
+        known[copy.count] = Mail(home, votes.pop(copy.count, 0) | (self.bit if said else 0), said)
+        effects = self._tell(home, OK) if said else []
+        return effects + self._handed_on(home) + self.advance(copy.sender)
+
+    def progress(self) -> list[Effect]:
+        """Hand on what came from senders that are not trusted any more."""
+        tables = (*self.mails, *self.kept)
+        relays = [effect for mine in tables for mail in mine.values() for effect in self._handed_on(mail.copy)]
+        return super().progress() + relays
+
+    def _handed_on(self, home: Copy) -> list[Effect]:
+        return [] if self.trust >> home.sender & 1 else self._tell(home, MESSAGE)
+
+
+class AFifoLazy(AFifo):
+    """A_fifo that hands a message on when its sender is suspected, and forgets it on the word of the trusted."""
+
+    name = "a-fifo-lazy"
+    code = 148
+    receives = LazyOkays
+
+    def __init__(
+        self, roster: Roster, process: str | int, *, label: str | None = None, groups: str = "", counts: bool = True
+    ) -> None:
+        """Count deliveries, always."""
+        super().__init__(roster, process, label=label, groups=groups, counts=True)
+
+
 VARIANTS: tuple[Variant, ...] = (
     Variant(ACausalCarry, "a-causal", 20, "unsafe", "not in the paper: carry what is at risk", "", processes=3),
     Variant(ACausalCarryOwn, "a-causal", 20, "unsafe", "not in the paper: carry one's own at risk", "", processes=4),
     Variant(AFifoModulo, "a-fifo", 22, "stuck", "not in the paper: numbers modulo 3", "", processes=3),
     Variant(AFifoModuloAll, "a-fifo", 22, "stuck", "not in the paper: modulo 3, OKed by all", "", processes=2),
+    Variant(
+        AFifoLazy, "a-fifo", 20, "stuck", "not in the paper: hand on when the sender is suspected", "", processes=3
+    ),
 )

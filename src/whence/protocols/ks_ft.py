@@ -19,57 +19,34 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from whence.model.codec import INT, ByProcess, Entries, Record, Seq, Shape, Vector
-from whence.model.message import MESSAGE, Copy, MessageId
+from whence.model.codec import INT, ByProcess, Entries, Record, Shape
+from whence.model.message import Copy, MessageId
 from whence.model.roster import Roster
 from whence.protocols import dependency
-from whence.protocols.base import CopyShape
 from whence.protocols.dependency import Log, appended, merge_into, without
-from whence.protocols.effects import Deliver, Effect
+from whence.protocols.effects import Effect
 from whence.protocols.ok_member import OkMember
-from whence.protocols.okays import OK, OkReceiver, leader
+from whence.protocols.okays import CausedOkays, kinds_of, leader
 
 STAMP = Record(ByProcess(INT), Entries())
 """(number among the sender's messages to each group addressed, dependency log)"""
 
 
-class KsOkays(OkReceiver):
+class KsOkays(CausedOkays):
     """After F-delivery, messages wait for what their stamp says is on its way to this group."""
 
-    def __init__(self, roster: Roster, me: int, groups: tuple[int, ...], kinds: dict[str, Shape]) -> None:
-        """Start with nothing delivered."""
-        super().__init__(roster, me, groups, kinds)
-        self.delivered = [0] * self.size
-        self.waiting: list[Copy] = []
-
-    def more_fields(self) -> dict[str, Shape]:
-        """The delivered clock and the messages that wait."""
-        return {"delivered": Vector(INT), "waiting": Seq(CopyShape(self.kinds))}
-
-    def number(self, copy: Copy) -> int:
+    def number(self, sender: int, stamp: Any) -> int:
         """Return the number for this group."""
-        number: int = copy.stamp[0].get(self.leader, 0)
+        number: int = stamp[0].get(self.leader, 0)
         return number
 
-    def f_delivered(self, copy: Copy) -> list[Effect]:
-        """Deliver it and whatever it sets free, first come first served."""
-        self.waiting.append(copy)
-        effects: list[Effect] = []
-        while True:
-            ready = next((c for c in self.waiting if not self.missing(c)), None)
-            if ready is None:
-                return effects
-            self.waiting.remove(ready)
-            self.delivered[ready.sender] = ready.count
-            effects.append(Deliver(ready))
+    def mark(self, copy: Copy) -> int:
+        """Return its count."""
+        return copy.count
 
     def missing(self, copy: Copy) -> list[tuple[int, int]]:
         """Return the messages on their way to this group that must come first."""
         return [(s, t) for s, t in dependency.needs_of(copy.stamp[1], self.me) if self.delivered[s] < t]
-
-    def pending(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
-        """Return what is not F-delivered, and what waits for causes."""
-        return super().pending() + [(copy, self.missing(copy)) for copy in self.waiting]
 
 
 class KsFt(OkMember):
@@ -77,20 +54,25 @@ class KsFt(OkMember):
 
     name = "ks-ft"
     code = 42
-    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: STAMP, OK: STAMP}
+    receives = KsOkays
+    kinds: ClassVar[dict[str, Shape]] = kinds_of(STAMP)
     fields: ClassVar[dict[str, Shape]] = {**OkMember.fields, "cast": ByProcess(INT), "log": Entries()}
 
-    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None, groups: str = "") -> None:
+    def __init__(
+        self,
+        roster: Roster,
+        process: str | int,
+        *,
+        label: str | None = None,
+        groups: str = "",
+        counts: bool = False,
+    ) -> None:
         """Start with an empty log."""
-        super().__init__(roster, process, label=label, groups=groups)
+        super().__init__(roster, process, label=label, groups=groups, counts=counts)
         self.cast: dict[int, int] = {}
         self.log: Log = {}
         alone = self.receiver.group == self.bit
         self.ended = self.bit if alone else 0
-
-    def make_receiver(self) -> OkReceiver:
-        """Return the receiver."""
-        return KsOkays(self.roster, self.me, self.masks, self.kinds)
 
     def stamped(self, destinations: int) -> Any:
         """Number the message in each group; end the facts about them (PC2)."""

@@ -18,11 +18,15 @@ from whence.protocols.base import Member
 from whence.protocols.effects import Deferred, Deliver, Duplicate, Effect, Hold, Pending, Sent, name_of
 from whence.protocols.okays import OK, Mail, OkReceiver
 
+TAKEN = (Deliver, Duplicate)
+
 
 class OkMember(Member):
     """A member over an `OkReceiver`: groups, the failure detector, deferred sends."""
 
-    options = ("groups",)
+    options = ("groups", "counts")
+    receives: ClassVar[type[OkReceiver]]
+    """the receiving half"""
     hold_back: ClassVar[bool] = True
     """whether a send waits until earlier ones to other groups are secured"""
     receiver: OkReceiver
@@ -32,19 +36,29 @@ class OkMember(Member):
         "tickets": INT,
     }
 
-    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None, groups: str = "") -> None:
-        """Take the groups as text, "ab|cd|e"; without it every process is a group of its own."""
+    def __init__(
+        self,
+        roster: Roster,
+        process: str | int,
+        *,
+        label: str | None = None,
+        groups: str = "",
+        counts: bool = False,
+    ) -> None:
+        """Take the groups as text, "ab|cd|e"; without it every process is a group of its own.
+
+        With `counts`, OKs carry delivery counts, and records are kept until everybody trusted is known to have
+        delivered: `on_record` lists them.
+        """
         super().__init__(roster, process, label=label)
-        self.groups = groups
+        self.groups, self.counts = groups, bool(counts)
         self.masks = groups_of(groups, roster)
+        self.several = [group for group in self.masks if group & (group - 1)]
         self.own: dict[int, tuple[int, int]] = {}
         self.queue: list[tuple[int, int]] = []
         self.tickets = 0
-        self.receiver = self.make_receiver()
-
-    def make_receiver(self) -> OkReceiver:
-        """Return the receiver of the protocol."""
-        raise NotImplementedError
+        self.changed = False  # whether an OK or the detector may have secured something; False between steps
+        self.receiver = self.receives(roster, self.me, self.masks, self.kinds, counts=self.counts)
 
     def stamped(self, destinations: int) -> Any:
         """Return the stamp of the message that has just been counted, and note that it was sent."""
@@ -54,7 +68,7 @@ class OkMember(Member):
 
     def _send(self, destinations: int, context: Any, token: Any) -> Sent | Deferred:
         self._no_context(context)
-        for group in self.masks:
+        for group in self.several:
             if group & destinations and group & ~destinations:
                 missing = ", ".join(self.roster.members(group & ~destinations))
                 raise MisuseError(f"a message addresses whole groups; with these destinations goes {missing} as well")
@@ -68,7 +82,7 @@ class OkMember(Member):
     def _leave_now(self, destinations: int, ticket: int | None) -> Sent:
         self.count += 1
         stamp = self.stamped(destinations)
-        if self.hold_back:
+        if self.hold_back and not self._secured(destinations, 0):
             self.own[self.count] = (destinations, 0)
         copies = self._copies(destinations, lambda d: stamp)
         return Sent(MessageId(self.me, self.count), destinations, copies, self.label, ticket)
@@ -92,12 +106,24 @@ class OkMember(Member):
 
     def _released(self) -> list[Effect]:
         """Forget what is secured, and let deferred sends go in order."""
-        self.own = {count: (to, okayed) for count, (to, okayed) in self.own.items() if not self._secured(to, okayed)}
+        self.changed = False
+        secured = [count for count, (to, okayed) in self.own.items() if self._secured(to, okayed)]
+        for count in secured:
+            to, _ = self.own.pop(count)
+            if self.counts and not self.receiver.all_delivered(self.me, count, to):
+                self.own[count] = (to, to)  # secured for good, and on record until it is known to be delivered
         effects: list[Effect] = []
         while self.queue and not self._unsecured(self.queue[0][1]):
             ticket, destinations = self.queue.pop(0)
             effects.append(self._leave_now(destinations, ticket))
         return effects
+
+    def on_record(self) -> list[MessageId]:
+        """Return the messages on record here: not delivered, not secured, or with `counts` not known delivered."""
+        found = {MessageId(self.me, count) for count in self.own}
+        for table in (self.receiver.mails, self.receiver.kept):
+            found |= {MessageId(sender, count) for sender, mine in enumerate(table) for count in mine}
+        return sorted(found)
 
     # -- receiving -------------------------------------------------------------------------------------------------
 
@@ -105,20 +131,26 @@ class OkMember(Member):
         """Take a message, a relay of it, or an OK."""
         order = self if copy.label == self.label else self._order(copy.label)
         order._check(copy)
-        if copy.kind == OK and copy.sender == self.me:
-            order._okayed(copy.count, 1 << copy.source)
+        if copy.kind == OK:
+            if copy.sender == self.me:
+                order._okayed(copy.count, 1 << copy.source)
+            if order.counts and copy.stamp[1]:
+                order.receiver.heard(copy.source, copy.stamp[1])
+                order.changed = True
         effects: list[Effect] = []
         if copy.destinations & self.bit:
-            effects = order._handed(order.receiver.receive(copy))
-            if copy.kind == MESSAGE and not any(isinstance(e, Deliver | Duplicate) for e in effects):
+            found = order.receiver.receive(copy)
+            if found or order.receiver.mine:  # most OKs come late and change nothing
+                effects = order._handed(found)
+            if copy.kind == MESSAGE and not any(type(e) in TAKEN for e in effects):
                 effects.append(Hold(copy, ()))
-        return effects + order._released()
+        return effects + order._released() if order.changed else effects
 
     def _handed(self, found: list[Effect]) -> list[Effect]:
         effects: list[Effect] = []
         for effect in found:
             effects.append(effect)
-            if isinstance(effect, Deliver):
+            if type(effect) is Deliver:
                 effects += self._delivered(effect.copy)
         for count in self.receiver.mine:
             self._okayed(count, self.bit)
@@ -129,6 +161,7 @@ class OkMember(Member):
         if count in self.own:
             to, okayed = self.own[count]
             self.own[count] = (to, okayed | by)
+            self.changed = True
 
     def _check(self, copy: Copy) -> None:
         party = copy.destinations | 1 << copy.sender
@@ -136,7 +169,7 @@ class OkMember(Member):
             raise PeerError(
                 f"a copy of {self._name(copy)} arrived at {self.roster.name(self.me)}, who has no part in it"
             )
-        for group in self.masks:
+        for group in self.several:
             if group & copy.destinations and group & ~copy.destinations:
                 raise PeerError(f"message {self._name(copy)} addresses a part of a group; whole groups are expected")
 
@@ -146,6 +179,8 @@ class OkMember(Member):
         effects: list[Effect] = []
         for order in self._all_orders():
             order.receiver.trust = mask
+            order.receiver.forget()
+            order.changed = True
             effects += order._handed(order.receiver.progress()) + order._released()
         return effects
 
@@ -160,7 +195,7 @@ class OkMember(Member):
         for order in self._all_orders():
             for copy, causes in order.receiver.pending():
                 sender = self.roster.name(copy.sender)
-                mail = order.receiver.mails.get((copy.sender, copy.count))
+                mail = order.receiver.mails[copy.sender].get(copy.count)
                 found.append(order._explained(name_of(sender, copy.count), sender, mail, causes))
             found += order._deferred()
         return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from whence.protocols.a_causal import ACausal, CausalOkays
 from whence.protocols.a_fifo import AFifo, FifoOkays
 from whence.protocols.base import Effect
-from whence.protocols.okays import OkReceiver
 from whence.protocols.variant import Variant
 
 
@@ -21,10 +20,7 @@ class ACausalPrinted(ACausal):
     name = "a-causal-printed"
     code = 140
     hold_back = False
-
-    def make_receiver(self) -> OkReceiver:
-        """Return the receiver that does not tell senders."""
-        return UntoldOkays(self.roster, self.me, self.masks, self.kinds)
+    receives = UntoldOkays
 
 
 class ACausalDisjoint(ACausal):
@@ -41,10 +37,17 @@ class ACausalDisjoint(ACausal):
 class OneOkay(FifoOkays):
     """Line 20 to the letter: `if there is` a next message, one is OKed, perhaps one that was already."""
 
+    def advance(self, sender: int) -> list[Effect]:
+        """Look at every sender: the one message that is OKed may be another's."""
+        effects: list[Effect] = []
+        while found := [effect for each in range(self.size) for effect in super(OneOkay, self).advance(each)]:
+            effects += found
+        return effects
+
     def _okay_next(self, sender: int) -> list[Effect]:
-        for key, mail in sorted(self.mails.items()):
-            if self.number(mail.copy) == self.following[mail.copy.sender]:
-                self.mails[key] = mail._replace(okayed=mail.okayed | self.bit, said=True)
+        for each, mine in enumerate(self.mails):
+            for mail in self.next_of(each):
+                mine[mail.copy.count] = mail._replace(okayed=mail.okayed | self.bit, said=True)
                 return self._tell(mail.copy, "ok")
         return []
 
@@ -54,10 +57,7 @@ class AFifoPrinted(AFifo):
 
     name = "a-fifo-printed"
     code = 142
-
-    def make_receiver(self) -> OkReceiver:
-        """Return the receiver that OKs one."""
-        return OneOkay(self.roster, self.me, self.masks, self.kinds)
+    receives = OneOkay
 
 
 class AFifoTheta(AFifo):

@@ -6,11 +6,9 @@ so that a script over a, b, c, ... can play it. One is safe, but its histories g
 
 from __future__ import annotations
 
-from typing import Any
-
 from whence.model.message import Copy
 from whence.model.roster import Roster
-from whence.protocols.base import Effect, Sent
+from whence.protocols.base import Effect
 from whence.protocols.ech import ECH
 from whence.protocols.ech_r9 import ECHR9, Cut
 from whence.protocols.variant import Variant
@@ -61,11 +59,9 @@ class Anywhere(ECHR9):
         """Stand on a line."""
         super().__init__(roster, process, label=label, carbon=carbon, separators=separators)
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
-        return ECH._send(self, destinations, context, token)
-
-    def _check(self, copy: Copy) -> None:
-        ECH._check(self, copy)
+    def _place(self, separators: str) -> None:
+        super()._place(separators)
+        self.reach = self.roster.everyone
 
 
 class Growing(ECHR9):

@@ -163,10 +163,13 @@ class Engine:
         self.outcome.hops[copy.kind] = self.outcome.hops.get(copy.kind, 0) + 1
         for note in self._on_hop_sent:
             note(now, copy)
-        self._risk(now, copy, self.network.hop)
+        if self._reliable:
+            heappush(self._heap, (self.network.hop(now, copy.source, copy.destination), self._tick(), copy))
+        else:
+            self._risk(now, copy, self.network.hop)
 
     def _risk(self, now: float, copy: Copy, travel: Travel) -> None:
-        times = 1 if self._reliable else self.network.times()
+        times = self.network.times()
         self.outcome.lost += times == 0
         for _ in range(times):
             self._at(travel(now, copy.source, copy.destination), copy)

@@ -29,6 +29,9 @@ Clear = tuple[tuple[str, tuple[str, ...]], ...]
 DIGITS = 9
 """of a second that a trace keeps"""
 
+REMEMBERED = 1024
+"""messages whose stamps' sizes are remembered"""
+
 
 class Size(NamedTuple):
     """What the stamp of a copy takes."""
@@ -43,18 +46,22 @@ Said = tuple[str, Size, Clear | None]
 
 
 class Sizes:
-    """Measures stamps; several observers of one run share one, and the copy at hand is measured once."""
+    """Measures stamps; several observers of one run share one. Copies of a message with one stamp are measured once."""
 
     def __init__(self) -> None:
         """Start with nothing measured."""
-        self._copy: Copy | None = None
-        self._size = Size(0, None, 0)
+        self._found: dict[tuple[str | None, int, int], tuple[Any, Size]] = {}
 
     def of(self, member: Member, copy: Copy) -> Size:
         """Return the size of the stamp of a copy; `bytes` is its length on the wire."""
-        if copy is not self._copy:
-            self._copy, self._size = copy, Size(member.entries(copy), member.facts(copy), len(member.encode(copy)))
-        return self._size
+        key = (copy.label, copy.sender, copy.count)
+        found = self._found.get(key)
+        if found is None or found[0] is not copy.stamp:
+            size = Size(member.entries(copy), member.facts(copy), len(member.encode(copy)))
+            found = self._found[key] = (copy.stamp, size)
+            if len(self._found) > REMEMBERED:
+                del self._found[next(iter(self._found))]
+        return found[1]
 
 
 class Names:

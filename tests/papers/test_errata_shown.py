@@ -1,0 +1,82 @@
+"""Findings of docs/errata.md that no exploration shows: played by hand, as the page draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from papers import test_separators as separators
+from support.neighbours import Changing
+from support.walk import play
+
+from whence.model.events import render
+from whence.protocols.ech import ECH
+from whence.protocols.ech_r9 import ECHR9
+from whence.topology.joins import Membership
+
+PAGE = (Path(__file__).parents[2] / "docs" / "errata.md").read_text(encoding="utf-8")
+
+
+def turns(number: int) -> str:
+    """Erratum 27: a speaks to b and to c in turn, and everything arrives at once."""
+    return " ".join(f"a!{2 * t + 1}>b b?a{2 * t + 1} a!{2 * t + 2}>c c?a{2 * t + 2}" for t in range(number))
+
+
+def test_r63_as_printed_lets_histories_grow_for_ever() -> None:
+    assert f"\n{turns(2)}\n" in PAGE
+    for number in (2, 10, 60):
+        script = turns(number).replace("?", "<")
+        printed, ours = play(ECH, 3, script), play(ECHR9, 3, script)
+        assert printed.delivered == ours.delivered
+        assert [member.log_size() for member in printed.members][2] == number
+        assert [member.log_size() for member in ours.members][2] == 1
+        assert max(member.log_size() for member in ours.members) <= 2
+
+
+def hand_over_too_early() -> list[str]:
+    """x takes what s knew before it heard of b1, and s counts x as told of everything."""
+    membership = Membership(*separators.members_of("b-c b-s c-s s-f", "s"))
+    run = Changing(membership)
+    early = membership.members["s"].fork().hand_over()
+    run.send("b", "c")
+    run.arrive(run.send("b", "s")[0])
+    run.arrive(run.send("s", "f")[0])
+    run.join("x", "f", "c")
+    again = ECHR9(membership.roster, "x", separators=membership.members["x"].separators)
+    again.take_over(early)
+    membership.members["x"] = again
+    return separators.round_trip(run, "x")
+
+
+JOINS: list[tuple[Callable[[], list[str]], str, str]] = [
+    (hand_over_too_early, "b1", "b!1>c b!2>s s?b2 s!1>f f?s1 f!1>x x?f1 x!1>c c?x1"),
+    (
+        lambda: separators.two_members(separators.Hasty, second=False),
+        "s1",
+        "s!1>c s!2>t s!3>f f?s3 s# f!1>x x?f1 x!1>c c?x1",
+    ),
+    (
+        lambda: separators.own_message(separators.Hasty, wait=False),
+        "s1",
+        "s!1>c s!2>f f?s2 s# f!1>x x?f1 x!1>c c?x1",
+    ),
+    (
+        lambda: separators.two_members(separators.LastToFail, second=True, stable=True),
+        "s1",
+        "s!1>c s!2>t s!3>f f?s3 s# f!1>x x?f1 x!1>c c?x1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("broken", "missing", "shown"), JOINS)
+def test_what_section_44_leaves_open_breaks_the_order(
+    broken: Callable[[], list[str]], missing: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Erratum 28: c delivers x1 without what must come first, in the execution that the page draws."""
+    told: list[str] = []
+    drain = Changing.drain
+    monkeypatch.setattr(Changing, "drain", lambda run: (told.append(render(run.events)), drain(run))[1])
+    assert broken() == [missing]
+    assert told == [shown.replace("s# ", "")]
+    assert f"\n{shown}\n" in PAGE

@@ -1,0 +1,168 @@
+"""What the fault-tolerant multicasts keep of a message, and for how long: bounded in long runs with crashes.
+
+A record is forgotten at F-delivery; with `counts`, once everybody trusted is known to have delivered the message, which
+changes no step of any execution.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from whence.check.explore import explore
+from whence.check.setting import Setting
+from whence.check.wander import wander
+from whence.model.faults import legal
+from whence.model.message import Copy
+from whence.protocols.attempts import AFifoLazy
+from whence.protocols.base import Member
+from whence.protocols.effects import Deliver, Duplicate, Sent, Transmit
+from whence.protocols.ok_member import OkMember
+from whence.protocols.registry import create
+
+FT = ["a-fifo", "a-causal", "ks-ft"]
+COUNTS: dict[str, Any] = {"counts": True}
+
+
+@pytest.mark.parametrize("options", [{}, COUNTS], ids=["at delivery", "counts"])
+@pytest.mark.parametrize("protocol", FT)
+def test_state_stays_bounded_in_a_long_run_with_crashes(protocol: str, options: dict[str, Any]) -> None:
+    """Three of six processes crash early on; a thousand messages later no more is kept."""
+    setting = Setting(protocol, 6, 2000, "any", groups="ab|cd|ef", crashes=3, options=options)
+    run = wander(setting, 11, patience=0.02, calm=True)
+    assert run.faulty.bit_count() == 3
+    assert not run.problems()
+    half, middle = len(run.kept) // 2, len(run.sizes) // 2
+    print(
+        f"{len(run.copies)} messages, records at most {max(run.kept[:half])} in the first half and "
+        f"{max(run.kept[half:])} in the second; snapshots of the living together at most {max(run.sizes[:middle])} and "
+        f"{max(run.sizes[middle:])} bytes, {run.sizes[middle]} in the middle, {run.sizes[-1]} at the end"
+    )
+    assert max(run.kept[half:]) <= max(run.kept[:half])
+    assert max(run.kept) < 80
+    assert max(run.sizes) < 1000
+    quarters = run.sizes[middle : middle * 3 // 2], run.sizes[middle * 3 // 2 :]
+    third, fourth = (sum(part) / len(part) for part in quarters)
+    assert fourth < 1.1 * third, "counters grow by a byte now and then, tables do not"
+
+
+@pytest.mark.parametrize("protocol", FT)
+def test_no_step_depends_on_what_is_kept_after_delivery(protocol: str) -> None:
+    """The same executions with and without delivery counts, under crashes: events, copies, everything."""
+    crashed = 0
+    for seed in range(60):
+        for processes, groups in ((4, ""), (5, "ab|cd|e"), (4, "a|bc|d")):
+            both = [
+                wander(Setting(protocol, processes, 8, "any", groups=groups, crashes=2, options=o), seed, patience=0.4)
+                for o in ({}, COUNTS)
+            ]
+            assert both[0].events == both[1].events, str(both[1])
+            assert both[0].copies == both[1].copies
+            assert all(more >= fewer for fewer, more in zip(both[0].kept, both[1].kept, strict=True))
+            crashed += both[0].faulty.bit_count()
+    print(f"180 executions twice, {crashed} crashes, seeds 0..59")
+
+
+@pytest.mark.parametrize("protocol", FT)
+def test_delivery_counts_hold_in_all_executions(protocol: str) -> None:
+    assert explore(Setting(protocol, 3, 2, crashes=1, options=COUNTS)).verdict == "holds"
+    assert explore(Setting(protocol, 3, 1, "any", crashes=1, options=COUNTS)).verdict == "holds"
+
+
+class Net:
+    """Members and the copies between them, by hand."""
+
+    def __init__(self, protocol: str | type[Member], names: str, groups: str, **options: Any) -> None:
+        make = (lambda p: create(protocol, names, p, groups=groups, **options)) if isinstance(protocol, str) else None
+        roster = create("a-fifo", names, names[0]).roster
+        made = [make(p) if make is not None else protocol(roster, p, groups=groups) for p in names]  # type: ignore[operator]
+        self.members: list[OkMember] = made
+        self.flight: list[Copy] = []
+        self.delivered: set[tuple[int, int]] = set()
+
+    def do(self, place: int, effects: Any) -> None:
+        for effect in effects:
+            if isinstance(effect, Sent | Transmit):
+                self.flight += effect.copies
+            elif isinstance(effect, Deliver):
+                self.delivered.add((place, effect.copy.count))
+
+    def arrive(self, copy: Copy) -> None:
+        self.flight.remove(copy)
+        self.do(copy.destination, self.members[copy.destination].receive(copy))
+
+    def drain(self) -> None:
+        while self.flight:
+            self.arrive(self.flight[0])
+
+
+def test_a_record_is_kept_until_everybody_trusted_is_known_to_have_delivered() -> None:
+    """a1 is known delivered when OKs of a2 bring the counts; a2 stays, until c, which says nothing, is not trusted."""
+    net = Net("a-causal", "abc", "", counts=True)
+    for _ in range(2):
+        net.do(0, [net.members[0].send("abc")])
+        net.drain()
+    assert [[str(m.count) for m in member.on_record()] for member in net.members] == [["2"], ["2"], ["2"]]
+    net.do(1, [net.members[1].send("ab")])
+    net.drain()
+    assert [(m.sender, m.count) for m in net.members[0].on_record()] == [(0, 2), (1, 1)], "c has not spoken since"
+    net.members[0].trusted("ab")
+    assert [(m.sender, m.count) for m in net.members[0].on_record()] == [(1, 1)]
+
+
+def test_late_copies_of_what_is_forgotten_change_nothing() -> None:
+    """A relay and an OK that come after the record is gone: their number tells that they are late."""
+    net = Net("a-fifo", "abc", "")
+    net.do(0, [net.members[0].send("bc")])
+    first = next(copy for copy in net.flight if copy.destination == 1)
+    net.drain()
+    b = net.members[1]
+    assert not b.on_record()
+    state = b.state()
+    assert b.receive(first) == [Duplicate(first)]
+    okay = Copy(0, 1, 0b110, 2, 1, (first.stamp, {}), kind="ok")
+    assert b.receive(okay) == []
+    assert b.state() == state
+
+
+def lazy(protocol: str | type[Member]) -> set[tuple[int, int]]:
+    """a1 goes to b and c; c, which trusts a and itself, gets it; a crashes, and b's copy is lost. Who delivers?"""
+    groups, faulty = (0b001, 0b110), 0b001
+    net = Net(protocol, "abc", "a|bc")
+    c = net.members[2]
+    assert legal(0b101, groups, faulty)
+    c.trusted("ac")
+    net.do(0, [net.members[0].send("bc")])
+    net.arrive(next(copy for copy in net.flight if copy.destination == 2))
+    net.flight = [copy for copy in net.flight if copy.source != 0]
+    for place in (1, 2):
+        net.do(place, net.members[place].trusted("bc"))
+    net.drain()
+    return net.delivered
+
+
+def test_what_must_be_handed_on_later_may_not_be_forgotten_on_the_word_of_the_trusted() -> None:
+    """With relays at the first reception nobody misses anything; with lazy ones b, not trusted for a while, does."""
+    assert lazy("a-fifo") == {(1, 1), (2, 1)}
+    assert lazy(AFifoLazy) == {(2, 1)}
+
+
+def test_random_crashes_find_that_too() -> None:
+    setting = Setting("a-fifo-lazy", 3, 4, "any", groups="a|bc", crashes=1, printed=True)
+    run = wander(setting, 387, patience=0.4)
+    print(run)
+    assert run.problems() == ["agreement: c never delivers a2"]
+    ours = Setting("a-fifo", 3, 4, "any", groups="a|bc", crashes=1)
+    assert not wander(ours, 387, patience=0.4).problems()
+
+
+def test_snapshots_keep_delivery_counts() -> None:
+    net = Net("ks-ft", "abcd", "ab|cd", counts=True)
+    for sender in range(3):
+        net.do(sender, [net.members[sender].send("abcd")])
+        net.drain()
+    for member in net.members:
+        assert member.on_record()
+        again = type(member).restore(member.snapshot())
+        assert (again.state(), again.on_record()) == (member.state(), member.on_record())

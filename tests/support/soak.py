@@ -1,0 +1,20 @@
+"""Results of soak tests, kept where they can be committed: benchmarks/soak/results/NAME.json, a row for each test."""
+
+from __future__ import annotations
+
+import json
+import platform
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "soak" / "results"
+
+
+def keep(name: str, key: str, row: dict[str, Any]) -> None:
+    """Print a row and put it in the place of the one that an earlier run left."""
+    print(f"{key}: {row}")
+    file = RESULTS / f"{name}.json"
+    kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    kept[key] = {**row, "python": platform.python_version()}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(dict(sorted(kept.items())), indent=1) + "\n", encoding="utf-8")
