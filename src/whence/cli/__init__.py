@@ -46,7 +46,20 @@ def build() -> typer.Typer:
         app.command(verb.__name__, epilog=f"Example: {escaped}")(verb)
 
     # The verbs, in the order of `whence --help`.
-    from whence.cli import audit, convert, cost, deliver, demo, doctor, explore, protocols, simulate, sweep, waiting
+    from whence.cli import (
+        audit,
+        convert,
+        cost,
+        deliver,
+        demo,
+        doctor,
+        explore,
+        protocols,
+        reproduce,
+        simulate,
+        sweep,
+        waiting,
+    )
 
     add(demo.demo, demo.EXAMPLE)
     add(doctor.doctor, doctor.EXAMPLE)
@@ -58,6 +71,7 @@ def build() -> typer.Typer:
     add(explore.explore, explore.EXAMPLE)
     add(cost.cost, cost.EXAMPLE)
     add(sweep.sweep, sweep.EXAMPLE)
+    add(reproduce.reproduce, reproduce.EXAMPLE)
     add(protocols.protocols, protocols.EXAMPLE)
     return app
 

@@ -1,7 +1,7 @@
 """`whence demo`: the main job end to end on an embedded default.
 
-A demo is a list of steps over one `Demo`; each step prints what it found and adds to the result. A new part (cost, the
-HTML report) is one function more in `STEPS`.
+A demo is a list of steps over one `Demo`; each step prints what it found and adds to the result and to the page. A new
+part is one function more in `STEPS`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from whence.model.order import Judgement
+    from whence.report.page import Section
     from whence.sim import Result, Scenario
 
 EXAMPLE = "whence demo --out demo"
@@ -38,6 +39,7 @@ class Demo:
     arrivals: dict[str, Path] = field(default_factory=dict)
     result: dict[str, Any] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
     spark: SparkSession | None = None
 
     def session(self) -> SparkSession:
@@ -52,11 +54,13 @@ class Demo:
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where traces and arrivals go.")] = Path("demo"),
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where traces, arrivals and the page go.")] = Path(
+        "demo"
+    ),
     seed: Annotated[int, typer.Option(help="Of every run.")] = 1,
     json_file: JsonFile = None,
 ) -> None:
-    """Simulate every protocol on a network that reorders, record and judge the runs, audit and deliver on Spark.
+    """Run the main job end to end: simulate, record, audit and deliver on Spark, cost, an HTML page.
 
     Exit code 1 means that a protocol broke its promise, that the liar was not caught, or that Spark and the
     definition disagree.
@@ -107,6 +111,7 @@ def simulate_and_judge(made: Demo) -> None:
     from whence.cli.simulate import show
     from whence.model.order import judge
     from whence.protocols.registry import REGISTRY
+    from whence.report.page import Section
     from whence.report.simulation import comparison_table
     from whence.sim import simulate
 
@@ -124,7 +129,9 @@ def simulate_and_judge(made: Demo) -> None:
         kept = result.judge()
         if kept.violations or kept.undelivered or kept.duplicates or kept.misdelivered or result.outcome.stuck:
             made.failures.append(f"{name} broke its promise ({scenario.entry.guarantee}) with seed {made.seed}")
-    show(comparison_table(list(made.runs.values())), made.console)
+    compared = comparison_table(list(made.runs.values()))
+    show(compared, made.console)
+    made.sections.append(Section("Every protocol on the same traffic", [compared]))
     made.console.print(f"Every process may send to any others; copies overtake each other. Traces are in {made.out}.\n")
     made.result["runs"] = {
         name: result.row() | {"verdict": judgement.verdict, "violations": len(judgement.violations)}
@@ -134,6 +141,7 @@ def simulate_and_judge(made: Demo) -> None:
 
 def catch_the_liar(made: Demo) -> None:
     """Show that delivery on arrival is found out, and why it is wrong."""
+    from whence.report.page import Section, Words
     from whence.trace.explain import diagram, path, scene, sentence
 
     result, judgement = made.runs[LIAR]
@@ -148,13 +156,18 @@ def catch_the_liar(made: Demo) -> None:
         f"{LIAR} delivers on arrival: {len(judgement.violations)} deliveries came too late. One of them:"
     )
     made.console.print(f"  {said}.\n")
-    made.console.print(diagram(scene(result.events, violation, proof), path=proof, violation=violation))
+    drawn = diagram(scene(result.events, violation, proof), path=proof, violation=violation)
+    made.console.print(drawn)
+    made.sections.append(Section("The liar", [Words(f"{said}."), Words(drawn, plain=True)]))
     made.result["liar"] = {"sentence": said, "path": [step.row() for step in proof]}
 
 
 def audit_on_spark(made: Demo) -> None:
     """Audit every recorded trace on Spark in one go; the verdicts must be those of the definition."""
-    from whence.cli._common import table, working
+    from whence.cli._common import working
+    from whence.cli.simulate import show
+    from whence.report.page import Section
+    from whence.report.tables import Cell, Table
     from whence.spark import audit
     from whence.trace.jsonl import read_jsonl
     from whence.trace.parquet import write_parquet
@@ -164,14 +177,16 @@ def audit_on_spark(made: Demo) -> None:
     write_parquet([replace(event, order=place) for place, event in enumerate(events)], recorded)
     with working("Auditing on Spark"), audit(made.session().read.parquet(str(recorded))) as result:
         verdicts = {row["run"]: row.asDict() for row in result.verdicts.collect()}
-    shown = []
+    shown: list[tuple[Cell, ...]] = []
     for name, (_, judgement) in made.runs.items():
         found = verdicts.get(name, {})
-        shown.append([name, found.get("verdict"), found.get("violations")])
+        shown.append((name, found.get("verdict"), found.get("violations")))
         if found.get("verdict") != judgement.verdict or found.get("violations") != len(judgement.violations):
             made.failures.append(f"the audit on Spark says {found} of {name}, the definition {judgement.verdict}")
-    made.console.print(f"\nThe audit on Spark of {len(events)} events, the same verdicts as the definition:")
-    made.console.print(table("run", "verdict", "violations", rows=shown))
+    title = f"The audit on Spark of {len(events)} events, the same verdicts as the definition"
+    audited = Table(title, ("run", "verdict", "violations"), tuple(shown))
+    show(audited, made.console)
+    made.sections.append(Section("Audit on Spark", [audited]))
     made.result["audit"] = {name: row["verdict"] for name, row in verdicts.items()}
 
 
@@ -179,6 +194,7 @@ def deliver_on_spark(made: Demo) -> None:
     """Deliver the recorded arrivals of ks on Spark: each destination gets what its process got, in that order."""
     from whence.cli._common import working
     from whence.delivery.columns import Columns
+    from whence.report.page import Section, Words
     from whence.spark import deliver, with_rosters
     from whence.spark.arrivals import read_arrivals
 
@@ -196,11 +212,50 @@ def deliver_on_spark(made: Demo) -> None:
     held = sum(row["held_for"] is not None and row["held_for"] > 0 for row in rows)
     if order != recorded:
         made.failures.append("delivery on Spark gave another order than the run")
-    made.console.print(
+    said = (
         f"Delivery on Spark of {len(rows)} arrivals at {len(order)} destinations: {held} were held for a cause, "
         f"and every destination got the order of the run."
     )
+    made.console.print(said)
+    made.sections.append(Section("Delivery on Spark", [Words(said)]))
     made.result["deliver"] = {"rows": len(rows), "held": held}
 
 
-STEPS: tuple[Callable[[Demo], None], ...] = (simulate_and_judge, catch_the_liar, audit_on_spark, deliver_on_spark)
+def cost_of_the_traffic(made: Demo) -> None:
+    """Replay the traffic of ks through every protocol that could be recommended, and recommend one."""
+    from whence.cli.simulate import show
+    from whence.cost import profile, recommend, replay
+    from whence.cost.recommend import recommendable
+    from whence.report.page import Section, Words
+    from whence.report.simulation import costs_table
+
+    run = made.runs["ks"][0]
+    events, roster = run.events, run.scenario.roster
+    costs = {name: replay(events, name, roster) for name in recommendable()}
+    choice = recommend(profile(events, roster).findings, costs)
+    priced = costs_table(list(costs.values()), choice)
+    made.console.print()
+    show(priced, made.console)
+    made.console.print(f"Recommended for this traffic: {choice.reason}.")
+    made.sections.append(Section("What each protocol would cost", [priced, Words(f"Recommended: {choice.reason}.")]))
+    made.result["cost"] = {"recommended": choice.row(), "protocols": {name: cost.row() for name, cost in costs.items()}}
+
+
+def write_page(made: Demo) -> None:
+    """Write what was shown as one HTML page."""
+    from whence.report.page import page
+
+    target = made.out / "index.html"
+    lead = f"Six processes, 150 messages, seed {made.seed}: whence demo, as one page."
+    target.write_text(page("whence demo", made.sections, lead=lead), encoding="utf-8")
+    made.console.print(f"The page is {target}.")
+
+
+STEPS: tuple[Callable[[Demo], None], ...] = (
+    simulate_and_judge,
+    catch_the_liar,
+    audit_on_spark,
+    deliver_on_spark,
+    cost_of_the_traffic,
+    write_page,
+)

@@ -51,7 +51,7 @@ def sweep(
             raise MisuseError(f"no {name!r} to draw; there are {', '.join(known)}")
     with working("Starting Spark"):
         spark = local_session(cores=cores)
-    with _bar() as show:
+    with bar() as show:
         done = run_sweep(spark, plan, out, traces=traces, retry=retry, progress=show)
     rows = [row.asDict() for row in done.summary.orderBy("protocol", "processes", *SETTING).collect()]
     wrong = done.results.where("status = 'failed'").select("scenario", "error").orderBy("scenario").collect()
@@ -68,7 +68,7 @@ def sweep(
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[int, int], None] | None]:
+def bar() -> Iterator[Callable[[int, int], None] | None]:
     """Show how many scenarios are finished, on a terminal; nothing when piped."""
     if not sys.stderr.isatty():
         yield None

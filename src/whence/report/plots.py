@@ -6,6 +6,7 @@ Law. The same rows give the same SVG, to the byte: no dates and no random ids. A
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from whence.sim.stats import Estimate
+
 Row = Mapping[str, Any]
 COLORS = ("#1f6f8b", "#d1495b", "#66a182", "#edae49", "#6d597a", "#2e4057", "#8d96a3", "#b56576", "#355070")
 GREY = "#b8bec6"
 SUFFIXES = (".png", ".svg")
+PROTOCOLS = ("ks", "rst", "ci-dc", "prs", "ses", "ech", "vector clock")
+"""those that have the same color in every picture"""
+DASHES = ("-", "--", ":", "-.")
 
 
 def figure(width: float = 8.0, height: float = 4.5, *, columns: int = 1) -> tuple[Figure, list[Axes]]:
@@ -38,19 +44,26 @@ def figure(width: float = 8.0, height: float = 4.5, *, columns: int = 1) -> tupl
 
 def save(made: Figure, path: Path | str) -> list[Path]:
     """Write a figure as the name says, .png or .svg; a name that says neither gives both."""
-    from matplotlib import rc_context
-
     target = Path(path)
     if target.suffix and target.suffix not in SUFFIXES:
         raise MisuseError(f"{target} ends in neither .png nor .svg; leave the ending out to get both")
     files = [target] if target.suffix else [target.with_suffix(suffix) for suffix in SUFFIXES]
     for file in files:
-        with rc_context({"svg.hashsalt": "whence", "svg.fonttype": "none"}):
-            if file.suffix == ".svg":
-                made.savefig(file, metadata={"Date": None, "Creator": "whence"})
-            else:
-                made.savefig(file, dpi=150, metadata={"Software": "whence"})
+        if file.suffix == ".svg":
+            file.write_bytes(svg(made))
+        else:
+            made.savefig(file, dpi=150, metadata={"Software": "whence"})
     return files
+
+
+def svg(made: Figure) -> bytes:
+    """Return a figure as SVG."""
+    from matplotlib import rc_context
+
+    out = BytesIO()
+    with rc_context({"svg.hashsalt": "whence", "svg.fonttype": "none"}):
+        made.savefig(out, format="svg", metadata={"Date": None, "Creator": "whence"})
+    return out.getvalue()
 
 
 def cost_plot(rows: Sequence[Row], *, able: Sequence[str] = ()) -> Figure:
@@ -97,6 +110,54 @@ def sweep_plot(
     if lines:
         panel.legend(title=by, frameon=False)
     return made
+
+
+def curves(panel: Axes, lines: Mapping[str, Mapping[Any, Estimate]], *, x: str, y: str, log: bool = False) -> None:
+    """Draw a line for each name, bars where there is an interval; `log` makes both axes logarithmic."""
+    for number, (name, points) in enumerate(lines.items()):
+        known = name in PROTOCOLS
+        color = COLORS[(PROTOCOLS.index(name) if known else number) % len(COLORS)]
+        panel.errorbar(
+            list(points), [point.mean for point in points.values()], yerr=[p.half or 0.0 for p in points.values()],
+            label=name, color=color, linestyle="-" if known else DASHES[number % len(DASHES)],
+            marker="o", markersize=3, capsize=2,
+        )  # fmt: skip
+    if log:
+        from matplotlib.ticker import FuncFormatter, NullFormatter
+
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        ticks = sorted({at for points in lines.values() for at in points})
+        panel.set_xticks(ticks, [f"{at:g}" for at in ticks])
+        panel.xaxis.set_minor_formatter(NullFormatter())
+        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        panel.yaxis.set_minor_formatter(NullFormatter())
+    panel.set_xlabel(x)
+    panel.set_ylabel(y)
+
+
+def shares(panel: Axes, counts: Mapping[str, Mapping[int, int]], *, x: str, y: str = "share, %") -> None:
+    """Draw histograms beside each other: how often each whole number was counted, for each name."""
+    from matplotlib.ticker import MaxNLocator
+
+    width = 0.8 / max(1, len(counts))
+    for number, (name, seen) in enumerate(counts.items()):
+        whole = max(1, sum(seen.values()))
+        places = [size + (number - (len(counts) - 1) / 2) * width for size in seen]
+        color = COLORS[number % len(COLORS)]
+        panel.bar(places, [100.0 * times / whole for times in seen.values()], width, label=name, color=color)
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+    panel.set_xlabel(x)
+    panel.set_ylabel(y)
+
+
+def legend(made: Figure, panel: Axes, title: str = "") -> None:
+    """Put the names of a panel's lines or bars below the whole figure, where they cover nothing."""
+    handles, names = panel.get_legend_handles_labels()
+    columns = min(len(names), 4) if sum(map(len, names)) > 60 else len(names)
+    made.legend(
+        handles, names, loc="outside lower center", ncols=columns, frameon=False, title=title or None, fontsize=9
+    )
 
 
 def _key(value: Any) -> tuple[bool, Any]:

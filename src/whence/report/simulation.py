@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from whence.cost.recommend import Recommendation, per_message
+from whence.cost.replay import Cost
 from whence.model.order import Judgement
 from whence.protocols.registry import Entry
 from whence.report.tables import Cell, Table
@@ -88,6 +90,35 @@ def comparison_table(results: Sequence[tuple[Result, Judgement]]) -> Table:
         )
     columns = ("protocol", "traffic", "entries", "facts", "bytes", "held", "latency ms", "promises", "verdict")
     return Table("protocols", columns, tuple(rows), "entries, facts and bytes are means per copy")
+
+
+def costs_table(costs: Sequence[Cost], choice: Recommendation) -> Table:
+    """Return what each protocol would cost on recorded traffic: those that stand for choice first, cheapest first."""
+    order = {name: place for place, (name, _) in enumerate(choice.ranking)}
+    against = dict(choice.passed_over)
+    rows = [
+        (
+            cost.protocol,
+            cost.entries / cost.copies,
+            None if cost.facts is None else cost.facts / cost.copies,
+            cost.bytes / cost.copies,
+            per_message(cost),
+            f"{100 * cost.held / max(1, cost.deliveries):.0f} %",
+            against.get(cost.protocol, ""),
+        )
+        for cost in sorted(costs, key=lambda cost: (order.get(cost.protocol, len(order)), cost.protocol))
+        if cost.status == "measured" and cost.copies
+    ]
+    columns = (
+        "protocol",
+        "entries/copy",
+        "facts/copy",
+        "bytes/copy",
+        "bytes/message",
+        "waiting",
+        "passed over because",
+    )
+    return Table("Cost of the same traffic", columns, tuple(rows))
 
 
 def protocols_table(entries: Sequence[Entry]) -> Table:

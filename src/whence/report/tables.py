@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 Cell = str | int | float | None
+TONES = {"reproduced": "good", "causal": "good", "differs": "bad", "violated": "bad", "not determinable": "open"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +24,12 @@ class Table:
         return [[text(cell) for cell in row] for row in self.rows]
 
     def html(self) -> str:
-        """Return the table as HTML; columns of numbers have the class `number`."""
+        """Return the table as HTML; columns of numbers have the class `number`, verdicts one of `TONES`."""
         numeric = [_numeric(row[place] for row in self.rows) for place in range(len(self.columns))]
 
         def line(cells: Sequence[str], tag: str) -> str:
-            marks = (' class="number"' if number else "" for number in numeric)
+            kinds = ("number" if number else TONES.get(c, "") for c, number in zip(cells, numeric, strict=True))
+            marks = (f' class="{kind}"' if kind else "" for kind in kinds)
             return "".join(f"<{tag}{mark}>{escape(c)}</{tag}>" for c, mark in zip(cells, marks, strict=True))
 
         body = "".join(f"<tr>{line(row, 'td')}</tr>\n" for row in self.cells())

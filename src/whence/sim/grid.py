@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from hashlib import blake2b
 from itertools import product
@@ -87,6 +87,16 @@ def parse_grid(text: str, *, name: str = "grid") -> Grid:
         raise MisuseError(_told(wrong))
     scenarios = tuple(sorted(made.values(), key=lambda each: (-each.work, each.id)))
     return Grid(scenarios, **_measure(data.get("measure", {}), name, text))
+
+
+def grid_of(scenarios: Iterable[Scenario], *, warmup: float = 0.2, batches: int = 20) -> Grid:
+    """Return a grid of scenarios made by a program; each is checked, and one that stands twice is run once."""
+    made: dict[str, Planned] = {}
+    for scenario in scenarios:
+        scenario.check()
+        planned = _planned(scenario, 0)
+        made.setdefault(planned.id, planned)
+    return Grid(tuple(sorted(made.values(), key=lambda each: (-each.work, each.id))), warmup, batches)
 
 
 def _told(wrong: Mapping[str, int]) -> str:
