@@ -1,0 +1,65 @@
+"""What a key keeps follows its held rows, not its rows."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pyarrow as pa
+import pytest
+
+from whence.delivery import Columns
+from whence.delivery.policy import Policy
+from whence.model.message import Copy
+from whence.model.roster import Roster
+from whence.protocols.base import encode
+from whence.protocols.ks import KS
+from whence.spark.desk import Desk, Setup
+
+ROSTER = Roster(["a", "b", "z"])
+SCHEMA = pa.schema(
+    [
+        (name, pa.binary() if name == "stamp" else pa.string())
+        for name in ("message", "sender", "stamp", "payload", "run", "destination")
+    ]
+)
+BATCH = 300
+
+
+def batch(start: int, *, hole: bool) -> pa.RecordBatch:
+    """Return messages of a from `start` + 1 on, each after the one before, every pair swapped; with a hole at 1."""
+    rows = []
+    for place in range(start, start + BATCH):
+        count = 2 + (place ^ 1)
+        log = {0: ((count - 1, 0b100),)} if count > 2 or hole else {}
+        stamp = encode(KS, Copy(0, count, 0b100, 0, 2, log), ROSTER)
+        row = {"message": f"a{count}", "sender": "a", "stamp": stamp, "payload": "x" * 100}
+        rows.append(row | {"run": "r", "destination": "z"})
+    return pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+
+
+def kept(batches: int, fast_from: int, *, hole: bool) -> list[int]:
+    """Return, batch after batch, the bytes that a key takes: Python's and Arrow's together."""
+    desk = Desk(Setup("stamp", (ROSTER,), Columns("stamp"), Policy(), fast_from), ("r", "z"))
+    first, *others = [batch(number * BATCH, hole=hole) for number in range(batches)]
+    desk.take(first)  # whatever is loaded or compiled once
+    found = []
+    tracemalloc.start()
+    try:
+        for each in others:
+            desk.take(each)
+            found.append(tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes())
+    finally:
+        tracemalloc.stop()
+    return found
+
+
+@pytest.mark.parametrize("fast_from", [1, 1 << 30])
+def test_a_key_does_not_grow_with_rows(fast_from: int) -> None:
+    sizes = kept(20, fast_from, hole=False)
+    assert max(sizes[10:]) <= max(sizes[:10]) + 20_000, sizes
+
+
+@pytest.mark.parametrize("fast_from", [1, 1 << 30])
+def test_a_key_grows_with_held_rows(fast_from: int) -> None:
+    sizes = kept(8, fast_from, hole=True)
+    assert sizes[-1] - sizes[0] > 6 * BATCH * 100, sizes
