@@ -23,6 +23,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join(p for p in (os.environ.get("PYTHONPAT
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""an early start, for the price of slow long work"""
 GRID = "[grid]\nprotocol = ['ks', 'rst']\nprocesses = [3, 5]\nmessages = 40\nseed = 1\n"
 
 
@@ -42,7 +44,7 @@ def session(kind: str, log: str | None) -> Any:
     settings = {
         "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g", "spark.executor.memory": "700m",
-        "spark.log.level": "ERROR",
+        "spark.log.level": "ERROR", "spark.driver.extraJavaOptions": QUICK, "spark.executor.extraJavaOptions": QUICK,
     }  # fmt: skip
     if log:
         settings |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": Path(log).as_uri(),
@@ -73,7 +75,7 @@ def audits(spark: Any) -> None:
 
     from whence.spark import audit
 
-    runs = [*small_runs(60), *long_runs(3)]
+    runs = [*small_runs(40), *long_runs(2)]
     with audit(frame(spark, [e for some in runs for e in some]), chunk_rows=300) as result:
         check(findings(result), expected(runs))
         assert result.paths(result.violations.limit(3)).count() == 3

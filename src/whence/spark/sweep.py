@@ -29,7 +29,18 @@ from pyspark.sql import functions as F
 from whence.sim import simulate
 from whence.sim.grid import Grid, Planned
 from whence.sim.stats import estimate
-from whence.spark.sweep_task import COLUMNS, MEASURES, RESULT, SETTING, Run, Store, failed, run_one, write_result
+from whence.spark.sweep_task import (
+    COLUMNS,
+    MEASURES,
+    RESULT,
+    RESULT_SCHEMA,
+    SETTING,
+    Run,
+    Store,
+    failed,
+    run_one,
+    write_result,
+)
 
 SCENARIOS = "scenario string, place int, work double, spec string"
 RUNS = "scenario string, status string, error string, seconds double, cpu_seconds double"
@@ -218,11 +229,26 @@ class _Watch:
 
 
 def results_of(spark: SparkSession, out: str, planned: Sequence[Planned]) -> DataFrame:
-    """Return the results of these scenarios that are there."""
-    found = spark.read.schema(RESULTS).parquet(f"{out}/results")
-    ids = spark.createDataFrame([(each.id,) for each in planned], "scenario string")
-    names = [part.split()[0] for part in RESULTS.split(", ")]
-    return found.join(F.broadcast(ids), "scenario", "left_semi").select(*names)
+    """Return the results of these scenarios that are there; the workers open the files.
+
+    (Reading the folder through Spark would list it first, with a task for each scenario.)
+    """
+    store = Store(str(out))
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for id in batch.column(0).to_pylist():
+                try:
+                    table = store.read(f"results/scenario={id}/{RESULT}")
+                except FileNotFoundError:
+                    continue
+                columns = [
+                    pa.array([id] * len(table), pa.string()),
+                    *(table.column(name) for name in RESULT_SCHEMA.names),
+                ]
+                yield from pa.table(columns, names=["scenario", *RESULT_SCHEMA.names]).to_batches()
+
+    return spark.createDataFrame([(each.id,) for each in planned], "scenario string").mapInArrow(read, RESULTS)
 
 
 def summary(results: DataFrame) -> DataFrame:

@@ -22,6 +22,7 @@ from support.tables_of_arrivals import comparable, many, rows_of
 from whence import Orderer
 
 FILES = 6
+RESULT = Path(__file__).parents[3] / "benchmarks" / "soak" / "results" / "kills.json"
 ARROW = pa.schema(
     [
         ("run", pa.string()),
@@ -56,19 +57,27 @@ def start(folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
 
-def kill_in_mid_batch(job: subprocess.Popen[bytes], folder: Path, batch: int, rng: Random) -> bool:
-    """Wait until that micro-batch has begun, a moment longer, and kill the whole family; tell whether it was alive."""
-    offsets, commits = folder / "checkpoint" / "offsets" / str(batch), folder / "checkpoint" / "commits" / str(batch)
-    while not offsets.exists() and job.poll() is None:
+def kill_in_mid_batch(folder: Path, rng: Random) -> bool:
+    """Start the job, wait for a micro-batch that is new, a moment longer, and kill the whole family before it commits.
+
+    Tell whether that was done; the job may be too quick.
+    """
+    offsets, commits = folder / "checkpoint" / "offsets", folder / "checkpoint" / "commits"
+    batch = len(list(offsets.glob("[0-9]*")))
+    moment = rng.random() / 2
+    job = start(folder)
+    while job.poll() is None:
+        if (offsets / str(batch)).exists():
+            time.sleep(moment)
+            if not (commits / str(batch)).exists():
+                os.killpg(job.pid, signal.SIGKILL)
+                job.wait()
+                if not (commits / str(batch)).exists():
+                    print(f"killed in micro-batch {batch}, {moment:.2f} s after it began")
+                    return True
+            batch += 1
         time.sleep(0.01)
-    time.sleep(rng.random())
-    in_time = job.poll() is None
-    unfinished = not commits.exists()
-    if in_time:
-        os.killpg(job.pid, signal.SIGKILL)
-    job.wait()
-    print(f"killed at micro-batch {batch}: alive {in_time}, in mid-batch {unfinished}")
-    return in_time
+    return False
 
 
 def check(folder: Path, runs: list[Arrivals], rows: list[dict[str, Any]], spark: Any) -> None:
@@ -78,27 +87,31 @@ def check(folder: Path, runs: list[Arrivals], rows: list[dict[str, Any]], spark:
     assert comparable(row.asDict(recursive=True) for row in read) == comparable(ours)
 
 
-def crash(folder: Path, kills: int, seed: int, files: int, spark: Any) -> None:
+def crash(folder: Path, kills: int, seed: int, files: int, spark: Any) -> int:
+    """Kill and restart; return how many kills were in mid-batch."""
     rng = Random(seed)
     print(f"seed {seed}")
     runs = many("stamp", [seed, seed + 1], messages=60)
     rows = prepare(folder, runs, files)
-    for kill in range(kills):
-        job = start(folder)
-        if not kill_in_mid_batch(job, folder, 1 + kill % (files - 1), rng):
-            break
+    cut = sum(kill_in_mid_batch(folder, rng) for _ in range(kills))
     job = start(folder)
     assert job.wait() == 0, (folder / "log").read_text()[-3000:]
     check(folder, runs, rows, spark)
+    return cut
 
 
 @pytest.mark.timeout(400)
 def test_two_kills(tmp_path: Path, spark: Any) -> None:
-    crash(tmp_path, kills=2, seed=1, files=4, spark=spark)
+    assert crash(tmp_path, kills=2, seed=1, files=4, spark=spark) == 2
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(0)
 def test_twenty_kills(tmp_path: Path, spark: Any) -> None:
-    for round_ in range(5):
-        crash(tmp_path / str(round_), kills=4, seed=10 + round_, files=FILES, spark=spark)
+    hit, round_ = 0, 0
+    while hit < 20:
+        hit += crash(tmp_path / str(round_), kills=5, seed=10 + round_, files=FILES, spark=spark)
+        round_ += 1
+    RESULT.write_text(
+        json.dumps({"kills in mid-batch": hit, "streams": round_, "first seed": 10, "equal": True}) + "\n"
+    )
