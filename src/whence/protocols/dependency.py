@@ -46,17 +46,19 @@ def merged(mine: Group, theirs: Group) -> Group:
     An entry one side lacks is redundant if that side knows a newer message of the sender; of an entry both have, the
     destinations both have remain.
     """
-    newest_mine, newest_theirs = mine[-1][0], theirs[-1][0]
-    table = dict(theirs)
-    result = [
-        (count, dests & table[count] if count in table else dests)
-        for count, dests in mine
-        if count in table or count > newest_theirs
-    ]
-    if newest_theirs > newest_mine:
-        result += [entry for entry in theirs if entry[0] > newest_mine]
-    if len(result) == 1:
-        return (result[0],)
+    newest = theirs[-1][0]
+    result = []
+    at, end = 0, len(theirs)
+    for entry in mine:
+        count, dests = entry
+        while at < end and theirs[at][0] < count:
+            at += 1
+        if at < end and theirs[at][0] == count:
+            result.append((count, dests & theirs[at][1]))
+            at += 1
+        elif count > newest:
+            result.append(entry)
+    result += theirs[at:]
     last = result.pop()
     kept = [entry for entry in result if entry[1]]
     kept.append(last)
@@ -69,21 +71,30 @@ def merge_into(log: Log, other: Iterable[tuple[int, Group]], delivered: int = 0)
     Most groups are older throughout and change nothing, or newer throughout and simply stand: only the rest is
     worked out.
     """
+    known = log.get
     for sender, theirs in other:
-        mine = log.get(sender)
-        if mine is not None and theirs[-1][0] < mine[0][0]:
-            continue
-        if delivered:
-            for _, dests in theirs:
-                if dests & delivered:
-                    theirs = without(theirs, delivered)
-                    break
-        if mine is None or mine[-1][0] < theirs[0][0]:
-            log[sender] = theirs
-        elif mine != theirs:
-            if len(mine) == 1 == len(theirs):  # neither is older nor newer, so both speak of one message
-                log[sender] = ((mine[0][0], mine[0][1] & theirs[0][1]),)
+        mine = known(sender)
+        newest, dests = theirs[-1]
+        if mine is None:
+            log[sender] = without(theirs, delivered) if delivered else theirs
+        elif newest < mine[0][0]:
+            pass  # older throughout
+        elif len(theirs) == 1:
+            dests &= ~delivered
+            if mine[-1][0] < newest:
+                log[sender] = ((newest, dests),)
+            elif len(mine) == 1:  # neither is older nor newer, so both speak of one message
+                common = mine[0][1] & dests
+                if common != mine[0][1]:
+                    log[sender] = ((newest, common),)
             else:
+                log[sender] = merged(mine, ((newest, dests),))
+        else:
+            if delivered:
+                theirs = without(theirs, delivered)
+            if mine[-1][0] < theirs[0][0]:
+                log[sender] = theirs
+            elif mine != theirs:
                 log[sender] = merged(mine, theirs)
 
 
