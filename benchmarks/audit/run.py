@@ -1,7 +1,8 @@
 """The audit against a yardstick, in one process, warm against warm, alternating; results as JSON.
 
     python benchmarks/audit/run.py files  --data DIR [--cores 2] [--rounds 3]     workers open the Parquet files
-    python benchmarks/audit/run.py frame  --data DIR                              any DataFrame with `order`
+    python benchmarks/audit/run.py frame  --data DIR                              a DataFrame with `order`
+    python benchmarks/audit/run.py frame  --data DIR --partition-bytes 128m       ... whose partitions overlap in it
     python benchmarks/audit/run.py plain  --data DIR                              no `order` column
 
 The yardstick: Spark reads the same Parquet and sorts it by run, process and index into a no-op sink. A candidate ends
@@ -77,13 +78,17 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--chunk-rows", type=int)
+    parser.add_argument("--partition-bytes", help="as 128m, Spark's default: files then share partitions that overlap")
     parser.add_argument("--no-yardstick", action="store_true")
     parser.add_argument("--name")
     given = parser.parse_args()
     if given.cores == 1:
         os.sched_setaffinity(0, {0})
     options = {"chunk_rows": given.chunk_rows} if given.chunk_rows else {}
-    spark = local_session(cores=given.cores, conf={"spark.driver.memory": "4g"})
+    conf = {"spark.driver.memory": "4g"}
+    if given.partition_bytes:
+        conf["spark.sql.files.maxPartitionBytes"] = given.partition_bytes
+    spark = local_session(cores=given.cores, conf=conf)
     sticks: list[tuple[float, float]] = []
     audits: list[tuple[float, float]] = []
     loads = []
@@ -102,7 +107,8 @@ def main() -> None:
     pairs = list(zip(audits, sticks, strict=True))
     ratios = None if given.no_yardstick else [[a[i] / s[i] for a, s in pairs] for i in (0, 1)]
     result = {
-        "how": given.how, "cores": given.cores, "data": Path(given.data).name, "verdict": verdict,
+        "how": given.how, "partition_bytes": given.partition_bytes,
+        "cores": given.cores, "data": Path(given.data).name, "verdict": verdict,
         "yardstick_seconds": [s[0] for s in sticks], "yardstick_cpu_seconds": [s[1] for s in sticks],
         "audit_seconds": [a[0] for a in audits], "audit_cpu_seconds": [a[1] for a in audits],
         "ratio": ratios and statistics.median(ratios[0]), "cpu_ratio": ratios and statistics.median(ratios[1]),
