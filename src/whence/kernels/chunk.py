@@ -227,14 +227,15 @@ def _narrow(clocks: Clocks) -> Clocks:
 
 
 def _exports(rows: Rows, lane: Lane, matched: Matched, opened: Copies, want: Collection[str]) -> Ints:
-    """Return the messages sent here that have open copies, or that somebody asks for."""
+    """Return the messages sent here that have open copies, or that somebody asks for, as they were sent."""
     chosen = np.zeros(len(lane.messages), np.bool_)
     chosen[opened.message] = True
     if want:
         texts = found.names(rows.messages, lane.messages)
         asked = pc.is_in(texts, pa.array(sorted(want), pa.string())).to_numpy(zero_copy_only=False)
         chosen |= asked & (matched.send_row >= 0)
-    return np.flatnonzero(chosen).astype(np.int32)
+    exports = np.flatnonzero(chosen)
+    return exports[np.argsort(matched.send_row[exports])].astype(np.int32)  # codes may come from rows in disorder
 
 
 def _copies(lane: Lane, matched: Matched, opened: Copies, overtaken: Any, number: Ints) -> tuple[Ints, Ints, Bytes]:

@@ -143,7 +143,7 @@ def coded(table: pa.Table) -> pa.Table:
 
 def _coded(column: pa.ChunkedArray) -> Any:
     if pa.types.is_dictionary(column.type) or not len(column) or column.null_count == len(column):
-        return _whole(column)
+        return _whole(column.unify_dictionaries())
     codes, names = codes_of(column)
     return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), names)
 
