@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,10 +13,9 @@ from support.traces import random_trace, spoil
 
 from whence.model.events import Event, parse
 from whence.model.order import Violation, judge
-from whence.spark import audit
-from whence.spark.auditing import run_plan
+from whence.spark import audit, auditing
 from whence.spark.normal import normalise
-from whence.spark.pieces import pack, profile
+from whence.spark.plan import Plan, profile, slot_column, slots_of
 from whence.trace.explain import path
 
 if TYPE_CHECKING:
@@ -88,14 +88,73 @@ def test_partitions_that_are_chunks_are_judged_where_they_lie(spark: SparkSessio
         check(findings(result), {run: known_long()[run] for run in (e[0].run for e in some)})
 
 
-def test_partitions_that_moved_are_noticed(spark: SparkSession) -> None:
+def test_partitions_that_moved_are_noticed(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     some = long_runs()[:2]
-    laid = normalise(laid_out(spark, some, 5))
-    plan = profile(laid, 500)
-    assert plan.counts is not None
-    for moved in (laid.repartition(7, "message"), laid.coalesce(4)):
-        with run_plan(moved, pack(moved, plan, 500), plan, block=None, source=moved) as result:
-            check(findings(result), {run: known_long()[run] for run in (e[0].run for e in some)})
+    laid = laid_out(spark, some, 5)
+    looked: list[bool] = []
+
+    def profile_of_another(frame: DataFrame, chunk_rows: int, *, in_place: bool = True) -> Plan:
+        looked.append(in_place)
+        return profile(normalise(laid) if in_place else frame, chunk_rows, in_place=in_place)
+
+    monkeypatch.setattr(auditing, "profile", profile_of_another)
+    with audit(laid.repartition(7, "message"), chunk_rows=500) as result:
+        check(findings(result), {run: known_long()[run] for run in (e[0].run for e in some)})
+    assert looked == [True, False]
+
+
+def test_files_that_are_chunks_may_share_a_partition(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows within a file need no order."""
+    some = long_runs()[:1]
+    laid_out(spark, some, 5).orderBy("message").repartitionById(
+        5, F.floor(F.col("order") / 202).cast("int")
+    ).write.parquet(str(tmp_path / "files"))
+    together = spark.read.parquet(str(tmp_path / "files")).coalesce(2)
+    assert len(profile(normalise(together), 500).counts or ()) == 5
+    with audit(together, chunk_rows=500) as result:
+        check(findings(result), {run: known_long()[run] for run in (e[0].run for e in some)})
+
+
+def gapped(events: DataFrame) -> DataFrame:
+    """Return events with orders that leave out ever more numbers."""
+    return events.withColumn("order", F.col("order") * F.col("order") * 7 - 1000)
+
+
+@pytest.mark.parametrize(("lay", "count"), [("scattered", 6), ("gaps", 1), ("one partition", 6)])
+def test_rows_go_to_their_slots_by_themselves(spark: SparkSession, lay: str, count: int) -> None:
+    """A few large runs, and small ones beside them unless there is one run only; both sides agree on the slots."""
+    some = [*long_runs()[:count], *(small_runs()[:40] if count > 1 else [])]
+    laid = frame(spark, rows(some)).repartition(1 if lay == "one partition" else 5, "message")
+    laid = gapped(laid) if lay == "gaps" else laid
+    plan = profile(normalise(laid), 500)
+    assert plan.direct
+    assert plan.counts is None
+    assert plan.joined
+    assert all(large.chunks >= 4 for large in plan.large.values())
+    placed = normalise(laid).select("run", "order", slot_column(plan).alias("slot")).toArrow()
+    assert placed.column("slot").to_pylist() == slots_of(placed, plan).tolist()
+    wanted = {**known_small(), **known_long()}
+    with audit(laid, chunk_rows=500) as result:
+        check(findings(result), {run: wanted[run] for run in (e[0].run for e in some)})
+
+
+@pytest.mark.parametrize("name", ["", None, "a\x1fb"])
+def test_destinations_that_cannot_travel_as_one_text(spark: SparkSession, name: str | None) -> None:
+    schema = (
+        "run string, process string, index long, kind string, message string, destinations array<string>, order long"
+    )
+    table = [("r", "a", 1, "send", "a1", ["b", name], 1), ("r", "b", 1, "deliver", "a1", None, 2),
+             ("r", "a", 2, "send", "a2", [], 3)]  # fmt: skip
+    events = spark.createDataFrame(table, schema)
+    assert not profile(normalise(events), 2).joined
+    reason = {"": "an entry of destinations is empty; a name is accepted", None: "an entry of destinations is missing"}
+    with audit(events, chunk_rows=2) as result:
+        told = {row["message"]: row["reason"] for row in result.quarantine.where("kind = 'send'").collect()}
+        lost = [(row["message"], row["destination"]) for row in result.undelivered.collect()]
+    if name in reason:
+        assert told == {"a1": reason[name]}
+    else:
+        assert (told, lost) == ({}, [("a1", name)])
 
 
 def test_spoilt_runs_whole_and_in_chunks(spark: SparkSession) -> None:

@@ -30,6 +30,7 @@ from whence.kernels import found
 from whence.spark import pieces as P
 from whence.spark import tasks
 from whence.spark.normal import normalise
+from whence.spark.plan import TASKS, Plan, profile
 
 CHUNK_ROWS = 1_000_000
 """Rows of a chunk, and the size up to which a run is judged whole."""
@@ -50,34 +51,38 @@ def audit(events: DataFrame, *, chunk_rows: int = CHUNK_ROWS, block: int | None 
 
 
 def audit_normal(frame: DataFrame, *, chunk_rows: int, block: int | None) -> AuditResult:
-    """Audit a normalised frame."""
-    plan = P.profile(frame, chunk_rows)
-    return run_plan(frame, P.pack(frame, plan, chunk_rows), plan, block=block, source=frame)
+    """Audit a normalised frame: its rows go to their slots as they are, or in pieces if there are too many slots."""
+    plan = profile(frame, chunk_rows)
+    audit = _Audit(plan, block)
+    if plan.counts is not None:
+        first = audit.judged_rows(P.lightened(frame, plan))
+        if not first.where(F.col("tag") == found.MOVED).limit(1).count():
+            return audit.result(frame, audit.finished(first))
+        audit.persisted.pop().unpersist()
+        plan = profile(frame, chunk_rows, in_place=False)
+        audit = _Audit(plan, block)
+    if not plan.direct:
+        return audit.result(frame, audit.judged(P.pack(frame, plan, chunk_rows)))
+    return audit.result(frame, audit.finished(audit.judged_rows(P.placed(frame, plan))))
 
 
 def run_plan(
-    frame: DataFrame,
-    packed: DataFrame,
-    plan: P.Plan,
-    *,
-    block: int | None,
-    source: DataFrame | None = None,
-    refused: DataFrame | None = None,
+    frame: DataFrame, packed: DataFrame, plan: Plan, *, block: int | None, refused: DataFrame | None = None
 ) -> AuditResult:
-    """Judge the pieces of a normalised frame, or `source` in place; `refused` are quarantine rows known beforehand."""
-    audit = _Audit(packed, plan, block, source if plan.counts is not None else None)
-    frames = audit.judged()
+    """Judge the pieces of a normalised frame; `refused` are quarantine rows known beforehand."""
+    audit = _Audit(plan, block)
+    frames = audit.judged(packed)
     if refused is not None:
         frames.append(refused)
-    return AuditResult(frame, audit.kept(_union(frames)), audit.persisted)
+    return audit.result(frame, frames)
 
 
 @dataclass(slots=True)
 class _Audit:
-    packed: DataFrame
-    plan: P.Plan
+    plan: Plan
     block: int | None
-    source: DataFrame | None = None
+    packed: DataFrame = field(init=False)
+    """The pieces of chunks: they may be asked again."""
     persisted: list[DataFrame] = field(default_factory=list)
 
     def kept(self, frame: DataFrame) -> DataFrame:
@@ -85,15 +90,31 @@ class _Audit:
         self.persisted.append(frame.persist())
         return frame
 
-    def judged(self) -> list[DataFrame]:
-        """Return frames of findings that together say everything."""
-        first = self._in_place() if self.source is not None else None
-        if first is None:
-            self.packed = _placed(self.packed, self.plan.tasks)
-            if not self.plan.chunked:
-                return [self._judge(self.packed)]
-            self.packed = self.kept(self.packed)
-            first = self.kept(self._judge(self.packed))
+    def result(self, frame: DataFrame, frames: list[DataFrame]) -> AuditResult:
+        """Return what was found about a frame."""
+        return AuditResult(frame, self.kept(_union(frames)), self.persisted)
+
+    def judged(self, packed: DataFrame) -> list[DataFrame]:
+        """Judge pieces: frames of findings that together say everything."""
+        self.packed = _placed(packed, self.plan.tasks)
+        if not self.plan.chunked:
+            return [self._judge(self.packed)]
+        self.packed = self.kept(self.packed)
+        return self.finished(self.kept(self._judge(self.packed)))
+
+    def judged_rows(self, light: DataFrame) -> DataFrame:
+        """Judge lightened rows, the slots of which lie together."""
+        work = tasks.judging_rows(self.plan, block=self.block, buckets=self._buckets)
+        first = self.kept(light.mapInArrow(work, found.DDL))
+        slot = F.col("index").cast("int").alias("slot")
+        pieces = first.where(F.col("tag") == found.PIECE)
+        self.packed = pieces.select(
+            slot, "run", "chunk", F.col("events").alias("rows"), F.col("piece").alias("payload")
+        )
+        return first
+
+    def finished(self, first: DataFrame) -> list[DataFrame]:
+        """Put the chunks of a first round together, and ask them what is still open."""
         composed = self.kept(self._compose(first, last_round=False))
         troubled, wanting = self._state(first, composed)
         good = set(self.plan.chunked) - troubled - wanting
@@ -117,26 +138,11 @@ class _Audit:
     def _judge(self, packed: DataFrame) -> DataFrame:
         return packed.mapInArrow(tasks.judging(block=self.block, buckets=self._buckets), found.DDL)
 
-    def _in_place(self) -> DataFrame | None:
-        """Judge the partitions of the source as they lie; None if they do not lie as they did when we looked."""
-        assert self.source is not None
-        work = tasks.judging_in_place(self.plan, block=self.block, buckets=self._buckets)
-        first = self.kept(P.lightened(self.source, self.plan).mapInArrow(work, found.DDL))
-        if first.where(F.col("tag") == found.MOVED).limit(1).count():
-            self.persisted.pop().unpersist()
-            return None
-        slot = F.col("index").cast("int").alias("slot")
-        pieces = first.where(F.col("tag") == found.PIECE)
-        self.packed = pieces.select(
-            slot, "run", "chunk", F.col("events").alias("rows"), F.col("piece").alias("payload")
-        )
-        return first
-
     def _compose(self, judged: DataFrame, *, last_round: bool) -> DataFrame:
         columns = ("tag", "run", "chunk", "payload")
         summaries = judged.where(F.col("tag") == found.SUMMARY).select(*columns)
         ids = judged.where(F.col("tag") == found.IDS).select(*columns)
-        count = min(P.TASKS // 2, len(self.plan.chunked))
+        count = min(TASKS // 2, len(self.plan.chunked))
         composed = (
             summaries.repartition(count, "run")
             .sortWithinPartitions("run", "chunk")
@@ -174,7 +180,7 @@ class _Audit:
         whole = self.packed.where(F.col("run").isin(*runs)).select(
             slot.cast("int").alias("slot"), "run", F.lit(None).cast("bigint").alias("chunk"), "payload"
         )
-        return self._judge(_placed(whole, min(P.TASKS, len(runs))))
+        return self._judge(_placed(whole, min(TASKS, len(runs))))
 
 
 def _placed(packed: DataFrame, count: int) -> DataFrame:

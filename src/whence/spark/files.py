@@ -24,6 +24,7 @@ from whence.kernels.rows import NORMAL, kind_codes
 from whence.spark import pieces as P
 from whence.spark.auditing import CHUNK_ROWS, AuditResult, audit_normal, run_plan
 from whence.spark.normal import normalise
+from whence.spark.plan import Large, Plan
 from whence.trace.parquet import unfit
 from whence.trace.source import expand
 
@@ -121,7 +122,7 @@ def _range(group: Any, name: str) -> tuple[Any, Any] | None:
     return None
 
 
-def _plan(groups: list[dict[str, Any]], chunk_rows: int) -> tuple[P.Plan | None, list[tuple[Any, ...]]]:
+def _plan(groups: list[dict[str, Any]], chunk_rows: int) -> tuple[Plan | None, list[tuple[Any, ...]]]:
     """Make chunks of row groups, if they are plain enough."""
     groups = [group for group in groups if group["rows"]]
     if not groups or not all(group["plain"] for group in groups):
@@ -130,7 +131,7 @@ def _plan(groups: list[dict[str, Any]], chunk_rows: int) -> tuple[P.Plan | None,
     for group in sorted(groups, key=lambda each: (each["run"], each["low"])):
         runs.setdefault(group["run"], []).append(group)
     rows: list[tuple[Any, ...]] = []
-    large: dict[str, P.Large] = {}
+    large: dict[str, Large] = {}
     for run, own in runs.items():
         if any(one["high"] >= two["low"] for one, two in pairwise(own)):
             return None, []
@@ -138,12 +139,12 @@ def _plan(groups: list[dict[str, Any]], chunk_rows: int) -> tuple[P.Plan | None,
         size = total if total <= chunk_rows else min(chunk_rows, -(-total // 4))
         chunks = _filled(own, size)
         cuts = tuple(each[0]["low"] for each in chunks[1:]) if len(chunks) > 1 else None
-        large[run] = P.Large(1 + len(rows), cuts)
+        large[run] = Large(1 + len(rows), cuts)
         for number, chunk in enumerate(chunks):
             payload = json.dumps({"parts": [(g["file"], g["part"], g["start"]) for g in chunk]}).encode()
             count = sum(g["rows"] for g in chunk)
             rows.append((1 + len(rows), run, number if cuts is not None else None, count, bytearray(payload)))
-    return P.Plan(large, 1, sum(row[3] for row in rows)), rows
+    return Plan(large, 1, sum(row[3] for row in rows)), rows
 
 
 def _filled(groups: list[dict[str, Any]], size: int) -> list[list[dict[str, Any]]]:

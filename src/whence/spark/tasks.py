@@ -17,9 +17,10 @@ from whence.kernels.chunk import answer, summarise
 from whence.kernels.compose import Composer
 from whence.kernels.found import SCHEMA, part
 from whence.kernels.ids import repeated
-from whence.kernels.rows import by_run, coded
+from whence.kernels.rows import as_they_come, by_run, coded
 from whence.kernels.whole import judge
-from whence.spark.pieces import Plan, gathered, joined, owner, packed, restored, slots_of
+from whence.spark.pieces import gathered, joined, packed, parted, tables
+from whence.spark.plan import Plan, owner, slots_of
 
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -46,26 +47,37 @@ def judging(*, block: int | None, buckets: int) -> Work:
     return work
 
 
-def judging_in_place(plan: Plan, *, block: int | None, buckets: int) -> Work:
-    """Summarise the chunk that a partition is, and pass its rows on as a piece in case it is asked again."""
+def judging_rows(plan: Plan, *, block: int | None, buckets: int) -> Work:
+    """Judge the slots that a partition of lightened rows holds; the rows of a chunk are passed on in case it is asked.
+
+    If the plan says how many rows a slot has, it is judged when they are there; if others are here in the end, the rows
+    have moved since the plan was made.
+    """
+
+    def judged(slot: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        run, chunk = owner(plan, slot)
+        if run is None or chunk is None:
+            for name, own in _by_run(rows):
+                yield from _batches(judge(name, own, block=block))
+            return
+        mine = as_they_come(coded(rows))
+        yield from _batches(summarise(run, chunk, mine, block=block, buckets=buckets))
+        piece = packed(mine.drop_columns(["run"]))
+        yield from _batches(part(found.PIECE, run, 1, chunk=chunk, index=slot, events=len(mine), piece=[piece]))
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held = [batch for batch in batches if batch.num_rows]
-        if not held:
-            return
-        table = restored(held, plan)
-        del held
-        here = np.unique(slots_of(table, plan))
-        slot = int(here[0])
-        run, chunk = owner(plan, slot)
-        if len(here) > 1 or run is None or plan.counts is None or plan.counts.get(slot) != len(table):
-            yield from _batches(part(found.MOVED, run, 1))
-            return
-        assert chunk is not None
-        table = coded(table)
-        yield from _batches(summarise(run, chunk, table, block=block, buckets=buckets))
-        piece = packed(table.drop_columns(["run"]))
-        yield from _batches(part(found.PIECE, run, 1, chunk=chunk, index=slot, events=len(table), piece=[piece]))
+        held: dict[int, list[pa.Table]] = {}
+        for table in tables(batches, plan):
+            for slot, rows in parted(table, slots_of(table, plan)):
+                mine = held.setdefault(slot, [])
+                mine.append(rows)
+                if plan.counts is not None and sum(map(len, mine)) == plan.counts.get(slot):
+                    yield from judged(slot, pa.concat_tables(held.pop(slot)))
+        for slot in sorted(held):
+            if plan.counts is None:
+                yield from judged(slot, pa.concat_tables(held.pop(slot)))
+            else:
+                yield from _batches(part(found.MOVED, owner(plan, slot)[0], 1))
 
     return work
 

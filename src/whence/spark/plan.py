@@ -1,0 +1,258 @@
+"""Which task judges which rows of a frame: found by one look at the numbers of its runs.
+
+Law. Every row belongs to exactly one slot, by its run and `order` alone. A slot holds one chunk of a large run, or one
+large run whole, or a share of the small runs; all rows of a slot are judged by one task. Python (`slots_of`) and the
+JVM (`slot_column`) agree on the slot of every row.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from whence.kernels.rows import by_run
+
+TASKS, TASK_ROWS = 8, 250_000
+"""Up to so many slots each has its own task; beyond, tiny slots share one."""
+SELDOM = ("label", "odd")
+"""Columns that most traces have no use for."""
+INDEX_BITS, ORDER_BITS = 28, 31
+"""Widest `index` and range of `order` that fit beside the kind of a row into one long."""
+FEW = 32
+"""Up to so many large runs, the JVM brings each row to its slot; beyond, rows are packed first."""
+STEPS = 1 << 16
+"""The JVM looks up the chunk of a step in a table of about so many."""
+FAR = 1 << 62
+"""Differences of `order` below this can be taken in a long."""
+SEPARATOR = "\x1f"
+"""Stands between destinations that travel as one text."""
+
+
+@dataclass(frozen=True)
+class Large:
+    """A run too large for one task: its first slot, and the `order` at which each further chunk begins."""
+
+    slot: int
+    cuts: tuple[int, ...] | None
+    """None: judged whole, for want of an order."""
+    low: int = 0
+    step: int = 0
+    """Every cut is `low` and a multiple of `step`; 0 if they are not so regular."""
+
+    @property
+    def chunks(self) -> int:
+        """Return the number of slots the run takes."""
+        return 1 if self.cuts is None else len(self.cuts) + 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which slot each row goes to, and what of a row has to travel."""
+
+    large: dict[str, Large] = field(default_factory=dict)
+    shared: int = 1
+    """Slots for the small runs; they come first."""
+    rows: int = 0
+    spread: bool = False
+    """One partition of the frame holds more than two thirds of the rows: they must be spread before they are packed."""
+    only: str | None = None
+    """The one run there is, if there is one only."""
+    counts: dict[int, int] | None = None
+    """Rows of each slot, if each was seen to lie in one stretch of a partition: it can be judged there."""
+    empty: tuple[str, ...] = ()
+    """Columns in which no row holds anything: they need not travel."""
+    narrow: bool = False
+    """The numbers of a row fit into one: `kind`, `index`, and `order` counted from `low`."""
+    low: int | None = None
+    """The least `order` there is; None if no row has one."""
+    joined: bool = False
+    """No destination is missing, empty or holds the separator: they can travel as one text."""
+
+    @property
+    def tasks(self) -> int:
+        """Return how many tasks share the slots: one each, unless slots are many and tiny."""
+        return min(self.slots, max(TASKS, self.rows // TASK_ROWS))
+
+    @property
+    def slots(self) -> int:
+        """Return how many slots there are."""
+        return self.shared + sum(each.chunks for each in self.large.values())
+
+    @property
+    def chunked(self) -> list[str]:
+        """Return the runs that are judged in chunks."""
+        return [run for run, each in self.large.items() if each.cuts is not None]
+
+    @property
+    def direct(self) -> bool:
+        """Tell whether the JVM can bring every row to its slot: a few large runs, all of them in regular chunks."""
+        return 0 < len(self.large) <= FEW and all(each.step for each in self.large.values())
+
+
+def profile(events: DataFrame, chunk_rows: int, *, in_place: bool = True) -> Plan:
+    """Look at the runs of a normalised frame and plan; only the numbers of large runs reach the driver.
+
+    A stretch is what a partition holds of one file (told apart by length, which costs less than by name: what looks
+    like one and is not is no chunk), or all it holds if its rows are not read from files. Unless
+    `in_place`, stretches that happen to be chunks are not made use of.
+    """
+    order = F.col("order") if "order" in events.columns else F.lit(None).cast("bigint")
+    seldom = [name for name in SELDOM if name in events.columns]
+    joined = F.array_join("destinations", "", SEPARATOR).contains(SEPARATOR)
+    unfit = F.when(joined | F.array_contains("destinations", ""), 1)
+    stretch = (F.spark_partition_id().alias("part"), F.input_file_block_start().alias("start"),
+               F.input_file_block_length().alias("length"))  # fmt: skip
+    parts = events.groupBy("run", *stretch).agg(
+        F.count(F.lit(1)).alias("rows"), F.count(order).alias("ordered"),
+        F.min(order).alias("low"), F.max(order).alias("high"), F.count("index").alias("indexed"),
+        F.min("index").alias("least"), F.max("index").alias("most"), F.count(unfit).alias("unfit"),
+        *(F.count(name).alias(name) for name in seldom),
+    )  # fmt: skip
+    sums = ("rows", "ordered", "indexed", "unfit", *seldom)
+    ends = (F.min("low").alias("low"), F.max("high").alias("high"), F.min("least").alias("least"),
+            F.max("most").alias("most"))  # fmt: skip
+    runs = parts.groupBy("run").agg(
+        *(F.sum(name).alias(name) for name in sums), *ends, F.max("rows").alias("widest"),
+        F.collect_list(F.struct("low", "high", "rows")).alias("parts"),
+    )  # fmt: skip
+    large = F.col("rows") > chunk_rows
+    one = F.struct("run", "rows", "ordered", "low", "high", "widest", "parts")
+    seen = runs.agg(
+        F.count(F.lit(1)).alias("runs"),
+        F.sum(F.when(~large, F.col("rows"))).alias("small"),
+        F.collect_list(F.when(large & F.col("run").isNotNull(), one)).alias("large"),
+        *ends, *(F.sum(name).alias(name) for name in sums),
+    ).first()  # fmt: skip
+    assert seen is not None
+    light = _light(seen, tuple(name for name in seldom if not seen[name]), "order" in events.columns)
+    runs_seen = sorted(seen["large"], key=lambda row: str(row["run"]))
+    if in_place and not seen["small"] and len(runs_seen) == seen["runs"] and _aligned(runs_seen, chunk_rows):
+        return replace(_in_place(runs_seen), **light)
+    shared = max(1, -(-(seen["small"] or 0) // chunk_rows), min(8, (seen["runs"] - len(seen["large"])) // 4))
+    slot = shared
+    found: dict[str, Large] = {}
+    for run in runs_seen:
+        found[run["run"]] = _chunks(events, run, slot, chunk_rows)
+        slot += found[run["run"]].chunks
+    rows = (seen["small"] or 0) + sum(run["rows"] for run in seen["large"])
+    spread = any(3 * run["widest"] > 2 * rows for run in seen["large"])
+    only = next(iter(found)) if seen["runs"] == 1 and found else None
+    return Plan(found, shared, rows, spread, only, **light)
+
+
+def _light(seen: Any, empty: tuple[str, ...], has_order: bool) -> dict[str, Any]:
+    """Return what need not travel, or can travel in fewer columns."""
+    rows, ordered = seen["rows"], seen["ordered"]
+    fit = bool(rows) and seen["indexed"] == rows and seen["least"] >= 0 and seen["most"] < 1 << INDEX_BITS
+    if ordered and fit:
+        fit = ordered == rows and seen["high"] - seen["low"] < 1 << ORDER_BITS
+    nothing = ("order",) if has_order and not ordered else ()
+    low = seen["low"] if ordered and fit else None
+    return {"empty": (*empty, *nothing), "narrow": fit, "low": low, "joined": not seen["unfit"]}
+
+
+def _aligned(runs: list[Any], chunk_rows: int) -> bool:
+    """Tell whether every stretch holds one range of `order`, apart from all others of its run, of a fair size."""
+    for run in runs:
+        parts = sorted(run["parts"])
+        if run["ordered"] != run["rows"] or 3 * run["widest"] > run["rows"] or run["widest"] > 2 * chunk_rows:
+            return False
+        if 8 * run["rows"] < len(parts) * chunk_rows or any(a["high"] >= b["low"] for a, b in pairwise(parts)):
+            return False
+    return True
+
+
+def _in_place(runs: list[Any]) -> Plan:
+    """Return the plan in which every stretch is a chunk."""
+    found: dict[str, Large] = {}
+    counts: dict[int, int] = {}
+    slot = 1
+    for run in runs:
+        parts = sorted(run["parts"])
+        found[run["run"]] = Large(slot, tuple(part["low"] for part in parts[1:]))
+        counts.update((slot + place, part["rows"]) for place, part in enumerate(parts))
+        slot += len(parts)
+    rows = sum(run["rows"] for run in runs)
+    return Plan(found, 1, rows, only=runs[0]["run"] if len(runs) == 1 else None, counts=counts)
+
+
+def _chunks(events: DataFrame, run: Any, slot: int, chunk_rows: int) -> Large:
+    """Cut the range of `order` so that each part holds about as many rows."""
+    if run["ordered"] < run["rows"]:
+        return Large(slot, None)
+    low, span = run["low"], run["high"] - run["low"] + 1
+    chunks = max(4, -(-run["rows"] // chunk_rows))
+    if span <= 2 * run["rows"] or span >= FAR:
+        step = -(-span // chunks)
+        cuts = tuple(range(low + step, low + span, step))
+    else:  # `order` leaves numbers out: count rows in fine steps first
+        step = -(-span // (chunks * max(4, min(64, STEPS // chunks))))
+        place = _place(low, step)
+        counted = events.where(F.col("run") == run["run"]).groupBy(place.alias("place")).count().toLocalIterator()
+        cuts = _evened({row["place"]: row["count"] for row in counted}, run["rows"], chunks, low, step)
+    return Large(slot, cuts, low, step if span < FAR else 0)
+
+
+def _evened(counts: dict[int, int], rows: int, chunks: int, low: int, step: int) -> tuple[int, ...]:
+    """Return the cuts between steps that part the rows most evenly."""
+    cuts: list[int] = []
+    held = 0
+    for place in sorted(counts):
+        if held + counts[place] / 2 > rows / chunks * (len(cuts) + 1) and place > 0:
+            cuts.append(low + place * step)
+        held += counts[place]
+    return tuple(cuts)
+
+
+def _place(low: int, step: int) -> Column:
+    return F.expr(f"(`order` - ({low}L)) div {step}L")
+
+
+def slot_column(plan: Plan) -> Column:
+    """Return the slot of each row of a normalised frame, for a plan that is `direct`."""
+    slot = F.crc32(F.coalesce(F.col("run"), F.lit("")).cast("binary")) % F.lit(plan.shared)
+    for run, large in plan.large.items():
+        assert large.cuts is not None
+        starts = [large.low, *large.cuts]
+        steps = (starts[-1] - large.low) // large.step + 1
+        chunk = F.least(_place(large.low, large.step), F.lit(steps - 1))
+        if steps > len(starts):
+            chunks = np.searchsorted(starts, large.low + large.step * np.arange(steps), side="right") - 1
+            chunk = F.get(F.lit(chunks.tolist()), chunk.cast("int"))
+        slot = F.when(F.col("run") == run, F.lit(large.slot) + chunk).otherwise(slot)
+    return slot.cast("int")
+
+
+def slots_of(table: pa.Table, plan: Plan) -> Any:
+    """Return the slot of each row of a normal table."""
+    codes, names = by_run(table)
+    slots = np.array([crc32((name or "").encode()) % plan.shared for name in names], np.int32)[codes]
+    for place, name in enumerate(names):
+        large = plan.large.get(name) if name is not None else None
+        if large is None:
+            continue
+        mine = codes == place if len(names) > 1 else slice(None)
+        if large.cuts is None:
+            slots[mine] = large.slot
+        else:
+            order = table.column("order").to_numpy()[mine]
+            slots[mine] = large.slot + np.searchsorted(np.array(large.cuts, np.int64), order, side="right")
+    return slots
+
+
+def owner(plan: Plan, slot: int) -> tuple[str | None, int | None]:
+    """Return the large run a slot belongs to, and which chunk of it, if it is one."""
+    runs = list(plan.large)
+    place = bisect_right([plan.large[run].slot for run in runs], slot) - 1
+    if place < 0:
+        return None, None
+    large = plan.large[runs[place]]
+    return runs[place], None if large.cuts is None else slot - large.slot
