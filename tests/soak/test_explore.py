@@ -35,7 +35,7 @@ WHOLE: list[dict[str, Any]] = [
     {"protocol": "ech", "processes": 3, "messages": 5},
     {"protocol": "epochs", "processes": 3, "messages": 6, "fifo": True},
     {"protocol": "a-causal", "processes": 3, "messages": 3, "crashes": 1},
-    {"protocol": "a-causal", "processes": 3, "messages": 3, "crashes": 1, "options": {"counts": True}},
+    {"protocol": "a-causal", "processes": 3, "messages": 3, "crashes": 1, "options": {"counts": False}},
     {"protocol": "a-causal", "processes": 3, "messages": 3, "crashes": 1, "detector": "falling"},
     {"protocol": "ks-ft", "processes": 3, "messages": 3, "crashes": 1},
     {"protocol": "ks-ft", "processes": 3, "messages": 3, "crashes": 1, "detector": "falling"},
@@ -52,9 +52,10 @@ SEEDS = 1500
 
 
 def name_of(size: dict[str, Any]) -> str:
-    """Name a setting by what it says: ks-3-5-any, ks-3-5-any-fifo, a-causal-3-3-1-counts."""
+    """Name a setting by what it says: ks-3-5-any, ks-3-5-any-fifo, a-causal-3-3-1-no-counts."""
     said = {**size, **size.get("options", {})}
-    return "-".join(str(key if value is True else value) for key, value in said.items() if key != "options")
+    words = [(key if value else f"no-{key}") if isinstance(value, bool) else value for key, value in said.items()]
+    return "-".join(str(word) for word in words if not isinstance(word, dict))
 
 
 def explored(size: dict[str, Any], minutes: float) -> Any:

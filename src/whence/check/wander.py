@@ -79,8 +79,9 @@ class Wandering:
 class _Run:
     """The driver of one execution."""
 
-    def __init__(self, setting: Setting, seed: int, patience: float, calm: bool) -> None:
+    def __init__(self, setting: Setting, seed: int, patience: float, calm: bool, spread: bool) -> None:
         self.setting, self.rng, self.patience, self.calm = setting, Random(seed), patience, calm
+        self.spread, self.left = spread, setting.messages
         self.n = setting.processes
         self.roster, self.groups = setting.roster(), setting.group_masks()
         self.members = [setting.member(p) for p in range(self.n)]
@@ -94,21 +95,20 @@ class _Run:
         self.result.faulty = sum(1 << p for p in self.rng.sample(range(self.n), crashes))
 
     def go(self) -> Wandering:
-        left = self.setting.messages
-        while left or self.flight:
+        while self.left or self.flight:
             alive = [p for p in range(self.n) if not self.crashed >> p & 1]
             roll = self.rng.random()
             quick = any(not self._slow(copy) for copy, _ in self.flight)
-            if alive and left and roll < 0.88 and (roll < self.patience or not quick):
+            if alive and self.left and roll < 0.88 and (roll < self.patience or not quick):
                 self._send(self.rng.choice(alive))
-                left -= 1
-            elif not alive and left:
-                left = 0
+                self.left -= 1
+            elif not alive and self.left:
+                self.left = 0
             elif self.flight and roll < 0.88:
                 self._arrive(self._pick())
             elif roll < 0.93 and alive:
                 self._detect(self.rng.choice(alive))
-            else:
+            elif self._crash_is_due():
                 self._crash()
             self._note()
         self._finish()
@@ -145,6 +145,12 @@ class _Run:
             trusted = legalise(wish, [sum(self.groups)], self.result.faulty)
         assert legal(trusted, self.groups, self.result.faulty, per_group=self.setting.per_group)
         self._effects(p, self.members[p].trusted(self.roster.members(trusted)), 0)
+
+    def _crash_is_due(self) -> bool:
+        """Tell whether a crash may happen now: if they are spread, the k-th after k parts of the messages."""
+        parts = self.result.faulty.bit_count() + 1
+        sent = self.setting.messages - self.left
+        return not self.spread or sent * parts >= (self.crashed.bit_count() + 1) * self.setting.messages
 
     def _crash(self) -> None:
         due = list(positions(self.result.faulty & ~self.crashed))
@@ -225,9 +231,12 @@ def _kept(member: Any) -> int:
     return sum(map(len, tables))
 
 
-def wander(setting: Setting, seed: int, *, patience: float = 0.15, calm: bool = False) -> Wandering:
+def wander(
+    setting: Setting, seed: int, *, patience: float = 0.15, calm: bool = False, spread: bool = False
+) -> Wandering:
     """Run one random execution; `patience` is the chance that the next step is a send.
 
-    A calm one has no slow messages, and detectors that tell the truth when they speak.
+    A calm one has no slow messages, and detectors that tell the truth when they speak. Crashes that are spread
+    part the run into stretches of equally many messages; others come at any time, which in a long run is early.
     """
-    return _Run(setting, seed, patience, calm).go()
+    return _Run(setting, seed, patience, calm, spread).go()

@@ -20,7 +20,6 @@ from typing import Any, ClassVar
 
 from whence.model.codec import INT, ByProcess, Shape, Vector
 from whence.model.message import Copy
-from whence.model.roster import Roster
 from whence.protocols.effects import Effect
 from whence.protocols.ok_member import OkMember
 from whence.protocols.okays import CausedOkays, kinds_of, leader
@@ -63,17 +62,8 @@ class ACausal(OkMember):
     kinds: ClassVar[dict[str, Shape]] = kinds_of(MATRIX)
     fields: ClassVar[dict[str, Shape]] = {**OkMember.fields, "cast": MATRIX}
 
-    def __init__(
-        self,
-        roster: Roster,
-        process: str | int,
-        *,
-        label: str | None = None,
-        groups: str = "",
-        counts: bool = False,
-    ) -> None:
+    def begin(self) -> None:
         """Start with nothing multicast."""
-        super().__init__(roster, process, label=label, groups=groups, counts=counts)
         self.cast: dict[int, tuple[int, ...]] = {leader(g): (0,) * self.size for g in self.masks}
 
     def stamped(self, destinations: int) -> Any:

@@ -11,8 +11,8 @@ Departures:
 - Line 20: every message that becomes the next one is OKed, not some one (errata 19).
 - Only the numbers for the groups addressed travel; the others are never read.
 - A process counts its own OK at once instead of sending it to itself.
-- Nothing is kept of a message once it is delivered, or with `counts` once it is known delivered; msgSet only
-  grows in the text.
+- Nothing is kept of a message once it is known to be delivered wherever that is owed; msgSet only grows in the
+  text.
 - OKs do not go to a sender that is not addressed, and no send is held back: FIFO order does not need the
   repair of A_causal.
 """
@@ -23,7 +23,6 @@ from typing import Any, ClassVar
 
 from whence.model.codec import INT, ByProcess, Shape
 from whence.model.message import Copy
-from whence.model.roster import Roster
 from whence.protocols.ok_member import OkMember
 from whence.protocols.okays import OkReceiver, kinds_of, leader
 
@@ -49,17 +48,8 @@ class AFifo(OkMember):
     hold_back = False
     receives = FifoOkays
 
-    def __init__(
-        self,
-        roster: Roster,
-        process: str | int,
-        *,
-        label: str | None = None,
-        groups: str = "",
-        counts: bool = False,
-    ) -> None:
+    def begin(self) -> None:
         """Start with nothing multicast."""
-        super().__init__(roster, process, label=label, groups=groups, counts=counts)
         self.cast: dict[int, int] = {}
 
     def stamped(self, destinations: int) -> Any:

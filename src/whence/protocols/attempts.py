@@ -49,17 +49,9 @@ class ACausalCarry(ACausal):
     }
     transitive: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        roster: Roster,
-        process: str | int,
-        *,
-        label: str | None = None,
-        groups: str = "",
-        counts: bool = False,
-    ) -> None:
+    def begin(self) -> None:
         """Start with nothing at risk."""
-        super().__init__(roster, process, label=label, groups=groups, counts=counts)
+        super().begin()
         self.risky: list[Cargo] = []
 
     def _unsecured(self, destinations: int) -> list[int]:
@@ -155,7 +147,7 @@ class LazyOkays(FifoOkays):
     """OKs carry no message; messages of a sender that is no longer trusted are handed on."""
 
     def __init__(
-        self, roster: Roster, me: int, groups: tuple[int, ...], kinds: dict[str, Shape], *, counts: bool = False
+        self, roster: Roster, me: int, groups: tuple[int, ...], kinds: dict[str, Shape], *, counts: bool
     ) -> None:
         """Start without votes; records are always kept."""
         super().__init__(roster, me, groups, kinds, counts=True)
@@ -201,11 +193,10 @@ class AFifoLazy(AFifo):
     code = 148
     receives = LazyOkays
 
-    def __init__(
-        self, roster: Roster, process: str | int, *, label: str | None = None, groups: str = "", counts: bool = True
-    ) -> None:
+    def begin(self) -> None:
         """Count deliveries, always."""
-        super().__init__(roster, process, label=label, groups=groups, counts=True)
+        super().begin()
+        self.counts = True
 
 
 VARIANTS: tuple[Variant, ...] = (

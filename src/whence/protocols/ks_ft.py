@@ -21,7 +21,6 @@ from typing import Any, ClassVar
 
 from whence.model.codec import INT, ByProcess, Entries, Record, Shape
 from whence.model.message import Copy, MessageId
-from whence.model.roster import Roster
 from whence.protocols import dependency
 from whence.protocols.dependency import Log, appended, merge_into, without
 from whence.protocols.effects import Effect
@@ -58,17 +57,8 @@ class KsFt(OkMember):
     kinds: ClassVar[dict[str, Shape]] = kinds_of(STAMP)
     fields: ClassVar[dict[str, Shape]] = {**OkMember.fields, "cast": ByProcess(INT), "log": Entries()}
 
-    def __init__(
-        self,
-        roster: Roster,
-        process: str | int,
-        *,
-        label: str | None = None,
-        groups: str = "",
-        counts: bool = False,
-    ) -> None:
+    def begin(self) -> None:
         """Start with an empty log."""
-        super().__init__(roster, process, label=label, groups=groups, counts=counts)
         self.cast: dict[int, int] = {}
         self.log: Log = {}
         alone = self.receiver.group == self.bit

@@ -43,12 +43,12 @@ class OkMember(Member):
         *,
         label: str | None = None,
         groups: str = "",
-        counts: bool = False,
+        counts: bool = True,
     ) -> None:
         """Take the groups as text, "ab|cd|e"; without it every process is a group of its own.
 
-        With `counts`, OKs carry delivery counts, and records are kept until everybody trusted is known to have
-        delivered: `on_record` lists them.
+        OKs carry delivery counts, and records are kept until everybody trusted is known to have delivered:
+        `on_record` lists them. Without `counts` nothing is counted, and records end at delivery.
         """
         super().__init__(roster, process, label=label)
         self.groups, self.counts = groups, bool(counts)
@@ -59,6 +59,10 @@ class OkMember(Member):
         self.tickets = 0
         self.changed = False  # whether an OK or the detector may have secured something; False between steps
         self.receiver = self.receives(roster, self.me, self.masks, self.kinds, counts=self.counts)
+        self.begin()
+
+    def begin(self) -> None:
+        """Set the fields of the subclass to their start."""
 
     def stamped(self, destinations: int) -> Any:
         """Return the stamp of the message that has just been counted, and note that it was sent."""
@@ -119,7 +123,7 @@ class OkMember(Member):
         return effects
 
     def on_record(self) -> list[MessageId]:
-        """Return the messages on record here: not delivered, not secured, or with `counts` not known delivered."""
+        """Return the messages on record here: not delivered, not secured, or not known delivered."""
         found = {MessageId(self.me, count) for count in self.own}
         for table in (self.receiver.mails, self.receiver.kept):
             found |= {MessageId(sender, count) for sender, mine in enumerate(table) for count in mine}

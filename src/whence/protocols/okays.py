@@ -11,14 +11,13 @@ A message is *secured* at its sender once all trusted members of every group add
 stamps x only when each earlier message of its own that is not addressed within x's destinations is secured
 (`hold_back`).
 
-What is kept of a message: until it is F-delivered, who has OKed it; at its sender, until it is secured, the
-same. Nothing after that: a number below the next expected one tells what is late, and every copy owed has
-been handed over.
+What is kept of a message: who has OKed it, at its addressees and at its sender. OKs carry how far their source
+has delivered, and a record is forgotten once every trusted addressee is known to have delivered the message.
+What is on record tells which messages somebody may still lack: a driver whose links break must be able to
+hand those over again. A number below the next expected one tells what comes late, record or not.
 
-With `counts` a message stays on record longer: OKs carry how far their source has delivered, and a record is
-forgotten once every trusted addressee is known to have delivered the message. No step depends on such a
-record, so both ways behave alike. It tells which messages somebody may still lack: a driver whose links break
-must be able to hand those over again.
+Without `counts` a record ends at F-delivery, and at the sender when the message is secured. No step depends
+on what is kept beyond that, so both ways behave alike.
 """
 
 from __future__ import annotations
@@ -94,9 +93,9 @@ class OkReceiver(Receiver):
     """whether OKs also go to the sender, who may not be addressed"""
 
     def __init__(
-        self, roster: Roster, me: int, groups: tuple[int, ...], kinds: dict[str, Shape], *, counts: bool = False
+        self, roster: Roster, me: int, groups: tuple[int, ...], kinds: dict[str, Shape], *, counts: bool
     ) -> None:
-        """Start with everybody trusted; with `counts`, keep records until what they are about is known delivered."""
+        """Start with everybody trusted; with `counts`, records last until what they are about is known delivered."""
         super().__init__(roster, me)
         self.groups, self.kinds, self.counts = groups, kinds, counts
         self.group = next(g for g in groups if g >> me & 1)
@@ -255,7 +254,7 @@ class CausedOkays(OkReceiver):
     """After F-delivery, messages wait for their causes; what those are is the subclass's."""
 
     def __init__(
-        self, roster: Roster, me: int, groups: tuple[int, ...], kinds: dict[str, Shape], *, counts: bool = False
+        self, roster: Roster, me: int, groups: tuple[int, ...], kinds: dict[str, Shape], *, counts: bool
     ) -> None:
         """Start with nothing delivered."""
         super().__init__(roster, me, groups, kinds, counts=counts)
