@@ -75,7 +75,7 @@ def audits(spark: Any) -> None:
 
     from whence.spark import audit
 
-    runs = [*small_runs(40), *long_runs(2)]
+    runs = [*small_runs(15), *long_runs(1)]
     with audit(frame(spark, [e for some in runs for e in some]), chunk_rows=300) as result:
         check(findings(result), expected(runs))
         assert result.paths(result.violations.limit(3)).count() == 3
@@ -99,6 +99,34 @@ def delivers(spark: Any) -> None:
         "run string, process string, index long, kind string, message string, destinations array<string>",
     )
     assert stamp(events).count() == 2
+
+
+def streams(spark: Any) -> None:
+    """Deliver a stream in three micro-batches, and ask what waits in its checkpoint."""
+    from support.deliveries import run_stream, write_files
+    from support.tables_of_arrivals import SCHEMA, comparable, many, rows_of
+
+    from whence import Orderer
+    from whence.spark import deliver, waiting
+    from whence.spark.streaming import PROVIDER, ROCKSDB
+
+    spark.conf.set(PROVIDER, ROCKSDB)
+    runs = many("stamp", [3], messages=40)
+    rows, roster = rows_of(runs), runs[0].roster
+    orderer = Orderer("stamp", roster=roster)
+    ours = [out for row in rows for out in orderer.push(row)]
+    with tempfile.TemporaryDirectory() as here:
+        folder = Path(here)
+        (folder / "in").mkdir()
+        write_files(spark, rows, folder / "in", 3)
+        files = str(folder / "in" / "*.parquet")
+        source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(files)
+        query = run_stream(deliver(source, "stamp", roster=roster), folder)
+        assert query.lastProgress["batchId"] == 2
+        out = spark.read.parquet(str(folder / "out")).collect()
+        assert comparable(row.asDict(recursive=True) for row in out) == comparable(ours)
+        shown = {row["message"] for row in waiting(spark, folder / "checkpoint").collect()}
+        assert shown == {row["message"] for row in orderer.waiting()} != set()
 
 
 def costs(spark: Any) -> None:
@@ -143,7 +171,8 @@ def sweeps(spark: Any) -> None:
 def main(kind: str, log: str | None = None) -> None:
     """Try everything."""
     spark = session(kind, log)
-    for tried in (audits, audit_one_large) if log else (audits, delivers, costs, sweeps):
+    more = costs if kind == "connect" else sweeps
+    for tried in (audits, audit_one_large) if log else (audits, delivers, streams, more):
         tried(spark)
         print(tried.__name__, "equal", flush=True)
     spark.stop()

@@ -1,0 +1,88 @@
+"""Batch, stream and plain Python on the same arrivals: how they are run, and held against each other row for row."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from support.arrivals import Arrivals, Row
+from support.tables_of_arrivals import SCHEMA, comparable, rows_of
+from whence import Orderer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def wanted(by: str, runs: list[Arrivals], rows: list[Row], **policy: Any) -> tuple[list[Row], Orderer]:
+    """Push every row through the Orderer; what it still holds is left in it."""
+    orderer = Orderer(by, roster=runs[0].roster if by == "stamp" else None, **policy)  # type: ignore[arg-type]
+    return [out for row in rows for out in orderer.push(row)], orderer
+
+
+def write_files(spark: SparkSession, rows: list[Row], folder: Path, parts: int) -> None:
+    """Write the rows as files, one for each micro-batch, in their order."""
+    for part in range(parts):
+        chunk = rows[part * len(rows) // parts : (part + 1) * len(rows) // parts]
+        target = folder / f"part{part}"
+        spark.createDataFrame(chunk, SCHEMA).coalesce(1).write.parquet(str(target))
+        for file in target.glob("*.parquet"):
+            moved = folder / f"{part}-{file.name}"
+            file.rename(moved)
+            os.utime(moved, (1_700_000_000 + part, 1_700_000_000 + part))
+
+
+def run_stream(ordered: DataFrame, folder: Path) -> Any:
+    """Run a stream to the end of what is there."""
+    query = (
+        ordered.writeStream.format("parquet")
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .option("path", str(folder / "out"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return query
+
+
+def agree(spark: SparkSession, folder: Path, by: str, runs: list[Arrivals], policy: dict[str, Any]) -> list[Row]:
+    """Assert that batch, stream and Orderer give the same outcomes, and the same answer to what waits.
+
+    The rows of the batch are returned; the stream reads three files in three micro-batches.
+    """
+    from whence.spark import deliver, waiting
+
+    rows = rows_of(runs)
+    roster = runs[0].roster if by == "stamp" else None
+    ours, orderer = wanted(by, runs, rows, **policy)
+    held = orderer.waiting()
+    blocked = orderer.finish()
+
+    table = spark.createDataFrame(rows, SCHEMA).repartition(3)
+    ordered = deliver(table, by, roster=roster, fast_from=1, **policy)  # type: ignore[arg-type]
+    batch = [row.asDict(recursive=True) for row in ordered.collect()]
+    assert comparable(batch) == comparable([*ours, *blocked])
+    assert {_waits(r) for r in batch} == {None, *map(_waits, blocked)}
+
+    (folder / "in").mkdir()
+    write_files(spark, rows, folder / "in", 3)
+    source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in" / "*.parquet"))
+    query = run_stream(deliver(source, by, roster=roster, fast_from=400, **policy), folder)  # type: ignore[arg-type]
+    stream = [row.asDict(recursive=True) for row in spark.read.parquet(str(folder / "out")).collect()]
+    assert comparable(stream) == comparable(ours)
+    assert sum(p.numInputRows for p in query.recentProgress) == len(rows) == len(stream) + len(held)
+
+    shown = [row.asDict() for row in waiting(spark, folder / "checkpoint").collect()]
+    assert sorted(shown, key=_name) == sorted(held, key=_name)
+    told = [p.observedMetrics["whence"].asDict() for p in query.recentProgress if "whence" in p.observedMetrics]
+    assert sum(t["delivered"] or 0 for t in told) == sum(r["outcome"] == "delivered" for r in ours)
+    assert sum((t["held"] or 0) - (t["held_before"] or 0) for t in told) == len(held)
+    return batch
+
+
+def _name(row: Row) -> tuple[str, str, str]:
+    return row["run"], row["destination"], row["message"]
+
+
+def _waits(row: Row) -> tuple[str, ...] | None:
+    return (*_name(row), row["blocker"]) if row["outcome"] == "blocked" else None
