@@ -55,6 +55,8 @@ SUMMARY = ", ".join(
 SHARE = 6
 OVERHEAD = 10_000.0
 """microseconds that any scenario takes: its files"""
+LEAST = 250_000.0
+"""microseconds of work below which a task is not worth its start, if there are more"""
 POLL = 0.5
 _RUNS_ARROW = pa.schema(
     [("scenario", pa.string()), ("status", pa.string()), ("error", pa.string()), ("seconds", pa.float64()),
@@ -128,14 +130,15 @@ def scenarios_of(spark: SparkSession, planned: Sequence[Planned], *, cores: int 
 def places(works: Sequence[float], cores: int) -> list[int]:
     """Part scenarios, longest first, into tasks that shrink as the work does.
 
-    A task takes scenarios until it has a `SHARE`-th of what is left for each core: long ones stay alone, short ones go
-    together, and the last tasks are so small that cores finish at about the same time.
+    A task takes scenarios until it has a `SHARE`-th of what is left for each core, but at least `LEAST`: long ones stay
+    alone, short ones go together, and the last tasks are so small that cores finish at about the same time.
     """
     left = sum(work + OVERHEAD for work in works)
+    least = min(LEAST, left / (SHARE * cores))
     found, task, taken, most = [], -1, 0.0, 0.0
     for work in works:
         if task < 0 or taken + work + OVERHEAD > most:
-            task, taken, most = task + 1, 0.0, left / (SHARE * cores)
+            task, taken, most = task + 1, 0.0, max(least, left / (SHARE * cores))
         found.append(task)
         taken += work + OVERHEAD
         left -= work + OVERHEAD
