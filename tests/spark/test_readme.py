@@ -1,4 +1,4 @@
-"""Every command of the README, word for word, in an empty folder."""
+"""Every command of the README, word for word, in an empty folder, and the demo."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+
+from whence.model.order import judge
+from whence.trace.jsonl import read_jsonl
 
 ROOT = Path(__file__).parents[2]
 ALL = """
@@ -20,7 +23,7 @@ for command in json.loads(sys.argv[1]):
 """
 
 
-def test_commands_of_the_readme(tmp_path: Path) -> None:
+def test_commands_of_the_readme_and_the_demo(tmp_path: Path) -> None:
     """In one process, so that all of them share one Spark; `test_doctor` starts its own."""
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
     (block,) = [text for language, text in blocks if not language and "whence audit" in text]
@@ -28,7 +31,19 @@ def test_commands_of_the_readme(tmp_path: Path) -> None:
     assert len(lines) > 4
     assert all(line[0] == "whence" for line in lines)
     commands = [line[1:] for line in lines if line[1:] != ["doctor"]]
+    commands.append(["demo", "--out", "demo", "--json", "demo.json"])
     ran = subprocess.run(
         [sys.executable, "-c", ALL, json.dumps(commands)], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
+    assert "unordered delivers on arrival" in ran.stdout
+    assert "<- too early" in ran.stdout
+    made = json.loads((tmp_path / "demo.json").read_text())
+    assert made["failures"] == []
+    assert made["runs"]["ks"]["verdict"] == "causal"
+    assert made["runs"]["unordered"]["violations"] > 0
+    assert len({step["process"] for step in made["liar"]["path"]}) > 1
+    assert made["audit"]["ks"] == "causal"
+    assert made["audit"]["unordered"] == "violated"
+    assert made["deliver"]["held"] > 0
+    assert judge(read_jsonl(tmp_path / "demo" / "ks.jsonl", [])).verdict == "causal"
