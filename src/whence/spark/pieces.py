@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from whence.kernels.rows import NORMAL
 from whence.spark.normal import completed
 from whence.spark.plan import INDEX_BITS, SEPARATOR, Plan, owner, slot_column, slots_of
 
@@ -182,4 +183,13 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str | None, in
 def joined(pieces: list[dict[str, Any]]) -> pa.Table:
     """Return the rows of some pieces as one table, letting go of the pieces on the way."""
     tables = [load(piece.pop("payload"), piece["run"]) for piece in pieces]
-    return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
+    return tables[0] if len(tables) == 1 else pa.concat_tables(_alike(tables), promote_options="permissive")
+
+
+def _alike(tables: list[pa.Table]) -> list[pa.Table]:
+    """Return tables of one schema: a column may be coded in some pieces and hold nothing in others."""
+    for place, field in enumerate(NORMAL):
+        if len({table.schema.field(field.name).type for table in tables}) > 1:
+            plain = [table.column(field.name).cast(field.type) for table in tables]
+            tables = [t.set_column(place, field.name, column) for t, column in zip(tables, plain, strict=True)]
+    return tables

@@ -72,10 +72,10 @@ def test_equal_to_the_definition(start: int) -> None:
         events = random_trace(seed)
         if len(events) < 2:
             continue
-        for shuffled in (False, True):
-            found = in_chunks(events, cuts_of(len(events), seed), [None, 1, 2, 7][seed % 4], shuffled)
-            assert not isinstance(found, str), f"seed {seed}: {found}"
-            assert as_found(found) == by_definition(judge(events)), f"seed {seed}, shuffled: {shuffled}"
+        shuffled = seed % 3 == 0
+        found = in_chunks(events, cuts_of(len(events), seed), [None, 1, 2, 7][seed % 4], shuffled)
+        assert not isinstance(found, str), f"seed {seed}: {found}"
+        assert as_found(found) == by_definition(judge(events)), f"seed {seed}, shuffled: {shuffled}"
 
 
 @pytest.mark.parametrize("start", range(0, 300, 100))
