@@ -189,6 +189,15 @@ def test_without_order_and_shuffled(spark: SparkSession) -> None:
         check(findings(result), expected(some))
 
 
+def test_order_in_some_partitions_only(spark: SparkSession) -> None:
+    """A run whose rows have an `order` in one partition and none in the others is judged without."""
+    some = long_runs()[:1]
+    laid = laid_out(spark, some, 4)
+    events = laid.withColumn("order", F.when(F.spark_partition_id() == 1, F.col("order")))
+    with audit(events, chunk_rows=500) as result:
+        check(findings(result), known(some))
+
+
 def test_paths(spark: SparkSession) -> None:
     some = long_runs()[:3]
     with audit(frame(spark, rows(some)), chunk_rows=300) as result:

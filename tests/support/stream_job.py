@@ -9,27 +9,18 @@ import json
 import sys
 from pathlib import Path
 
-SCHEMA = (
-    "run string, destination string, arrival long, message string, sender string, time double, "
-    "payload struct<text:string,place:long>, stamp binary, clock map<string,long>, depends_on array<string>"
-)
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 
 def stream(folder: Path, roster: list[str]) -> None:
+    from support.deliveries import run_stream
+    from support.tables_of_arrivals import SCHEMA
     from whence.spark import deliver
     from whence.spark.session import local_session
 
     spark = local_session(quick=True)
     source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-    ordered = deliver(source, "stamp", roster=roster, fast_from=1 << 30)
-    query = (
-        ordered.writeStream.format("parquet")
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .option("path", str(folder / "out"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    run_stream(deliver(source, "stamp", roster=roster, fast_from=1 << 30), folder)
     spark.stop()
 
 

@@ -162,9 +162,9 @@ def _light(seen: Any, empty: tuple[str, ...], has_order: bool) -> dict[str, Any]
 def _aligned(runs: list[Any], chunk_rows: int) -> bool:
     """Tell whether every stretch holds one range of `order`, apart from all others of its run, of a fair size."""
     for run in runs:
-        parts = sorted(run["parts"])
         if run["ordered"] != run["rows"] or 3 * run["widest"] > run["rows"] or run["widest"] > 2 * chunk_rows:
             return False
+        parts = sorted(run["parts"])
         if 8 * run["rows"] < len(parts) * chunk_rows or any(a["high"] >= b["low"] for a, b in pairwise(parts)):
             return False
     return True
