@@ -13,6 +13,7 @@ import pytest
 from whence.check.explore import explore
 from whence.check.setting import Setting
 from whence.check.wander import wander
+from whence.errors import MisuseError
 from whence.model.faults import legal
 from whence.model.message import Copy
 from whence.protocols.attempts import AFifoLazy
@@ -117,6 +118,12 @@ def test_a_record_is_kept_until_everybody_trusted_is_known_to_have_delivered() -
     assert [(m.sender, m.count) for m in net.members[0].on_record()] == [(0, 2), (1, 1)], "c has not spoken since"
     net.members[0].trusted("ab")
     assert [(m.sender, m.count) for m in net.members[0].on_record()] == [(1, 1)]
+
+
+@pytest.mark.parametrize("said", ["false", 0, None])
+def test_counts_are_asked_for_in_plain_words(said: Any) -> None:
+    with pytest.raises(MisuseError, match="True or False is accepted"):
+        create("a-causal", "abc", "a", counts=said)
 
 
 def test_late_copies_of_what_is_forgotten_change_nothing() -> None:

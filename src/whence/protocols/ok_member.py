@@ -51,7 +51,9 @@ class OkMember(Member):
         `on_record` lists them. Without `counts` nothing is counted, and records end at delivery.
         """
         super().__init__(roster, process, label=label)
-        self.groups, self.counts = groups, bool(counts)
+        if not isinstance(counts, bool):
+            raise MisuseError(f"counts is {counts!r}; True or False is accepted")
+        self.groups, self.counts = groups, counts
         self.masks = groups_of(groups, roster)
         self.several = [group for group in self.masks if group & (group - 1)]
         self.own: dict[int, tuple[int, int]] = {}
