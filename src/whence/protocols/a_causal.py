@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 from whence.model.codec import INT, ByProcess, Shape, Vector
 from whence.model.message import Copy
+from whence.protocols.clocks import later
 from whence.protocols.effects import Effect
 from whence.protocols.ok_member import OkMember
 from whence.protocols.okays import CausedOkays, kinds_of, leader
@@ -78,7 +79,7 @@ class ACausal(OkMember):
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         theirs = matrix(copy.stamp)  # lines 18, 19
-        self.cast = {g: row if row == theirs[g] else tuple(map(max, row, theirs[g])) for g, row in self.cast.items()}
+        self.cast = {g: later(row, theirs[g]) for g, row in self.cast.items()}
         return []
 
     @classmethod

@@ -115,9 +115,11 @@ class OkMember(Member):
         self.changed = False
         secured = [count for count, (to, okayed) in self.own.items() if self._secured(to, okayed)]
         for count in secured:
-            to, _ = self.own.pop(count)
+            to, _ = self.own[count]
             if self.counts and not self.receiver.all_delivered(self.me, count, to):
                 self.own[count] = (to, to)  # secured for good, and on record until it is known to be delivered
+            else:
+                del self.own[count]
         effects: list[Effect] = []
         while self.queue and not self._unsecured(self.queue[0][1]):
             ticket, destinations = self.queue.pop(0)
@@ -140,8 +142,7 @@ class OkMember(Member):
         if copy.kind == OK:
             if copy.sender == self.me:
                 order._okayed(copy.count, 1 << copy.source)
-            if order.counts and copy.stamp[1]:
-                order.receiver.heard(copy.source, copy.stamp[1])
+            if order.counts and order.receiver.heard(copy.source, copy.stamp[1]):
                 order.changed = True
         effects: list[Effect] = []
         if copy.destinations & self.bit:
@@ -158,6 +159,7 @@ class OkMember(Member):
             effects.append(effect)
             if type(effect) is Deliver:
                 effects += self._delivered(effect.copy)
+                self.changed |= effect.copy.sender == self.me and self.counts
         for count in self.receiver.mine:
             self._okayed(count, self.bit)
         self.receiver.mine = []

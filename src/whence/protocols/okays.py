@@ -220,34 +220,46 @@ class OkReceiver(Receiver):
         """Count deliveries, and forget what everybody trusted has delivered."""
         for effect in effects:
             if isinstance(effect, Deliver):
-                self.done = self.done | {effect.copy.sender: effect.copy.count}
-                self._forget(effect.copy.sender)
+                sender, count = effect.copy.sender, effect.copy.count
+                before = self.done.get(sender, 0)
+                self.done = self.done | {sender: count}
+                self._forget(sender, before, count)
 
-    def heard(self, source: int, counts: dict[int, int]) -> None:
-        """Take the delivery counts that came with an OK; an older OK may come after a younger one."""
+    def heard(self, source: int, counts: dict[int, int]) -> bool:
+        """Take the delivery counts that came with an OK; tell whether they are news of one's own messages."""
         before = self.known.get(source, {})
-        newer = {sender: count for sender, count in counts.items() if count > before.get(sender, 0)}
-        if newer:
-            self.known[source] = before | newer
-            for sender in newer:
-                self._forget(sender)
+        if counts == before:
+            return False
+        newer = [(s, before.get(s, 0), count) for s, count in counts.items() if count > before.get(s, 0)]
+        if not newer:  # an older OK after a younger one
+            return False
+        self.known[source] = before | {sender: count for sender, _, count in newer}
+        for sender, known, count in newer:
+            if self.kept[sender]:
+                self._forget(sender, known, count)
+        return self.me in counts and counts[self.me] > before.get(self.me, 0)
 
-    def _forget(self, sender: int) -> None:
+    def _forget(self, sender: int, after: int, upto: int) -> None:
+        """Forget what all have delivered, among the messages of a sender that one is now known to have delivered."""
         kept = self.kept[sender]
-        for count in [c for c, mail in kept.items() if self.all_delivered(sender, c, mail.copy.destinations)]:
-            del kept[count]
+        for count in [c for c in kept if after < c <= upto]:
+            if self.all_delivered(sender, count, kept[count].copy.destinations):
+                del kept[count]
 
     def forget(self) -> None:
         """Forget what is known delivered now that the failure detector has spoken."""
-        for sender in range(self.size):
-            self._forget(sender)
+        for sender, kept in enumerate(self.kept):
+            self._forget(sender, 0, max(kept, default=0))
 
     def all_delivered(self, sender: int, count: int, destinations: int) -> bool:
         """Tell whether this process, if addressed, and all trusted addressees are known to have delivered a message."""
         if destinations & self.bit and self.done.get(sender, 0) < count:
             return False
-        others = positions(destinations & self.trust & ~self.bit)
-        return all(self.known.get(p, {}).get(sender, 0) >= count for p in others)
+        for p in positions(destinations & self.trust & ~self.bit):
+            known = self.known.get(p)
+            if known is None or known.get(sender, 0) < count:
+                return False
+        return True
 
 
 class CausedOkays(OkReceiver):

@@ -10,13 +10,14 @@ from whence.model.roster import Roster, positions
 from whence.protocols.base import Deliver, Effect, Hold, Sent
 from whence.protocols.bss import BSS
 from whence.protocols.ci_dc import CiDc
+from whence.protocols.clocks import later
 from whence.protocols.dependency import Group, Log, appended, merge_into
 from whence.protocols.ech import ECH
 from whence.protocols.ks import KS
 from whence.protocols.prs import PRS
 from whence.protocols.receiver import ClockReceiver, Needs
 from whence.protocols.rst import RST
-from whence.protocols.ses import SES, TimeReceiver, later
+from whence.protocols.ses import SES, TimeReceiver
 from whence.protocols.variant import Variant
 
 # -- ks -----------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from whence.model.codec import INT, Shape, Vector
 from whence.model.message import MESSAGE, Copy, MessageId
 from whence.model.roster import Roster, positions
 from whence.protocols.base import Effect, Sent
+from whence.protocols.clocks import later
 from whence.protocols.receiver import ClockMember, Needs
 
 Row = tuple[int, ...]
@@ -62,10 +63,7 @@ class RST(ClockMember):
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         theirs = _bumped(_padded(copy.stamp, self.size), copy.sender, copy.destinations)
-        self.sent = tuple(
-            mine if mine is row or mine == row else tuple(map(max, mine, row))
-            for mine, row in zip(self.sent, theirs, strict=True)
-        )
+        self.sent = tuple(map(later, self.sent, theirs))
         return []
 
     def _join(self) -> None:

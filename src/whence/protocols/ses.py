@@ -22,8 +22,8 @@ from whence.model.codec import INT, ByProcess, Record, Seq, Shape, Vector
 from whence.model.message import MESSAGE, Cause, Copy, MessageId
 from whence.model.roster import Roster, positions
 from whence.protocols.base import CopyShape, Deliver, Duplicate, Effect, Hold, Member, Receiver, Sent
+from whence.protocols.clocks import Time, later
 
-Time = tuple[int, ...]
 TIME = Vector(INT, make=tuple)
 STAMP = Record(TIME, ByProcess(TIME))
 KINDS: dict[str, Shape] = {MESSAGE: STAMP}
@@ -138,13 +138,3 @@ class SES(Member):
     def log_size(self) -> int:
         """Count the numbers of all vectors."""
         return self.size * (1 + len(self.latest))
-
-
-def later(one: Time, two: Time) -> Time:
-    """Return the componentwise maximum; a time from before a process joined is shorter and counts as zero there."""
-    if one is two or one == two:
-        return one
-    if len(one) != len(two):
-        size = max(len(one), len(two))
-        one, two = one + (0,) * (size - len(one)), two + (0,) * (size - len(two))
-    return tuple(map(max, one, two))
