@@ -83,10 +83,11 @@ def names(processes: int) -> pa.Array:
     return pa.array([letters[i // 676 % 26] + letters[i // 26 % 26] + letters[i % 26] for i in range(processes)])
 
 
-def table(arrays: Any, roster: pa.Array, start: int, end: int, run: str) -> pa.Table:
-    """Return some rows in the trace table's columns."""
+def table(arrays: Any, roster: pa.Array, start: int, end: int, run: str, places: Any = None) -> pa.Table:
+    """Return some rows in the trace table's columns; `places` is the `order` of each unless they stand in order."""
     process, index, send, sender, number, destinations = (array[start:end] for array in arrays)
     count = end - start
+    order = np.arange(start, end) if places is None else places[start:end]
     addressed = destinations >= 0
     lengths = np.where(send, addressed.sum(axis=1), 0)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
@@ -102,23 +103,26 @@ def table(arrays: Any, roster: pa.Array, start: int, end: int, run: str) -> pa.T
             "message": message,
             "destinations": lists,
             "label": pa.nulls(count, pa.string()),
-            "order": np.arange(start, end),
-            "time": np.arange(start, end) * 1e-6,
+            "order": order,
+            "time": order * 1e-6,
         }
     )
 
 
 def write(out: Path, events: int, processes: int, *, files: int = 8, seed: int = 1, fanout: int = 2,
-          backlog: int = 20, swap: float = 0.08, run: str = "generated", ordered: bool = True) -> None:  # fmt: skip
+          backlog: int = 20, swap: float = 0.08, run: str = "generated", ordered: bool = True,
+          layout: str = "order") -> None:  # fmt: skip
     """Write a trace as a folder of Parquet files; not `ordered`: without the column, in files by process."""
     out.mkdir(parents=True, exist_ok=True)
     arrays = simulate(events, processes, fanout, backlog, swap, seed)
-    if not ordered:
-        shuffled = np.argsort(arrays[0], kind="stable")
-        arrays = tuple(array[shuffled] for array in arrays)
+    places = None
+    if not ordered or layout != "order":
+        mixed = np.random.default_rng(seed).permutation(events) if layout == "random" else None
+        places = np.argsort(arrays[0], kind="stable") if mixed is None else mixed
+        arrays = tuple(array[places] for array in arrays)
     for part in range(files):
         start, end = events * part // files, events * (part + 1) // files
-        rows = table(arrays, names(processes), start, end, run)
+        rows = table(arrays, names(processes), start, end, run, places)
         if not ordered:
             rows = rows.drop_columns(["order", "time"])
         pq.write_table(rows, out / f"part-{part:05d}.parquet", row_group_size=ROW_GROUP, compression="zstd")
@@ -133,9 +137,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--swap", type=float, default=0.08)
     parser.add_argument("--without-order", action="store_true")
+    parser.add_argument("--layout", choices=["order", "hosts", "random"], default="order", help="what files hold")
     given = parser.parse_args()
     write(given.out, given.events, given.processes, files=given.files, seed=given.seed, swap=given.swap,
-          ordered=not given.without_order)  # fmt: skip
+          ordered=not given.without_order, layout=given.layout)  # fmt: skip
 
 
 if __name__ == "__main__":

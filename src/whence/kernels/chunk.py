@@ -32,10 +32,8 @@ from whence.kernels.lane import (
     Copies,
     Lane,
     Matched,
-    Questions,
-    State,
+    Scanned,
     first_early,
-    lane_of,
     lanes,
     meet,
     open_copies,
@@ -81,6 +79,12 @@ class LaneSummary:
     before: Clocks
     rows: Ints
     """For each import, its place in the chunk's `strangers`."""
+    met: Ints
+    heard: Ints
+    place: Ints
+    """Deliveries, numbered as they came: see `Scanned`, and that of each import; `len(texts)` stands for none."""
+    texts: pa.StringArray
+    """What was delivered at each of them."""
 
 
 @dataclass(slots=True)
@@ -187,7 +191,7 @@ def _summarise_lane(
     opened = open_copies(lane, matched)
     exports = _exports(rows, lane, matched, opened, want)
     imports = np.flatnonzero(matched.role == IMPORTED)
-    scanned = run_clocks(lane, matched, opened, kept=exports, imports=len(imports), block=block)
+    scanned = run_clocks(lane, matched, opened, kept=exports, imports=imports, block=block)
     asked, missing = questions_of(lane, matched, scanned, opened)
     early = first_early(lane, matched, asked, block=block)
 
@@ -210,6 +214,7 @@ def _summarise_lane(
     copy_of, copy_to, copy_state = _copies(lane, matched, opened, scanned.overtaken, number)
     kept = astray[number[lane.message[astray]] >= 0]
     sends = matched.send_row[exports]
+    met, heard, places, deliveries = _numbered(lane, scanned, imports)
     label = rows.labels[lane.label].as_py() if lane.label >= 0 else None
     return parts, LaneSummary(
         label=label, processes=names.to_pylist(), known=_narrow(scanned.known),
@@ -218,7 +223,20 @@ def _summarise_lane(
         astray_of=number[lane.message[kept]], astray_at=lane.process[kept],
         imports=texts(lane.message[imports]).to_pylist(), at=lane.process[imports],
         at_index=lane.index[imports], before=_narrow(scanned.before), rows=place[lane.row[imports]],
+        met=met, heard=heard, place=places, texts=texts(lane.message[deliveries]),
     )  # fmt: skip
+
+
+def _numbered(lane: Lane, scanned: Scanned, imports: Longs) -> tuple[Ints, Ints, Ints, Longs]:
+    """Number the deliveries at which something was learnt; return `met`, `heard`, the imports, and the rows of all."""
+    named = np.zeros(len(lane.row) + 1, np.bool_)
+    for rows in (scanned.met, scanned.heard, imports):
+        named[rows] = True
+    named[-1] = False  # -1: never
+    number = np.cumsum(named, dtype=np.int32) - 1
+    number[-1] += 1
+    number = _narrow(number)
+    return number[scanned.met], number[scanned.heard], number[imports], np.flatnonzero(named)
 
 
 def _narrow(clocks: Clocks) -> Clocks:
@@ -264,53 +282,3 @@ def _packed(table: pa.Table) -> bytes:
 def unpacked(data: bytes) -> pa.Table:
     """Return a table written by `_packed`."""
     return pa.ipc.open_stream(data).read_all()
-
-
-@dataclass(slots=True)
-class Asked:
-    """Questions of `compose` to one lane of a chunk, with what was known before its first row in those columns."""
-
-    label: str | None
-    processes: list[str]
-    columns: Ints
-    known: Clocks
-    imports: list[str]
-    carried: Clocks
-    destination: Ints
-    source: Ints
-    index: Longs
-    missing: list[str]
-
-
-def answer(run: str, table: pa.Table, asked: list[Asked], *, block: int | None = None) -> pa.Table:
-    """Return the violations that questions to one chunk turn out to be: each with the message that came too early."""
-    table = as_they_come(table)
-    names: pa.StringArray = pa.array(sorted({name for one in asked for name in one.processes}), pa.string())
-    rows = code(table, names)
-    fate = sift(rows)
-    fate[fate == NEVER_SENT] = GOOD
-    parts = [_answer(run, rows, fate, one, block) for one in asked]
-    return pa.concat_tables([part(found.VIOLATION, run, 0), *parts])
-
-
-def _answer(run: str, rows: Rows, fate: Bytes, one: Asked, block: int | None) -> pa.Table:
-    labels = rows.labels.to_pylist()
-    label = -1 if one.label is None else labels.index(one.label)
-    mine = np.flatnonzero((fate == GOOD) & (rows.kind <= DELIVER) & (rows.label == label))
-    lane = lane_of(rows, label, mine, compact=False)
-    matched = meet(lane)
-    code_of = pc.index_in(pa.array(one.processes, pa.string()), rows.processes).to_numpy(zero_copy_only=False)
-    known = np.zeros((lane.width, len(one.columns)), np.int64)
-    known[code_of] = one.known
-    imported = pc.index_in(pa.array(one.imports, pa.string()), rows.messages).to_numpy(zero_copy_only=False)
-    state = State(code_of[one.columns].astype(np.int32), known, imported.astype(np.int32), one.carried)
-    questions = Questions(
-        code_of[one.destination].astype(np.int32), code_of[one.source].astype(np.int32), one.index,
-        np.full(len(one.index), -1, np.int64),
-    )  # fmt: skip
-    early = first_early(lane, matched, questions, state=state, block=block)
-    return part(
-        found.VIOLATION, run, len(early), message=one.missing,
-        destination=found.names(rows.processes, questions.destination),
-        early=found.names(rows.messages, lane.message[early]),
-    )  # fmt: skip

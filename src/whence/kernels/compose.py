@@ -6,8 +6,9 @@ is the in-chunk clock joined with one stored vector for each process it knows, a
 past are only the clocks on entering (process x process) and those of the messages in flight. Cost: (imports +
 exports) x processes^2 per chunk.
 
-A violation whose missing message was sent in an earlier chunk is established here; which message came early is
-then asked of the one chunk that holds it (`chunk.answer`).
+A violation whose missing message was sent in an earlier chunk is established here. Which message came early follows
+from when the processes of that chunk first heard of each other: it is the first delivery to tell the destination of a
+send made after the entrance, or the import, by which its sender knew of the missing message.
 
 A message that was delivered to all its destinations leaves its chunk without trace; if it turns up again, or
 where it was not addressed, `finish` wants it, and the chunks are summarised once more with those messages kept.
@@ -25,7 +26,7 @@ import pyarrow as pa
 from numba import njit
 
 from whence.kernels import found
-from whence.kernels.chunk import DONE, OPEN, SETTLED, Asked, LaneSummary, Summary, unpacked
+from whence.kernels.chunk import DONE, OPEN, SETTLED, LaneSummary, Summary, unpacked
 from whence.kernels.found import aside, part
 from whence.kernels.lane import Clocks
 from whence.kernels.rows import NORMAL, Ints, Longs
@@ -33,7 +34,10 @@ from whence.kernels.rows import NORMAL, Ints, Longs
 
 @njit(cache=True)
 def _stack(known: Any, at: Any, index: Any, carried: Any) -> Any:
-    """For each process, what it knew on entering and after each import: (rows, index of each, first row of each)."""
+    """For each process, what it knew on entering and after each import.
+
+    Return (rows, index of each, first row of each process, import of each).
+    """
     processes, width = known.shape
     starts = np.zeros(processes + 1, np.int64)
     for p in at:
@@ -42,6 +46,7 @@ def _stack(known: Any, at: Any, index: Any, carried: Any) -> Any:
         starts[p + 1] += starts[p] + 1
     rows = np.empty((starts[processes], width), known.dtype)
     since = np.zeros(starts[processes], np.int64)
+    origin = np.full(starts[processes], -1, np.int64)
     fill = starts[:-1].copy()
     for p in range(processes):
         rows[starts[p]] = known[p]
@@ -49,9 +54,10 @@ def _stack(known: Any, at: Any, index: Any, carried: Any) -> Any:
         last = fill[at[i]]
         fill[at[i]] += 1
         since[last + 1] = index[i]
+        origin[last + 1] = i
         for c in range(width):
             rows[last + 1, c] = max(rows[last, c], carried[i, c])
-    return rows, since, starts
+    return rows, since, starts, origin
 
 
 @njit(cache=True)
@@ -111,6 +117,43 @@ def _knew(before: Any, at: Any, index: Any, source: Any, least: Any, rows: Any, 
                 found = rows[_latest(since, starts[p], starts[p + 1], before[i, p]), s] >= least[i]
         knew[i] = found
     return knew
+
+
+@njit(cache=True)
+def _earliest(
+    to: Any, source: Any, least: Any, rows: Any, starts: Any, origin: Any, here: Any, met: Any, heard: Any, place: Any,
+    none: int,
+) -> Any:  # fmt: skip
+    """For each question, the first delivery after which `to` knows of `least` or later of `source`; -1: in no good run.
+
+    The missing messages were sent before the chunk. `here` is each process as the chunk numbers them, or -1.
+    """
+    answer = np.full(len(to), none, np.int64)
+    for q in range(len(to)):
+        d, s = here[to[q]], source[q]
+        for p in range(len(here)):
+            if here[p] < 0:
+                continue
+            if p == s:  # any send of it here comes after the missing one
+                answer[q] = min(answer[q], met[here[p], d])
+            low, high = starts[p], starts[p + 1]
+            while low < high:
+                middle = (low + high) >> 1
+                if rows[middle, s] >= least[q]:
+                    high = middle
+                else:
+                    low = middle + 1
+            if low == starts[p + 1]:
+                continue
+            if low == starts[p]:
+                answer[q] = min(answer[q], met[here[p], d])
+            else:
+                answer[q] = min(answer[q], heard[origin[low], d])
+                if p == to[q]:
+                    answer[q] = min(answer[q], place[origin[low]])
+        if answer[q] == none:
+            answer[q] = -1
+    return answer
 
 
 @dataclass(slots=True)
@@ -175,15 +218,9 @@ class Composer:
         self._stand(summary)
         for place in summary.receipts.tolist():
             self._strange.append((strangers["message"][place].as_py(), strangers.slice(place, 1)))
-        asked = []
         for lane in summary.lanes:
-            questions = self._lane(lane, strangers)
-            if questions is not None:
-                asked.append(questions)
+            self._lane(lane, strangers)
         self._settle_receipts()
-        if asked:
-            payload = [pickle.dumps(asked, 5)]
-            self._parts.append(part(found.QUESTION, self.run, 1, chunk=summary.chunk, payload=payload))
 
     def _stand(self, summary: Summary) -> None:
         for name, first, last in zip(summary.processes, summary.first.tolist(), summary.last.tolist(), strict=True):
@@ -201,7 +238,7 @@ class Composer:
             if name not in self._flying or self._flying[name].label != row["label"][0].as_py()
         ]
 
-    def _lane(self, lane: LaneSummary, strangers: pa.Table) -> Asked | None:
+    def _lane(self, lane: LaneSummary, strangers: pa.Table) -> None:
         state = self._states.setdefault(lane.label, _State())
         codes = state.codes(lane.processes)
         width = len(state.roster)
@@ -211,8 +248,7 @@ class Composer:
             clock = self._flying[lane.imports[i]].clock
             carried[row, : len(clock)] = clock
         at, index = codes[lane.at], lane.at_index
-        entering = state.known
-        rows, since, starts = _stack(entering, at[used], index[used], carried)
+        rows, since, starts, origin = _stack(state.known, at[used], index[used], carried)
         late = self._late(lane, tested, _spread(lane.before, codes, width), at, rows, since, starts)
         leaving = _spread(lane.carried, codes, width)
         self._leave(lane, codes, _lift(leaving, codes[lane.sender], rows, since, starts))
@@ -221,9 +257,20 @@ class Composer:
         lifted = _lift(known, np.arange(width), rows, since, starts)
         state.known = np.maximum(lifted, rows[starts[1:] - 1])
         late += self._overtaken(lane.label, state.known, len(lane.copy_of))
-        if not late:
-            return None
-        return self._ask(lane, state, entering, late, [lane.imports[i] for i in used], carried)
+        if late:
+            here = np.full(width, -1, np.int64)
+            here[codes] = np.arange(len(codes))
+            to, source, least = self._copies.numbers[late, :3].T
+            early = _earliest(
+                to, source, least, rows, starts, origin, here, lane.met, lane.heard[used], lane.place[used],
+                len(lane.texts),
+            )  # fmt: skip
+            self._name(late, found.names(lane.texts, early))
+
+    def _name(self, late: list[int], early: pa.StringArray) -> None:
+        """Note violations: copies that came late or not at all, and what came early instead."""
+        missing, to = [self._copies.message[i] for i in late], [self._copies.to[i] for i in late]
+        self._parts.append(part(found.VIOLATION, self.run, len(late), message=missing, destination=to, early=early))
 
     def _imports(self, lane: LaneSummary, codes: Ints, strangers: pa.Table) -> tuple[Ints, list[tuple[int, int]]]:
         """Say which imports carry knowledge, and which are first deliveries to be tested (import, copy)."""
@@ -309,19 +356,6 @@ class Composer:
         hit = waiting[known[to, sender] >= index]
         numbers[hit, 3] = SETTLED
         return [int(i) for i in hit]
-
-    def _ask(
-        self, lane: LaneSummary, state: _State, entering: Clocks, late: list[int], imports: list[str], carried: Clocks
-    ) -> Asked:
-        facts = self._copies.numbers[late]
-        columns = np.unique(facts[:, 1])
-        first = {name: row for row, name in reversed(list(enumerate(imports)))}
-        return Asked(
-            label=lane.label, processes=list(state.roster), columns=columns.astype(np.int32),
-            known=entering[:, columns], imports=list(first), carried=carried[list(first.values())][:, columns],
-            destination=facts[:, 0].astype(np.int32), source=facts[:, 1].astype(np.int32), index=facts[:, 2],
-            missing=[self._copies.message[i] for i in late],
-        )  # fmt: skip
 
     def finish(self) -> pa.Table:
         """Return what the run turned out to be, or what is wanted first, or the trouble that was met."""

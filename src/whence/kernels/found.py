@@ -1,7 +1,7 @@
 """What an audit finds, as rows of one tagged table, and how a finding is written into it.
 
 Law. Every finding is one row; `tag` says which columns speak. Parts of an audit that still have to be put together
-(summaries of slices of time, questions to them) travel in the same table, with their arrays in `payload`.
+(summaries of slices of time) travel in the same table, with their arrays in `payload`.
 """
 
 from __future__ import annotations
@@ -35,22 +35,19 @@ SCHEMA = pa.schema(
         ("messages", pa.int64()),
         ("gaps", pa.int64()),
         ("payload", pa.binary()),
-        ("piece", pa.binary()),
     ]
 )
 DDL = (
     "tag string, run string, chunk bigint, message string, destination string, early string, process string, "
     "index bigint, kind string, label string, order bigint, file string, line bigint, reason string, events bigint, "
-    "messages bigint, gaps bigint, payload binary, piece binary"
+    "messages bigint, gaps bigint, payload binary"
 )
 
 VIOLATION, UNDELIVERED, DUPLICATE, MISDELIVERED, QUARANTINE, RUN = (
     "violation", "undelivered", "duplicate", "misdelivered", "quarantine", "run",
 )  # fmt: skip
-SUMMARY, IDS, QUESTION, WANT, TROUBLE = "summary", "ids", "question", "want", "trouble"
-PIECE, MOVED = "piece", "moved"
-"""The rows of a chunk judged where it lay: its slot is in `index`, they are in `piece`, apart from `payload`, so that
-who reads summaries does not read them too. A chunk that is not where it was seen."""
+SUMMARY, IDS, WANT, TROUBLE, MOVED = "summary", "ids", "want", "trouble", "moved"
+"""`moved`: a chunk is not where it was seen."""
 
 
 def part(tag: str, run: str | None, count: int, **columns: Any) -> pa.Table:

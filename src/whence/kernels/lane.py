@@ -155,6 +155,10 @@ class Scanned:
     known: Clocks
     before: Clocks
     carried: Clocks
+    met: Ints
+    """met[p, d]: the row after which d first knows of a send of p"""
+    heard: Ints
+    """heard[i, d]: the row after which d first knows of a send that came after import i at its process"""
 
 
 def run_clocks(
@@ -163,33 +167,36 @@ def run_clocks(
     opened: Copies,
     *,
     kept: Ints | None = None,
-    imports: int = 0,
+    imports: Longs | None = None,
     block: int | None = None,
 ) -> Scanned:
     """Scan the lane from an empty state, block after block of columns.
 
-    `kept` are messages whose clocks are wanted at the end, `imports` the number of imported deliveries; without
-    them the clocks are not kept at all.
+    `kept` are messages whose clocks are wanted at the end, `imports` the rows of imported deliveries; without
+    them the clocks are not kept at all, nor who met whom when.
     """
     keep = np.zeros(len(lane.messages), np.bool_)
     wanted = kept is not None
     chosen: Ints = kept if kept is not None else np.zeros(0, np.int32)
     keep[chosen] = True
-    place, places = slots(lane.sends, lane.message, matched.uses, keep, 0)
+    brought: Longs = imports if imports is not None else np.zeros(0, np.int64)
+    place, places = slots(lane.sends, lane.message, matched.uses, keep)
     width, kind = lane.width, clock_type(lane)
     step = block_width(lane, places, block)
     late = np.zeros(len(lane.row), np.bool_)
     overtaken = np.zeros(len(opened.message), np.bool_)
-    whole = (width, imports, len(chosen)) if wanted else (0, 0, 0)
+    whole = (width, len(brought), len(chosen)) if wanted else (0, 0, 0)
+    marks, starts, order = _marks(lane, brought, kind, wanted=wanted)
+    contact = np.full((len(marks), width), -1, np.int32)
     known_all, before_all, carried_all = (np.zeros((n, width if wanted else 0), kind) for n in whole)
     for low in range(0, width, step):
         high = min(width, low + step)
         known = np.zeros((width, high - low), kind)
         carried = np.zeros((places, high - low), kind)
-        before = np.zeros((imports if wanted else 0, high - low), kind)
+        before = np.zeros((whole[1], high - low), kind)
         scan(
             lane.sends, lane.process, lane.index, lane.message, matched.role, matched.send_row, place,
-            known, carried, low, late, before,
+            known, carried, low, late, before, marks, starts, contact,
         )  # fmt: skip
         mine = np.flatnonzero((opened.sender >= low) & (opened.sender < high))
         overtaken[mine] = known[opened.destination[mine], opened.sender[mine] - low] >= opened.index[mine]
@@ -197,7 +204,26 @@ def run_clocks(
             known_all[:, low:high] = known
             before_all[:, low:high] = before
             carried_all[:, low:high] = carried[place[chosen]]
-    return Scanned(np.flatnonzero(late), overtaken, known_all, before_all, carried_all)
+    met, heard = contact[starts[:-1]], contact[order]
+    return Scanned(np.flatnonzero(late), overtaken, known_all, before_all, carried_all, met, heard)
+
+
+def _marks(lane: Lane, imports: Longs, kind: Any, *, wanted: bool) -> tuple[Clocks, Longs, Longs]:
+    """Return the marks of each process, the first of each, and that of each import; none if not wanted.
+
+    A process is marked at its start (1: knowing any send of it) and at every import.
+    """
+    if not wanted:
+        return np.zeros(0, kind), np.zeros(1, np.int64), np.zeros(0, np.int64)
+    at = lane.process[imports]
+    counts = np.bincount(at, minlength=lane.width) + 1
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    marks = np.ones(starts[-1], kind)
+    order = np.argsort(at, kind="stable")
+    mine = np.empty(len(imports), np.int64)
+    mine[order] = np.arange(len(imports)) + at[order] + 1  # each process before takes one mark more than it has imports
+    marks[mine] = lane.index[imports]
+    return marks, starts, mine
 
 
 @dataclass(slots=True)
@@ -224,48 +250,24 @@ def questions_of(lane: Lane, matched: Matched, scanned: Scanned, opened: Copies)
     return asked, missing
 
 
-@dataclass(slots=True)
-class State:
-    """What was known before the first row, in some columns: of each process, and carried by each imported message."""
-
-    columns: Ints
-    known: Clocks
-    imported: Ints
-    carried: Clocks
-
-
-def first_early(
-    lane: Lane,
-    matched: Matched,
-    asked: Questions,
-    *,
-    state: State | None = None,
-    block: int | None = None,
-) -> Longs:
+def first_early(lane: Lane, matched: Matched, asked: Questions, *, block: int | None = None) -> Longs:
     """Return for each question the row that delivers the first message sent after the missing one, or -1."""
     answer = np.full(len(asked.index), -1, np.int64)
     if not len(answer):
         return answer
-    brought: Ints = np.zeros(0, np.int32) if state is None else state.imported
-    keep = np.zeros(len(lane.messages), np.bool_)
-    place, places = slots(lane.sends, lane.message, matched.uses, keep, len(brought))
-    place[brought] = np.arange(len(brought), dtype=np.int32)
-    sources = np.unique(asked.source) if state is None else state.columns
+    place, places = slots(lane.sends, lane.message, matched.uses, np.zeros(len(lane.messages), np.bool_))
+    sources = np.unique(asked.source)
     step = block_width(lane, places, block)
+    kind = clock_type(lane)
     for low in range(0, len(sources), step):
         columns = sources[low : low + step]
         column_of = np.full(lane.width, -1, np.int32)
         column_of[columns] = np.arange(len(columns), dtype=np.int32)
-        kind = clock_type(lane) if state is None else np.int64
-        known = np.zeros((lane.width, len(columns)), kind)
-        clocks = np.zeros((places, len(columns)), kind)
-        if state is not None:
-            known[:] = state.known[:, low : low + step]
-            clocks[: len(brought)] = state.carried[:, low : low + step]
         mine = np.flatnonzero(column_of[asked.source] >= 0)
         mine = mine[np.argsort(asked.since[mine], kind="stable")]
         answer[mine] = locate(
-            lane.sends, lane.process, lane.index, lane.message, place, known, clocks, column_of,
+            lane.sends, lane.process, lane.index, lane.message, place,
+            np.zeros((lane.width, len(columns)), kind), np.zeros((places, len(columns)), kind), column_of,
             asked.destination[mine], column_of[asked.source[mine]], asked.index[mine], asked.since[mine],
         )  # fmt: skip
     return answer

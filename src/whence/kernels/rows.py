@@ -75,13 +75,10 @@ class Rows:
         return len(self.process)
 
 
-def code(table: pa.Table, others: pa.StringArray | None = None) -> Rows:
-    """Code a normal table of one run; rows stay where they are. `others` are processes to be named besides."""
+def code(table: pa.Table) -> Rows:
+    """Code a normal table of one run; rows stay where they are."""
     count = len(table)
     process, processes = codes_of(table.column("process"))
-    if others is not None:
-        fresh = others.filter(pc.invert(pc.is_in(others, processes)))
-        processes = pa.concat_arrays([processes, fresh])
     message, messages = codes_of(table.column("message"))
     label, labels = codes_of(table.column("label"))
     offsets, destinations, addressed, processes, doubled = _addresses(table.column("destinations"), processes)
@@ -235,7 +232,7 @@ def as_they_come(table: pa.Table) -> pa.Table:
     values = order.to_numpy()
     if bool(np.all(values[1:] >= values[:-1])):
         return table
-    return table.take(pa.array(np.argsort(values, kind="stable")))
+    return coded(table).take(pa.array(np.argsort(values, kind="stable")))  # numbers are taken faster than texts
 
 
 def kind_codes(column: Any) -> tuple[pa.Array, pa.Array]:

@@ -9,8 +9,7 @@ back to d through messages, so copies addressed to their own sender need no rule
 The component s of every clock depends on no other component: a block of columns can be scanned alone.
 
 The loops take the sends and deliveries of one run and one label, in order. A message whose send is not among
-the rows (it was sent before the first of them) has `send_row` -1; what it carries is given in `carried`, else
-it carries nothing.
+the rows (it was sent before the first of them) has `send_row` -1; it carries nothing here.
 """
 
 from __future__ import annotations
@@ -104,16 +103,16 @@ def match(sends: Any, process: Any, message: Any, messages: int, offsets: Any, d
 
 
 @njit(cache=True)
-def slots(sends: Any, message: Any, uses: Any, keep: Any, imported: int) -> Any:
+def slots(sends: Any, message: Any, uses: Any, keep: Any) -> Any:
     """Give each message that is still to be delivered a place for its clock, reused after its last delivery.
 
-    The first `imported` places belong to imported messages and stay. Return (place of each message or -1, places).
+    Return (place of each message or -1, places).
     """
     place = np.full(len(uses), -1, np.int32)
     left = uses.copy()
     free = np.empty(len(uses) + 1, np.int32)
     spare = 0
-    used = imported
+    used = 0
     for row in range(len(message)):
         m = message[row]
         if sends[row]:
@@ -135,16 +134,28 @@ def slots(sends: Any, message: Any, uses: Any, keep: Any, imported: int) -> Any:
 @njit(cache=True)
 def scan(
     sends: Any, process: Any, index: Any, message: Any, role: Any, send_row: Any, place: Any,
-    known: Any, carried: Any, low: int, late: Any, before: Any,
+    known: Any, carried: Any, low: int, late: Any, before: Any, marks: Any, starts: Any, contact: Any,
 ) -> None:  # fmt: skip
     """Run the clocks over all rows for the columns from `low` on, as many as `known` has.
 
     `known` (process x column) and `carried` (place x column) hold the state and end as the state after the last
     row. `late[row]` is set for each late first delivery; `before` takes `known` of the process before each
     imported delivery, in row order (no rows: not wanted).
+
+    The marks of process p, ascending, are marks[starts[p]:starts[p + 1]]; `contact[mark, d]` takes the row that first
+    lets process d know p at a mark or later (no marks: not wanted).
     """
     width = known.shape[1]
     imports = 0
+    total = starts[low + width] - starts[low] if len(marks) else 0
+    left = np.full(known.shape[0], total, np.int64)
+    never = np.iinfo(known.dtype).max
+    due = np.full((known.shape[0] if total else 0, width), never, known.dtype)
+    ahead = np.zeros(due.shape, np.int64)
+    for c in range(width if total else 0):
+        ahead[:, c] = starts[low + c]
+        if starts[low + c + 1] > starts[low + c]:
+            due[:, c] = marks[starts[low + c]]
     for row in range(len(process)):
         p = process[row]
         m = message[row]
@@ -172,6 +183,19 @@ def scan(
         for c in range(width):
             if clock[c] > mine[c]:
                 mine[c] = clock[c]
+        if left[p] > 0:
+            wanted = due[p]
+            reached = 0
+            for c in range(width):
+                reached += mine[c] >= wanted[c]
+            if reached:
+                for c in range(width):
+                    while mine[c] >= wanted[c]:
+                        mark = ahead[p, c]
+                        contact[mark, p] = row
+                        left[p] -= 1
+                        ahead[p, c] = mark + 1
+                        wanted[c] = marks[mark + 1] if mark + 1 < starts[low + c + 1] else never
 
 
 @njit(cache=True)
@@ -181,7 +205,7 @@ def locate(
 ) -> Any:  # fmt: skip
     """For each question find the first delivery after which its process knows of `least` or later in `column`.
 
-    Questions are sorted by `since`, the row from which they stand (-1: from the start). `column_of[p]` is the column of
+    Questions are sorted by `since`, the row from which they stand. `column_of[p]` is the column of
     process p among those scanned, or -1. Return the row for each question, -1 where there is none.
     """
     width = known.shape[1]

@@ -53,25 +53,25 @@ def audit(events: DataFrame, *, chunk_rows: int = CHUNK_ROWS, block: int | None 
 def audit_normal(frame: DataFrame, *, chunk_rows: int, block: int | None) -> AuditResult:
     """Audit a normalised frame: its rows go to their slots as they are, or in pieces if there are too many slots."""
     plan = profile(frame, chunk_rows)
-    audit = _Audit(plan, block)
+    audit = _Audit(plan, block, P.pack(frame, plan, chunk_rows))
     if plan.counts is not None:
         first = audit.judged_rows(P.lightened(frame, plan))
         if not first.where(F.col("tag") == found.MOVED).limit(1).count():
             return audit.result(frame, audit.finished(first))
         audit.persisted.pop().unpersist()
         plan = profile(frame, chunk_rows, in_place=False)
-        audit = _Audit(plan, block)
-    if not plan.direct:
-        return audit.result(frame, audit.judged(P.pack(frame, plan, chunk_rows)))
-    return audit.result(frame, audit.finished(audit.judged_rows(P.placed(frame, plan))))
+        audit = _Audit(plan, block, P.pack(frame, plan, chunk_rows))
+    if plan.direct:
+        return audit.result(frame, audit.finished(audit.judged_rows(P.placed(frame, plan))))
+    return audit.result(frame, audit.judged())
 
 
 def run_plan(
     frame: DataFrame, packed: DataFrame, plan: Plan, *, block: int | None, refused: DataFrame | None = None
 ) -> AuditResult:
     """Judge the pieces of a normalised frame; `refused` are quarantine rows known beforehand."""
-    audit = _Audit(plan, block)
-    frames = audit.judged(packed)
+    audit = _Audit(plan, block, packed)
+    frames = audit.judged()
     if refused is not None:
         frames.append(refused)
     return audit.result(frame, frames)
@@ -81,8 +81,8 @@ def run_plan(
 class _Audit:
     plan: Plan
     block: int | None
-    packed: DataFrame = field(init=False)
-    """The pieces of chunks: they may be asked again."""
+    packed: DataFrame
+    """The rows in pieces. They are not made unless they are needed, and seldom kept: few runs need another round."""
     persisted: list[DataFrame] = field(default_factory=list)
 
     def kept(self, frame: DataFrame) -> DataFrame:
@@ -94,38 +94,29 @@ class _Audit:
         """Return what was found about a frame."""
         return AuditResult(frame, self.kept(_union(frames)), self.persisted)
 
-    def judged(self, packed: DataFrame) -> list[DataFrame]:
+    def judged(self) -> list[DataFrame]:
         """Judge pieces: frames of findings that together say everything."""
-        self.packed = _placed(packed, self.plan.tasks)
         if not self.plan.chunked:
-            return [self._judge(self.packed)]
-        self.packed = self.kept(self.packed)
+            return [self._judge(_placed(self.packed, self.plan.tasks))]
+        self.packed = self.kept(_placed(self.packed, self.plan.tasks))
         return self.finished(self.kept(self._judge(self.packed)))
 
     def judged_rows(self, light: DataFrame) -> DataFrame:
         """Judge lightened rows, the slots of which lie together."""
         work = tasks.judging_rows(self.plan, block=self.block, buckets=self._buckets)
-        first = self.kept(light.mapInArrow(work, found.DDL))
-        slot = F.col("index").cast("int").alias("slot")
-        pieces = first.where(F.col("tag") == found.PIECE)
-        self.packed = pieces.select(
-            slot, "run", "chunk", F.col("events").alias("rows"), F.col("piece").alias("payload")
-        )
-        return first
+        return self.kept(light.mapInArrow(work, found.DDL))
 
     def finished(self, first: DataFrame) -> list[DataFrame]:
-        """Put the chunks of a first round together, and ask them what is still open."""
+        """Put the chunks of a first round together; go another round with the runs that need it."""
         composed = self.kept(self._compose(first, last_round=False))
         troubled, wanting = self._state(first, composed)
         good = set(self.plan.chunked) - troubled - wanting
         frames = [_findings(first, without=troubled | wanting), _findings(composed, only=good)]
-        frames += self._answers(composed, good)
         if wanting:
             second = self.kept(self._judge(self._wanted(composed, wanting)))
             again = self.kept(self._compose(second, last_round=True))
             more, _ = self._state(second, again)
             frames += [_findings(second, without=more), _findings(again, only=wanting - more)]
-            frames += self._answers(again, wanting - more)
             troubled |= more
         if troubled:
             frames.append(self._whole(sorted(troubled)))
@@ -160,20 +151,11 @@ class _Audit:
         troubled = {row["run"] for row in rows if row["tag"] == found.TROUBLE}
         return troubled, {row["run"] for row in rows if row["tag"] == found.WANT} - troubled
 
-    def _answers(self, composed: DataFrame, runs: set[str]) -> list[DataFrame]:
-        if not runs:
-            return []
-        asked = composed.where((F.col("tag") == found.QUESTION) & F.col("run").isin(*runs))
-        asked = asked.select("run", "chunk", F.col("payload").alias("asked"))
-        # The pieces stay where they are: the questions are brought to them.
-        met = self.packed.join(F.broadcast(asked), ["run", "chunk"])
-        chosen = met.select("slot", "run", "chunk", "payload", "asked")
-        return [chosen.mapInArrow(tasks.answering(block=self.block), found.DDL)]
-
     def _wanted(self, composed: DataFrame, runs: set[str]) -> DataFrame:
         wanted = composed.where((F.col("tag") == found.WANT) & F.col("run").isin(*runs))
         wanted = wanted.select("run", F.col("payload").alias("want"))
-        return self.packed.join(F.broadcast(wanted), ["run"]).select("slot", "run", "chunk", "payload", "want")
+        chosen = self.packed.join(F.broadcast(wanted), ["run"]).select("slot", "run", "chunk", "payload", "want")
+        return _placed(chosen, self.plan.tasks)
 
     def _whole(self, runs: list[str]) -> DataFrame:
         slot = reduce(lambda rest, i: F.when(F.col("run") == runs[i], i).otherwise(rest), range(len(runs)), F.lit(-1))
@@ -198,7 +180,7 @@ def _findings(frame: DataFrame, *, only: set[str] | None = None, without: set[st
 
 
 def _union(frames: Iterable[DataFrame]) -> DataFrame:
-    return reduce(lambda one, two: one.unionByName(two), (frame.drop("payload", "piece", "chunk") for frame in frames))
+    return reduce(lambda one, two: one.unionByName(two), (frame.drop("payload", "chunk") for frame in frames))
 
 
 LISTS = {

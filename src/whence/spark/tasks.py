@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from whence.kernels import found
-from whence.kernels.chunk import answer, summarise
+from whence.kernels.chunk import summarise
 from whence.kernels.compose import Composer
 from whence.kernels.found import SCHEMA, part
 from whence.kernels.ids import repeated
-from whence.kernels.rows import as_they_come, by_run, coded
+from whence.kernels.rows import by_run
 from whence.kernels.whole import judge
-from whence.spark.pieces import gathered, joined, packed, parted, tables
+from whence.spark.pieces import gathered, joined, parted, tables
 from whence.spark.plan import Plan, owner, slots_of
 
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -48,7 +48,7 @@ def judging(*, block: int | None, buckets: int) -> Work:
 
 
 def judging_rows(plan: Plan, *, block: int | None, buckets: int) -> Work:
-    """Judge the slots that a partition of lightened rows holds; the rows of a chunk are passed on in case it is asked.
+    """Judge the slots that a partition of lightened rows holds.
 
     If the plan says how many rows a slot has, it is judged when they are there; if others are here in the end, the rows
     have moved since the plan was made.
@@ -60,10 +60,7 @@ def judging_rows(plan: Plan, *, block: int | None, buckets: int) -> Work:
             for name, own in _by_run(rows):
                 yield from _batches(judge(name, own, block=block))
             return
-        mine = as_they_come(coded(rows))
-        yield from _batches(summarise(run, chunk, mine, block=block, buckets=buckets))
-        piece = packed(mine.drop_columns(["run"]))
-        yield from _batches(part(found.PIECE, run, 1, chunk=chunk, index=slot, events=len(mine), piece=[piece]))
+        yield from _batches(summarise(run, chunk, rows, block=block, buckets=buckets))
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held: dict[int, list[pa.Table]] = {}
@@ -94,18 +91,6 @@ def _by_run(table: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
     ends = np.searchsorted(codes, np.arange(len(names)), side="right").tolist()
     for name, start, end in zip(names, [0, *ends[:-1]], ends, strict=True):
         yield name, table.slice(start, end - start)
-
-
-def answering(*, block: int | None) -> Work:
-    """Answer the questions that come with the pieces of each chunk."""
-
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for run, _, pieces in gathered(batches):
-            assert run is not None
-            asked = pickle.loads(pieces[0]["asked"])
-            yield from _batches(answer(run, joined(pieces), asked, block=block))
-
-    return work
 
 
 def composing(*, last_round: bool) -> Callable[[tuple[Any, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

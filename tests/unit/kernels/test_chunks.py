@@ -11,7 +11,7 @@ import pytest
 from support.tables import as_found, by_definition, normal
 from support.traces import Knobs, random_trace, spoil
 
-from whence.kernels.chunk import answer, summarise
+from whence.kernels.chunk import summarise
 from whence.kernels.compose import Composer
 from whence.kernels.ids import repeated
 from whence.kernels.rows import coded
@@ -55,9 +55,6 @@ def in_chunks(
     rows = rest.to_pylist()
     if rows and rows[0]["tag"] == "trouble":
         return str(rows[0]["reason"])
-    for row in list(rows):
-        if row["tag"] == "question":
-            rows += answer(run, pieces[row["chunk"]], pickle.loads(row["payload"]), block=block).to_pylist()
     return [*rows, *pa.concat_tables(local).to_pylist()]
 
 
