@@ -69,7 +69,7 @@ $(BIN)/python:
 	"$(PYTHON)" -m venv $(VENV)
 
 $(READY): requirements/runtime.txt requirements/dev.txt | $(BIN)/python
-	$(PIP) install --quiet --requirement requirements/runtime.txt --requirement requirements/dev.txt
+	$(PIP) install --quiet --no-compile --requirement requirements/runtime.txt --requirement requirements/dev.txt
 	@touch $@
 
 $(INSTALLED): $(READY) pyproject.toml

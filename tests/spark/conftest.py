@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-INTERPRETED = {"spark.sql.codegen.wholeStage": False, "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""a fifth less time on small tables; `elsewhere.py` and whatever starts a session of its own runs compiled plans"""
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": False, "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
+}  # fmt: skip
+"""A fifth less time on small tables; commands and `elsewhere.py` on one core run compiled plans. The rule works through
+a table that came from Python again for every plan, in one thread: seconds for two hundred thousand rows."""
+
+
+EARLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+"""for every JVM of these tests, those of commands and other programs too: most do little more than start"""
+os.environ.setdefault("JDK_JAVA_OPTIONS", EARLY)
 
 
 @pytest.fixture(scope="session")

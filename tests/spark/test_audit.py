@@ -48,18 +48,18 @@ def rows(runs: list[list[Event]]) -> list[Event]:
     return [event for events in runs for event in events]
 
 
-def test_thousands_of_small_runs(spark: SparkSession) -> None:
+def test_thousands_of_small_runs(spark: SparkSession, tmp_path: Path) -> None:
     assert len(small_runs()) > 1900
-    with audit(frame(spark, rows(small_runs()))) as result:
+    with audit(frame(spark, rows(small_runs()), folder=tmp_path)) as result:
         check(findings(result), known(small_runs()))
         verdicts = {row["run"]: row["verdict"] for row in result.verdicts.collect()}
     assert verdicts == {events[0].run: judged(events).verdict for events in small_runs()}
     assert set(verdicts.values()) == {"causal", "violated"}
 
 
-def test_long_runs_in_chunks(spark: SparkSession) -> None:
+def test_long_runs_in_chunks(spark: SparkSession, tmp_path: Path) -> None:
     """Four chunks each; in at least 200 runs the path of some violation crosses two or more of them."""
-    with audit(frame(spark, rows(long_runs())), chunk_rows=400) as result:
+    with audit(frame(spark, rows(long_runs()), folder=tmp_path), chunk_rows=400) as result:
         check(findings(result), known(long_runs()))
     assert all(len(events) >= 1000 for events in long_runs())
     assert sum(_crosses(events, len(events) / 4) for events in long_runs()) >= 200

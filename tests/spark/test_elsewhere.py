@@ -52,3 +52,8 @@ def test_equal_on_one_core_and_no_task_gets_more_than_a_third(tmp_path: Path) ->
 @pytest.mark.parametrize("kind", ["local-cluster[2,1,1024]", "connect"])
 def test_equal_elsewhere(kind: str) -> None:
     run(kind)
+
+
+@pytest.mark.soak
+def test_streams_through_connect() -> None:
+    run("connect", "streams")

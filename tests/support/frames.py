@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from support.tables import as_found, by_definition
 from support.traces import Knobs, random_trace
@@ -28,12 +30,18 @@ SCHEMA = pa.schema(
 )
 
 
-def frame(spark: Any, events: Sequence[Event], *, order: bool = True) -> Any:
-    """Return events as a DataFrame in the trace table's columns."""
+def frame(spark: Any, events: Sequence[Event], *, order: bool = True, folder: Path | None = None) -> Any:
+    """Return events as a DataFrame in the trace table's columns; in files of a folder, if it is large."""
     names = [name for name in SCHEMA.names if order or name != "order"]
     columns = {name: [getattr(e, name) for e in events] for name in names}
     schema = pa.schema([SCHEMA.field(name) for name in names])
-    return spark.createDataFrame(pa.table(columns, schema=schema))
+    table = pa.table(columns, schema=schema)
+    if folder is None:
+        return spark.createDataFrame(table)
+    for part in range(2):
+        half = table.slice(part * len(table) // 2, (part + 1) * len(table) // 2 - part * len(table) // 2)
+        pq.write_table(half, folder / f"{part}.parquet")
+    return spark.read.parquet(str(folder / "*.parquet"))
 
 
 def findings(result: Any) -> dict[str | None, dict[str, object]]:

@@ -123,7 +123,7 @@ def curves(panel: Axes, lines: Mapping[str, Mapping[Any, Estimate]], *, x: str, 
             marker="o", markersize=3, capsize=2,
         )  # fmt: skip
     if log:
-        from matplotlib.ticker import FuncFormatter, NullFormatter
+        from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter
 
         panel.set_xscale("log")
         panel.set_yscale("log")
@@ -131,7 +131,7 @@ def curves(panel: Axes, lines: Mapping[str, Mapping[Any, Estimate]], *, x: str, 
         panel.set_xticks(ticks, [f"{at:g}" for at in ticks])
         panel.xaxis.set_minor_formatter(NullFormatter())
         panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        panel.yaxis.set_minor_formatter(NullFormatter())
+        panel.yaxis.set_minor_formatter(LogFormatter())  # speaks where there is less than a decade
     panel.set_xlabel(x)
     panel.set_ylabel(y)
 
