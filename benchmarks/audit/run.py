@@ -4,6 +4,7 @@
     python benchmarks/audit/run.py frame  --data DIR                              a DataFrame with `order`
     python benchmarks/audit/run.py frame  --data DIR --partition-bytes 128m       ... whose partitions overlap in it
     python benchmarks/audit/run.py plain  --data DIR                              no `order` column
+    python benchmarks/audit/run.py growth --data DIR DIR DIR                      files of growing size in turn
 
 The yardstick: Spark reads the same Parquet and sorts it by run, process and index into a no-op sink. A candidate ends
 when the verdicts and all rows of violations, undelivered copies, duplicates, misdeliveries and quarantine are computed.
@@ -17,6 +18,7 @@ import os
 import platform
 import statistics
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -71,10 +73,26 @@ def peak(what: str) -> int:
     return max(sizes, default=0)
 
 
+def growth(spark: Any, folders: list[str], rounds: int) -> None:
+    """Audit traces of growing size in turn; say what each further million of events costs."""
+    taken: dict[int, list[float]] = {}
+    for turn in range(rounds + 2):
+        for data in folders:
+            wall, spent, verdict = timed(candidate, spark, "files", data, {})
+            print(f"round {turn}: {verdict['events']:,} events {wall:.1f} s ({spent:.1f} s CPU)", flush=True)
+            if turn > 1:
+                taken.setdefault(verdict["events"], []).append(wall)
+    middle = {events: statistics.median(some) for events, some in sorted(taken.items())}
+    further = {f"{one:,} to {two:,}": (middle[two] - middle[one]) / (two - one) * 1e6 for one, two in pairwise(middle)}
+    result = {"how": "growth", "seconds": taken, "median_seconds": middle, "seconds_per_further_million": further}
+    (RESULTS / "growth.json").write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("how", choices=["files", "frame", "plain"])
-    parser.add_argument("--data", required=True)
+    parser.add_argument("how", choices=["files", "frame", "plain", "growth"])
+    parser.add_argument("--data", required=True, nargs="+")
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--chunk-rows", type=int)
@@ -89,12 +107,16 @@ def main() -> None:
     if given.partition_bytes:
         conf["spark.sql.files.maxPartitionBytes"] = given.partition_bytes
     spark = local_session(cores=given.cores, conf=conf)
+    if given.how == "growth":
+        growth(spark, given.data, given.rounds)
+        return
+    (data,) = given.data
     sticks: list[tuple[float, float]] = []
     audits: list[tuple[float, float]] = []
     loads = []
     for turn in range(given.rounds + 1):
-        stick = (0.0, 0.0) if given.no_yardstick else timed(yardstick, spark, given.data)[:2]
-        wall, spent, verdict = timed(candidate, spark, given.how, given.data, options)
+        stick = (0.0, 0.0) if given.no_yardstick else timed(yardstick, spark, data)[:2]
+        wall, spent, verdict = timed(candidate, spark, given.how, data, options)
         print(
             f"round {turn}{' (warming up)' if turn == 0 else ''}: yardstick {stick[0]:.1f} s ({stick[1]:.1f} s CPU), "
             f"audit {wall:.1f} s ({spent:.1f} s CPU), load {os.getloadavg()[0]:.1f}",
@@ -108,7 +130,7 @@ def main() -> None:
     ratios = None if given.no_yardstick else [[a[i] / s[i] for a, s in pairs] for i in (0, 1)]
     result = {
         "how": given.how, "partition_bytes": given.partition_bytes,
-        "cores": given.cores, "data": Path(given.data).name, "verdict": verdict,
+        "cores": given.cores, "data": Path(data).name, "verdict": verdict,
         "yardstick_seconds": [s[0] for s in sticks], "yardstick_cpu_seconds": [s[1] for s in sticks],
         "audit_seconds": [a[0] for a in audits], "audit_cpu_seconds": [a[1] for a in audits],
         "ratio": ratios and statistics.median(ratios[0]), "cpu_ratio": ratios and statistics.median(ratios[1]),
@@ -116,7 +138,7 @@ def main() -> None:
         "peak_rss_mb": {what: peak(what) for what in ("driver", "java", "worker")},
         "load_average": loads, "python": platform.python_version(),
     }  # fmt: skip
-    name = given.name or f"{given.how}-{given.cores}-{Path(given.data).name}"
+    name = given.name or f"{given.how}-{given.cores}-{Path(data).name}"
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result))
