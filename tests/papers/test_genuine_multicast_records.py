@@ -27,7 +27,9 @@ AT_DELIVERY: dict[str, Any] = {"counts": False}
 
 
 @pytest.mark.parametrize("spread", [False, True], ids=["crashes at once", "crashes spread"])
-@pytest.mark.parametrize("options", [{}, AT_DELIVERY], ids=["counts", "at delivery"])
+@pytest.mark.parametrize(
+    "options", [{}, pytest.param(AT_DELIVERY, marks=pytest.mark.soak)], ids=["counts", "at delivery"]
+)
 @pytest.mark.parametrize("protocol", FT)
 def test_state_stays_bounded_in_a_long_run_with_crashes(protocol: str, options: dict[str, Any], spread: bool) -> None:
     """Three of six processes crash, early on or one after each 500 messages: no more is kept later than before."""

@@ -74,7 +74,7 @@ def _crosses(events: list[Event], chunk: float) -> bool:
     return False
 
 
-@pytest.mark.parametrize(("chunk_rows", "block"), [(120, 5), (700, 1)])
+@pytest.mark.parametrize(("chunk_rows", "block"), [(120, 5), pytest.param(700, 1, marks=pytest.mark.soak)])
 def test_other_chunks_and_blocks(spark: SparkSession, chunk_rows: int, block: int) -> None:
     some = long_runs()[:4]
     with audit(frame(spark, rows(some)), chunk_rows=chunk_rows, block=block) as result:
@@ -129,7 +129,9 @@ def gapped(events: DataFrame) -> DataFrame:
     return events.withColumn("order", F.col("order") * F.col("order") * 7 - 1000)
 
 
-@pytest.mark.parametrize(("lay", "count"), [("scattered", 3), ("gaps", 1), ("one partition", 3)])
+@pytest.mark.parametrize(
+    ("lay", "count"), [("scattered", 3), ("gaps", 1), pytest.param("one partition", 3, marks=pytest.mark.soak)]
+)
 def test_rows_go_to_their_slots_by_themselves(spark: SparkSession, lay: str, count: int) -> None:
     """A few large runs, and small ones beside them unless there is one run only; both sides agree on the slots."""
     some = [*long_runs()[:count], *(small_runs()[:12] if count > 1 else [])]

@@ -86,11 +86,11 @@ def code(table: pa.Table) -> Rows:
     kind = table.column("kind").to_numpy().astype(np.int8, copy=False) if count else np.zeros(0, np.int8)
     index = pc.fill_null(table.column("index"), 0).to_numpy().astype(np.int64, copy=False)
     rows = Rows(
-        process=process,
-        index=index,
-        kind=kind,
-        message=message,
-        label=label,
+        process=fixed(process),
+        index=fixed(index),
+        kind=fixed(kind),
+        message=fixed(message),
+        label=fixed(label),
         order=None if order.null_count else order.to_numpy().astype(np.int64, copy=False),
         offsets=offsets,
         destinations=destinations,
@@ -102,6 +102,17 @@ def code(table: pa.Table) -> Rows:
     )
     rows.odd.update(_odd(table, rows, doubled))
     return rows
+
+
+def fixed(array: Any) -> Any:
+    """Return an array that cannot be written to.
+
+    To numba it is of another type than one that can, and what comes from Arrow is now this, now that: every loop would
+    be compiled more than once.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def codes_of(column: pa.ChunkedArray) -> tuple[Ints, pa.StringArray]:

@@ -18,6 +18,7 @@ from whence.delivery.policy import Policy
 from whence.delivery.reading import Read, Reading
 from whence.errors import MisuseError
 from whence.kernels import receive, stamps
+from whence.kernels.rows import fixed
 from whence.kernels.stamps import LARGE
 from whence.protocols.receiver import ClockMember
 from whence.protocols.registry import REGISTRY
@@ -106,7 +107,7 @@ class Fast:
         if code not in stamps.CODES and code >= 0:
             raise LookupError("a receiver of its own kind")
         digest = np.frombuffer(roster.hash, np.uint8)
-        return stamps.read_stamps(data, offsets.astype(np.int64), code, digest, len(roster), me)
+        return stamps.read_stamps(fixed(data), offsets.astype(np.int64), code, digest, len(roster), me)
 
     def _settle(self, destination: Any, cause: Any) -> None:
         """Let the first stamp that can be read say the protocol."""
