@@ -49,9 +49,9 @@ def session(kind: str, log: str | None) -> Any:
         "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g", "spark.executor.memory": "700m",
         "spark.log.level": "ERROR", "spark.driver.extraJavaOptions": QUICK, "spark.executor.extraJavaOptions": QUICK,
     }  # fmt: skip
-    if not log:
+    if log is None:
         settings |= INTERPRETED
-    if log:
+    else:
         settings |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": Path(log).as_uri(),
                      "spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false"}  # fmt: skip
     for key, value in settings.items():

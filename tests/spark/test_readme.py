@@ -24,7 +24,7 @@ for command in json.loads(sys.argv[1]):
 
 
 def test_commands_of_the_readme_and_the_demo(tmp_path: Path) -> None:
-    """In one process, so that all of them share one Spark; `test_doctor` starts its own."""
+    """In one process, so that all of them share one Spark; `test_java` starts that one."""
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
     (block,) = [text for language, text in blocks if not language and "whence audit" in text]
     lines = [shlex.split(line) for line in block.splitlines() if line]
