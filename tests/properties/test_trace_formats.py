@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +49,12 @@ def events(draw: st.DrawFn) -> Event:
 @given(events())
 def test_a_row_says_its_event(event: Event) -> None:
     assert event_of(row_of(event)) == event
+
+
+@given(events())
+def test_a_line_is_what_the_json_module_writes(event: Event) -> None:
+    slow = json.dumps(row_of(event), ensure_ascii=False, separators=(",", ":"))
+    assert format_line(event) == slow.encode() + b"\n"
 
 
 @given(st.lists(events(), max_size=6))

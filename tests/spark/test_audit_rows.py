@@ -12,8 +12,10 @@ from support.frames import check, expected, findings, frame, small_runs
 from support.traces import Knobs, random_trace
 
 from whence.model.events import parse
-from whence.spark import audit, audit_files
+from whence.spark import audit, audit_files, auditing
+from whence.spark.files import audit_jsonl
 from whence.spark.jsonl import numbered, read_jsonl
+from whence.spark.plan import profile
 from whence.trace.jsonl import write_jsonl
 from whence.trace.parquet import write_parquet
 
@@ -93,6 +95,22 @@ def test_jsonl_is_read_in_slices(spark: SparkSession, tmp_path: Path) -> None:
         write_jsonl(events, files[-1])
     with audit(read_jsonl(spark, files)) as result:
         check(findings(result), expected(runs))
+
+
+def test_small_jsonl_needs_no_look_at_its_runs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = small_runs()[40:80]
+    file = tmp_path / "all.jsonl"
+    write_jsonl([event for events in runs for event in events], file)
+    looked = []
+    monkeypatch.setattr(auditing, "profile", lambda *args, **more: looked.append(1) or profile(*args, **more))
+    with audit_jsonl(spark, [file]) as result:
+        check(findings(result), expected(runs))
+    assert not looked
+    with audit_jsonl(spark, [file], chunk_rows=10 * max(map(len, runs))) as result:
+        check(findings(result), expected(runs))
+    assert looked
 
 
 def test_a_line_belongs_to_one_slice(tmp_path: Path) -> None:

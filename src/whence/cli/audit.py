@@ -152,11 +152,9 @@ def _audit_tables(opened: Trace, report: _Report, paths: int, cores: int) -> Non
 
 
 def _start(spark: SparkSession, kind: str, files: list[str]) -> AuditResult:
-    from whence.spark import audit as audit_frame
-    from whence.spark import audit_files
-    from whence.spark.jsonl import read_jsonl
+    from whence.spark.files import audit_files, audit_jsonl
 
-    return audit_files(spark, files) if kind == "parquet" else audit_frame(read_jsonl(spark, files))
+    return (audit_files if kind == "parquet" else audit_jsonl)(spark, files)
 
 
 def _take(result: AuditResult, report: _Report, paths: int, *, offsets: bool) -> None:

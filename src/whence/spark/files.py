@@ -1,4 +1,4 @@
-"""Parquet that the workers open themselves: the rows never pass through the JVM.
+"""Traces in files: Parquet that the workers open themselves, so that no row passes through the JVM, and JSONL.
 
 Law. The result is that of `audit` on the same files. Footers are read first, by the workers; if every row group
 holds one run and ranges of `order` do not overlap within a run, each chunk is a list of row groups, read where
@@ -23,8 +23,9 @@ from whence.kernels import found
 from whence.kernels.rows import NORMAL, kind_codes
 from whence.spark import pieces as P
 from whence.spark.auditing import CHUNK_ROWS, AuditResult, audit_normal, run_plan
+from whence.spark.jsonl import SHORTEST, SLICE, read_jsonl
 from whence.spark.normal import normalise
-from whence.spark.plan import Large, Plan
+from whence.spark.plan import TASKS, Large, Plan
 from whence.trace.parquet import unfit
 from whence.trace.source import expand
 
@@ -50,6 +51,20 @@ def audit_files(
         return run_plan(frame, spark.createDataFrame(rows, P.DDL), plan, block=block, refused=set_aside)
     result = audit_normal(frame, chunk_rows=chunk_rows, block=block)
     return result if set_aside is None else result.with_refused(set_aside)
+
+
+def audit_jsonl(
+    spark: SparkSession, paths: Any, *, chunk_rows: int = CHUNK_ROWS, block: int | None = None
+) -> AuditResult:
+    """Audit JSONL files, folders or globs; where no run can be large, no look at the runs comes first."""
+    files = expand(paths)
+    frame = normalise(read_jsonl(spark, files))
+    size = sum(path.stat().st_size for path in files if path.exists())
+    rows = size // SHORTEST + 1
+    if size > SLICE or rows > chunk_rows or any(path.suffix == ".gz" for path in files):
+        return audit_normal(frame, chunk_rows=chunk_rows, block=block)
+    plan = Plan(shared=1 + TASKS * size // SLICE, rows=rows)
+    return run_plan(frame, P.pack(frame, plan, chunk_rows), plan, block=block)
 
 
 def _read(spark: SparkSession, parts: list[dict[str, Any]]) -> DataFrame:

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from whence.model.events import Event
-from whence.trace.jsonl import parse_line
+from whence.trace.jsonl import format_line, parse_line
 from whence.trace.source import BROKEN, LINE_LIMIT, open_bytes
 
 NAME = "whence_jsonl"
@@ -36,6 +36,8 @@ _SCHEMA = pa.schema(
 _EVENT = ("run", "process", "index", "kind", "message", "destinations", "label", "order")
 SLICE = 16 << 20
 BATCH = 10_000
+SHORTEST = len(format_line(Event("", "a", 1, "crash")))
+"""No row of any run takes fewer bytes."""
 PACKED = 1100
 """No gzip file unpacks to more than so many times its size."""
 
