@@ -143,6 +143,6 @@ class _Runner:
 
         if self.spark is None:
             with working("Starting Spark"):
-                self.spark = local_session(cores=self.cores)
+                self.spark = local_session(cores=self.cores, quick=True)
         with bar() as show:
             sweep(self.spark, grid, str(folder), retry=True, progress=show)

@@ -50,7 +50,7 @@ def sweep(
         if name not in known:
             raise MisuseError(f"no {name!r} to draw; there are {', '.join(known)}")
     with working("Starting Spark"):
-        spark = local_session(cores=cores)
+        spark = local_session(cores=cores, quick=True)
     with bar() as show:
         done = run_sweep(spark, plan, out, traces=traces, retry=retry, progress=show)
     rows = [row.asDict() for row in done.summary.orderBy("protocol", "processes", *SETTING).collect()]

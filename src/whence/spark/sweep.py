@@ -15,6 +15,7 @@ dies, what was running is tried once more, one at a time; what kills its worker 
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -52,10 +53,10 @@ SUMMARY = ", ".join(
         *(f"{name} double, {name}_ci95 double" for name in MEASURES),
     ]
 )
-SHARE = 6
+SHARE = 3
 OVERHEAD = 10_000.0
 """microseconds that any scenario takes: its files"""
-LEAST = 250_000.0
+LEAST = 500_000.0
 """microseconds of work below which a task is not worth its start, if there are more"""
 POLL = 0.5
 _RUNS_ARROW = pa.schema(
@@ -149,6 +150,8 @@ def run_scenarios(scenarios: DataFrame, store: Store, *, tasks: int, **how: Any)
     """Return how each scenario went, one row each; whatever computes this frame runs them."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if not gc.get_freeze_count():  # PySpark collects after each task: what is loaded need not be looked at again
+            gc.freeze()
         for batch in batches:
             for row in batch.to_pylist():
                 done = run_one(store, row["scenario"], row["spec"], **how)
