@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import pickle
 import resource
 import time
 from pathlib import Path
@@ -19,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from generate import names, simulate, table
 
-from whence.kernels.chunk import summarise
+from whence.kernels.chunk import summarise, summary_of
 from whence.kernels.compose import Composer
 from whence.kernels.rows import NORMAL, kind_codes
 
@@ -33,6 +32,10 @@ def normal(rows: pa.Table) -> pa.Table:
     return pa.table({name: columns[name] for name in NORMAL.names})
 
 
+def payloads(said: pa.Table) -> list[bytes]:
+    return [row["payload"] for row in said.to_pylist() if row["tag"] == "summary"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--events", type=int, default=5_000_000)
@@ -42,7 +45,7 @@ def main() -> None:
     given = parser.parse_args()
     arrays = simulate(given.events, given.processes, 2, 20, 0.08, 1)
     warm = normal(table(arrays, names(given.processes), 0, 1000, "run"))
-    Composer("run").add(pickle.loads(summarise("run", 0, warm).to_pylist()[-2]["payload"]))
+    Composer("run").add(summary_of(payloads(summarise("run", 0, warm))))
     spent = {"summarise": 0.0, "compose": 0.0}
     found = dict.fromkeys(("violation", "undelivered", "summary_bytes", "imports", "exports"), 0)
     composer = Composer("run")
@@ -54,10 +57,10 @@ def main() -> None:
         spent["summarise"] += time.process_time() - began
         tags = said.column("tag").to_pylist()
         found["violation"] += tags.count("violation")
-        payload = said.column("payload")[tags.index("summary")].as_py()
-        found["summary_bytes"] += len(payload)
+        parts = payloads(said)
+        found["summary_bytes"] += sum(map(len, parts))
         began = time.process_time()
-        summary = pickle.loads(payload)
+        summary = summary_of(parts)
         composer.add(summary)
         spent["compose"] += time.process_time() - began
         found["imports"] += sum(len(lane.imports) for lane in summary.lanes)

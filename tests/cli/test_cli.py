@@ -89,6 +89,14 @@ def test_a_missing_package_is_2_and_says_how_to_get_it(failing, capsys: pytest.C
     assert 'pip install "whence[spark]"' in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["Py4JNetworkError", "Py4JError"])
+def test_spark_that_dies_says_what_to_do(name: str, failing, capsys: pytest.CaptureFixture[str]) -> None:
+    failing(type(name, (Exception,), {})("Answer from Java side is empty"))
+    code = cli.main(["fail"])
+    said = capsys.readouterr().err
+    assert (code == 2, "WHENCE_MEMORY=8g" in said) == ((True, True) if name == "Py4JNetworkError" else (False, False))
+
+
 def test_interruption_is_130(failing, capsys: pytest.CaptureFixture[str]) -> None:
     failing(KeyboardInterrupt())
     assert cli.main(["fail"]) == 130

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from support.frames import check, expected, findings, frame, small_runs
 from support.traces import Knobs, random_trace
 
 from whence.model.events import parse
-from whence.spark import audit, audit_files, auditing
+from whence.spark import audit, audit_files, auditing, files
 from whence.spark.files import audit_jsonl
 from whence.spark.jsonl import numbered, read_jsonl
 from whence.spark.plan import profile
@@ -138,6 +139,25 @@ def test_parquet_files_of_several_runs_or_out_of_order(spark: SparkSession, tmp_
     write_parquet([e for events in runs[:20] for e in events], tmp_path / "a.parquet")
     write_parquet([e for events in runs[20:] for e in reversed(events)], tmp_path / "b.parquet", row_group=16)
     with audit_files(spark, tmp_path) as result:
+        check(findings(result), expected(runs))
+
+
+def test_a_file_for_each_process(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranges of `order` overlap: the workers part the rows themselves. One run is large, one in trouble, one small."""
+    sizes = {"large": 2000, "troubled": 1500, "small": 100}
+    runs = [
+        [replace(e, run=name) for e in random_trace(seed, Knobs(processes=6, steps=steps, late=0.1, lost=0.02))]
+        for seed, (name, steps) in enumerate(sizes.items(), 80)
+    ]
+    twice = next(e for e in runs[1] if e.kind == "send")
+    last = runs[1][-1]
+    runs[1].append(replace(twice, process=last.process, index=last.index + 1, order=len(runs[1])))
+    for events in runs:
+        for process in {e.process for e in events}:
+            mine = [e for e in events if e.process == process]
+            write_parquet(mine, tmp_path / f"{mine[0].run}-{process}.parquet")
+    monkeypatch.setattr(files, "audit_normal", None)
+    with audit_files(spark, tmp_path, chunk_rows=400) as result:
         check(findings(result), expected(runs))
 
 

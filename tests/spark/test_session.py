@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import whence
+from whence.errors import MisuseError
 from whence.java import Java
 from whence.spark import archive
 from whence.spark.probe import probe
@@ -23,6 +24,15 @@ def test_the_settings_hold(spark: SparkSession) -> None:
     wanted.pop("spark.driver.memory")  # a verb that ran in this process before may have asked for another
     assert {key: spark.conf.get(key) for key in wanted} == wanted
     assert spark.conf.get("spark.master") == "local[2]"
+
+
+def test_a_user_can_give_it_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WHENCE_MEMORY", "800m")
+    assert defaults(2)["spark.driver.memory"] == "800m"
+    for bad in ("much", "8", "511m", "0g"):
+        monkeypatch.setenv("WHENCE_MEMORY", bad)
+        with pytest.raises(MisuseError, match=f"WHENCE_MEMORY is '{bad}'; a size from 512m up is accepted, as 8g"):
+            defaults(2)
 
 
 def test_the_workers_run_this_python_and_this_whence(spark: SparkSession) -> None:

@@ -97,6 +97,11 @@ def _explain(error: Exception) -> int:
         return _complain(f"{error.filename}: {error.strerror}")
     if isinstance(error, ModuleNotFoundError) and (extra := EXTRA_OF.get((error.name or "").partition(".")[0])):
         return _complain(f'the package {error.name} is missing: pip install "whence[{extra}]"')
+    if type(error).__name__ == "Py4JNetworkError" or (type(error) is ConnectionRefusedError and "py4j" in sys.modules):
+        return _complain(
+            "Spark's Java process has ended before its work was done; if it says OutOfMemoryError above, "
+            "give it more with WHENCE_MEMORY, as in WHENCE_MEMORY=8g whence ..."
+        )
     sys.excepthook(type(error), error, error.__traceback__)
     print("whence: this is a mistake in whence itself; the lines above say where", file=sys.stderr)
     return BUG

@@ -143,12 +143,19 @@ def _audit_tables(opened: Trace, report: _Report, paths: int, cores: int) -> Non
 
     size = sum(path.stat().st_size for path in opened.files if path.exists())
     with working("Starting Spark"):
-        spark = local_session(cores=cores, quick=size < SMALL)
+        spark = local_session(cores=cores, quick=size < SMALL or _opened_by_workers(opened))
     for kind in ("parquet", "jsonl"):
         files = [str(path) for path, found in opened.files.items() if found == kind]
         if files:
             with working(f"Auditing {len(files)} {kind} file{'s' if len(files) > 1 else ''}"):
                 _take(_start(spark, kind, files), report, paths, offsets=kind == "jsonl")
+
+
+def _opened_by_workers(opened: Trace) -> bool:
+    """Tell whether no row is likely to pass through Java, which then has little to do; the first file says it."""
+    from whence.trace.parquet import has_order
+
+    return set(opened.files.values()) == {"parquet"} and has_order(next(iter(opened.files)))
 
 
 def _start(spark: SparkSession, kind: str, files: list[str]) -> AuditResult:

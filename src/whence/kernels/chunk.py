@@ -16,7 +16,7 @@ Summaries travel as pickles inside one job; they are never read from outside.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -110,7 +110,7 @@ def summarise(
     block: int | None = None,
     buckets: int = 1,
 ) -> pa.Table:
-    """Return what a chunk finds by itself, one summary row, and the hashes of its ids; or one row of trouble."""
+    """Return what a chunk finds by itself, the rows of its summary, and the hashes of its ids; or one of trouble."""
     table = as_they_come(table)
     rows = code(table)
     fate = sift(rows)
@@ -134,11 +134,17 @@ def summarise(
     summary.strangers = _packed(_plain(table.select(COLUMNS).take(pa.array(strangers))))
     summary.receipts = np.flatnonzero(rows.kind[strangers] == RECEIVE).astype(np.int32)
     parts.append(part(found.RUN, run, 1, chunk=chunk, events=len(rows), messages=messages, gaps=gaps))
-    parts.append(part(found.SUMMARY, run, 1, chunk=chunk, payload=[pickle.dumps(summary, 5)]))
+    parts.append(found.payload(found.SUMMARY, run, chunk, pickle.dumps(summary, 5)))
     sent = rows.message[(fate == GOOD) & (rows.kind == SEND)]
     hashes = ids.buckets(ids.hashes_of(rows.messages.take(pa.array(sent))), buckets)
     parts.append(part(found.IDS, run, buckets, chunk=np.arange(buckets), payload=hashes))
     return pa.concat_tables(parts)
+
+
+def summary_of(payloads: Iterable[Any]) -> Summary:
+    """Return the summary that stands in the payloads of its rows."""
+    summary: Summary = pickle.loads(found.whole(payloads))
+    return summary
 
 
 def _trouble(table: pa.Table, rows: Rows, fate: Bytes) -> str | None:

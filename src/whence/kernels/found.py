@@ -6,6 +6,7 @@ Law. Every finding is one row; `tag` says which columns speak. Parts of an audit
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,8 @@ VIOLATION, UNDELIVERED, DUPLICATE, MISDELIVERED, QUARANTINE, RUN = (
 )  # fmt: skip
 SUMMARY, IDS, WANT, TROUBLE, MOVED = "summary", "ids", "want", "trouble", "moved"
 """`moved`: a chunk is not where it was seen."""
+ROW = 4 << 20
+"""Bytes of a payload in one row: Spark keeps a row in one piece, and doubles what it lies in while it grows."""
 
 
 def part(tag: str, run: str | None, count: int, **columns: Any) -> pa.Table:
@@ -63,6 +66,20 @@ def part(tag: str, run: str | None, count: int, **columns: Any) -> pa.Table:
         else:
             arrays.append(pa.nulls(count, kind) if value is None else pa.repeat(pa.scalar(value, kind), count))
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
+
+
+def payload(tag: str, run: str, chunk: int, data: bytes) -> pa.Table:
+    """Return bytes, compressed, in rows of at most `ROW`, numbered by `index`."""
+    packed = len(data).to_bytes(8, "little") + pa.compress(data, codec="zstd", asbytes=True)
+    parts = [packed[start : start + ROW] for start in range(0, len(packed), ROW)]
+    return part(tag, run, len(parts), chunk=chunk, index=np.arange(len(parts)), payload=parts)
+
+
+def whole(parts: Iterable[Any]) -> bytes:
+    """Return the bytes that `payload` parted, from its rows in their order."""
+    packed = memoryview(b"".join(parts))
+    size = int.from_bytes(packed[:8], "little")
+    return bytes(pa.decompress(packed[8:], decompressed_size=size, codec="zstd", asbytes=True))
 
 
 def names(texts: pa.StringArray, codes: Any) -> pa.StringArray:

@@ -67,11 +67,20 @@ def audit_normal(frame: DataFrame, *, chunk_rows: int, block: int | None) -> Aud
 
 
 def run_plan(
-    frame: DataFrame, packed: DataFrame, plan: Plan, *, block: int | None, refused: DataFrame | None = None
+    frame: DataFrame,
+    packed: DataFrame,
+    plan: Plan,
+    *,
+    block: int | None,
+    refused: DataFrame | None = None,
+    keep: bool = True,
 ) -> AuditResult:
-    """Judge the pieces of a normalised frame; `refused` are quarantine rows known beforehand."""
+    """Judge the pieces of a normalised frame; `refused` are quarantine rows known beforehand.
+
+    Unless they are to be kept, pieces are made again if a run needs another round.
+    """
     audit = _Audit(plan, block, packed)
-    frames = audit.judged()
+    frames = audit.judged(keep=keep)
     if refused is not None:
         frames.append(refused)
     return audit.result(frame, frames)
@@ -94,12 +103,14 @@ class _Audit:
         """Return what was found about a frame."""
         return AuditResult(frame, self.kept(_union(frames)), self.persisted)
 
-    def judged(self) -> list[DataFrame]:
+    def judged(self, *, keep: bool = True) -> list[DataFrame]:
         """Judge pieces: frames of findings that together say everything."""
+        placed = _placed(self.packed, self.plan.tasks)
         if not self.plan.chunked:
-            return [self._judge(_placed(self.packed, self.plan.tasks))]
-        self.packed = self.kept(_placed(self.packed, self.plan.tasks))
-        return self.finished(self.kept(self._judge(self.packed)))
+            return [self._judge(placed)]
+        if keep:
+            self.packed = placed = self.kept(placed)
+        return self.finished(self.kept(self._judge(placed)))
 
     def judged_rows(self, light: DataFrame) -> DataFrame:
         """Judge lightened rows, the slots of which lie together."""
@@ -130,13 +141,13 @@ class _Audit:
         return packed.mapInArrow(tasks.judging(block=self.block, buckets=self._buckets), found.DDL)
 
     def _compose(self, judged: DataFrame, *, last_round: bool) -> DataFrame:
-        columns = ("tag", "run", "chunk", "payload")
+        columns = ("tag", "run", "chunk", "index", "payload")
         summaries = judged.where(F.col("tag") == found.SUMMARY).select(*columns)
         ids = judged.where(F.col("tag") == found.IDS).select(*columns)
         count = min(TASKS // 2, len(self.plan.chunked))
         composed = (
             summaries.repartition(count, "run")
-            .sortWithinPartitions("run", "chunk")
+            .sortWithinPartitions("run", "chunk", "index")
             .groupBy("run")
             .applyInArrow(tasks.composing(last_round=last_round), found.DDL)
         )

@@ -2,7 +2,8 @@
 
 Law. The result is that of `audit` on the same files. Footers are read first, by the workers; if every row group
 holds one run and ranges of `order` do not overlap within a run, each chunk is a list of row groups, read where
-it is judged. Else the files are read through Spark. A file that is no trace is set aside whole, and said so.
+it is judged. If they do overlap, the workers part the rows of each row group by chunk first. If some hold several runs,
+or rows without `order`, the files are read through Spark. A file that is no trace is set aside whole, and said so.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ from whence.spark import pieces as P
 from whence.spark.auditing import CHUNK_ROWS, AuditResult, audit_normal, run_plan
 from whence.spark.jsonl import SHORTEST, SLICE, read_jsonl
 from whence.spark.normal import normalise
-from whence.spark.plan import TASKS, Large, Plan
+from whence.spark.plan import TASKS, Large, Plan, evenly
 from whence.trace.parquet import unfit
 from whence.trace.source import expand
 
+PACK_ROWS = 500_000
+"""Rows that a task parts into pieces, about."""
 _FOOTER = (
     "file string, part int, start bigint, rows bigint, run string, low bigint, high bigint, "
     "plain boolean, shape string, reason string"
@@ -46,9 +49,14 @@ def audit_files(
     refused = [part for part in parts if part["reason"] is not None]
     set_aside = _set_aside(spark, refused) if refused else None
     frame = _read(spark, parts)
-    plan, rows = _plan([part for part in parts if part["reason"] is None], chunk_rows)
+    groups = [part for part in parts if part["reason"] is None and part["rows"]]
+    plan, rows = _plan(groups, chunk_rows)
     if plan is not None:
         return run_plan(frame, spark.createDataFrame(rows, P.DDL), plan, block=block, refused=set_aside)
+    plan = _mixed(groups, chunk_rows)
+    if plan is not None:
+        packed = _packed(spark, groups, plan)
+        return run_plan(frame, packed, plan, block=block, refused=set_aside, keep=False)
     result = audit_normal(frame, chunk_rows=chunk_rows, block=block)
     return result if set_aside is None else result.with_refused(set_aside)
 
@@ -139,12 +147,9 @@ def _range(group: Any, name: str) -> tuple[Any, Any] | None:
 
 def _plan(groups: list[dict[str, Any]], chunk_rows: int) -> tuple[Plan | None, list[tuple[Any, ...]]]:
     """Make chunks of row groups, if they are plain enough."""
-    groups = [group for group in groups if group["rows"]]
-    if not groups or not all(group["plain"] for group in groups):
+    runs = _by_run(groups)
+    if not runs:
         return None, []
-    runs: dict[str, list[dict[str, Any]]] = {}
-    for group in sorted(groups, key=lambda each: (each["run"], each["low"])):
-        runs.setdefault(group["run"], []).append(group)
     rows: list[tuple[Any, ...]] = []
     large: dict[str, Large] = {}
     for run, own in runs.items():
@@ -160,6 +165,48 @@ def _plan(groups: list[dict[str, Any]], chunk_rows: int) -> tuple[Plan | None, l
             count = sum(g["rows"] for g in chunk)
             rows.append((1 + len(rows), run, number if cuts is not None else None, count, bytearray(payload)))
     return Plan(large, 1, sum(row[3] for row in rows)), rows
+
+
+def _by_run(groups: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the row groups of each run in their order; none at all unless each is of one run and has `order`."""
+    if not all(group["plain"] for group in groups):
+        return {}
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for group in sorted(groups, key=lambda each: (each["run"], each["low"])):
+        runs.setdefault(group["run"], []).append(group)
+    return runs
+
+
+def _mixed(groups: list[dict[str, Any]], chunk_rows: int) -> Plan | None:
+    """Plan chunks of runs whose row groups overlap, as where each process has a file, if the footers say enough."""
+    sizes = {run: sum(each["rows"] for each in own) for run, own in _by_run(groups).items()}
+    small = sum(rows for rows in sizes.values() if rows <= chunk_rows)
+    shared = 1 + small // chunk_rows
+    slot = shared
+    large: dict[str, Large] = {}
+    for run, own in _by_run(groups).items():
+        if sizes[run] > chunk_rows:
+            high = max(each["high"] for each in own)
+            cut = evenly(slot, sizes[run], own[0]["low"], high, chunk_rows)
+            if cut is None:
+                return None
+            large[run] = cut
+            slot += cut.chunks
+    return Plan(large, shared, sum(sizes.values())) if large else None
+
+
+def _packed(spark: SparkSession, groups: list[dict[str, Any]], plan: Plan) -> DataFrame:
+    """Return the rows of all row groups in pieces; the workers open the files and part the rows."""
+    count = min(len(groups), max(TASKS, plan.rows // PACK_ROWS))
+    names = [(place % count, each["file"], each["part"], each["start"]) for place, each in enumerate(groups)]
+    tasks = spark.createDataFrame(names, "task int, file string, part int, start bigint")
+
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                yield from P.parts(read_part({"parts": [(row["file"], row["part"], row["start"])]}), plan)
+
+    return tasks.repartitionById(count, F.col("task")).mapInArrow(pack, P.DDL)
 
 
 def _filled(groups: list[dict[str, Any]], size: int) -> list[list[dict[str, Any]]]:

@@ -137,12 +137,13 @@ def packer(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Recor
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in tables(batches, plan):
-            yield from _pieces(table, plan)
+            yield from parts(table, plan)
 
     return pack
 
 
-def _pieces(table: pa.Table, plan: Plan) -> Iterator[pa.RecordBatch]:
+def parts(table: pa.Table, plan: Plan) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a normal table in pieces, one for each slot."""
     for slot, part in parted(table, slots_of(table, plan)):
         yield _piece(slot, plan, part)
 

@@ -189,16 +189,26 @@ def _chunks(events: DataFrame, run: Any, slot: int, chunk_rows: int) -> Large:
     if run["ordered"] < run["rows"]:
         return Large(slot, None)
     low, span = run["low"], run["high"] - run["low"] + 1
-    chunks = max(4, -(-run["rows"] // chunk_rows))
-    if span <= 2 * run["rows"] or span >= FAR:
-        step = -(-span // chunks)
-        cuts = tuple(range(low + step, low + span, step))
-    else:  # `order` leaves numbers out: count rows in fine steps first
-        step = -(-span // (chunks * max(4, min(64, STEPS // chunks))))
-        place = _place(low, step)
-        counted = events.where(F.col("run") == run["run"]).groupBy(place.alias("place")).count().toLocalIterator()
-        cuts = _evened({row["place"]: row["count"] for row in counted}, run["rows"], chunks, low, step)
-    return Large(slot, cuts, low, step if span < FAR else 0)
+    if (found := evenly(slot, run["rows"], low, run["high"], chunk_rows)) is not None:
+        return found
+    chunks = _count(run["rows"], chunk_rows)  # `order` leaves numbers out: count rows in fine steps first
+    step = -(-span // (chunks * max(4, min(64, STEPS // chunks))))
+    place = _place(low, step)
+    counted = events.where(F.col("run") == run["run"]).groupBy(place.alias("place")).count().toLocalIterator()
+    return Large(slot, _evened({r["place"]: r["count"] for r in counted}, run["rows"], chunks, low, step), low, step)
+
+
+def evenly(slot: int, rows: int, low: int, high: int, chunk_rows: int) -> Large | None:
+    """Cut a range of `order` into equal parts; None if it leaves out so many numbers that they could be unlike."""
+    span = high - low + 1
+    if 2 * rows < span < FAR:
+        return None
+    step = -(-span // _count(rows, chunk_rows))
+    return Large(slot, tuple(range(low + step, low + span, step)), low, step if span < FAR else 0)
+
+
+def _count(rows: int, chunk_rows: int) -> int:
+    return max(4, -(-rows // chunk_rows))
 
 
 def _evened(counts: dict[int, int], rows: int, chunks: int, low: int, step: int) -> tuple[int, ...]:

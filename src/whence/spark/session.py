@@ -11,6 +11,7 @@ where the machine has none (`whence.java`).
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,10 +20,13 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import SparkSession
 
+from whence.errors import MisuseError
 from whence.java import Java, find_java, wrapper_home
 from whence.spark import archive
 
 Setting = str | int | bool
+LEAST_MEMORY = 512
+"""Megabytes of heap; Spark does not start with fewer."""
 
 _QUIET = (
     # Errors only, and never on stdout, where the result of a command may be going.
@@ -63,7 +67,7 @@ def defaults(cores: int, *, quick: bool = False) -> dict[str, str]:
     return {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.memory": "1g" if quick else "2g",
+        "spark.driver.memory": _memory() or ("1g" if quick else "2g"),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(cores),
@@ -72,6 +76,17 @@ def defaults(cores: int, *, quick: bool = False) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
     }
+
+
+def _memory() -> str | None:
+    """Return the heap that the user asks for."""
+    asked = os.environ.get("WHENCE_MEMORY")
+    if not asked:
+        return None
+    found = re.fullmatch(r"(\d{1,7})([mg])", asked.lower())
+    if found is None or int(found[1]) * (1024 if found[2] == "g" else 1) < LEAST_MEMORY:
+        raise MisuseError(f"WHENCE_MEMORY is {asked!r}; a size from {LEAST_MEMORY}m up is accepted, as 8g")
+    return asked.lower()
 
 
 def _text(value: Setting) -> str:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from whence.kernels import found
-from whence.kernels.chunk import summarise
+from whence.kernels.chunk import summarise, summary_of
 from whence.kernels.compose import Composer
 from whence.kernels.found import SCHEMA, part
 from whence.kernels.ids import repeated
@@ -94,15 +95,14 @@ def _by_run(table: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
 
 
 def composing(*, last_round: bool) -> Callable[[tuple[Any, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Put the summaries of one run together; they come sorted by chunk."""
+    """Put the summaries of one run together; their rows come sorted by chunk and by place in it."""
 
     def work(key: tuple[Any, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         composer = Composer(key[0].as_py(), last_round=last_round)
-        for batch in batches:
-            for payload in batch.column("payload"):
-                composer.add(pickle.loads(payload.as_buffer()))
-        result = composer.finish()
-        yield from _batches(result)
+        rows = (row for batch in batches for row in zip(batch.column("chunk"), batch.column("payload"), strict=True))
+        for _, mine in groupby(rows, key=lambda row: row[0].as_py()):
+            composer.add(summary_of(payload.as_buffer() for _, payload in mine))
+        yield from _batches(composer.finish())
 
     return work
 

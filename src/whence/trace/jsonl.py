@@ -45,7 +45,9 @@ def parse_line(raw: bytes, *, order: int | None = None) -> Event | str:
 
 def format_line(event: Event) -> bytes:
     """Return the line of one event, newline included: `row_of(event)` as JSON, in less than half the time."""
-    line = f'{{"run":{_quote(event.run)},"process":{_quote(event.process)},"index":{event.index:d},"kind":"{event.kind}"'
+    line = (
+        f'{{"run":{_quote(event.run)},"process":{_quote(event.process)},"index":{event.index:d},"kind":"{event.kind}"'
+    )
     if event.message is not None:
         line += f',"message":{_quote(event.message)}'
     if event.destinations is not None:

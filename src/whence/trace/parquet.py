@@ -56,6 +56,14 @@ def read_rosters(path: Path | str) -> list[Roster]:
         raise TraceError(f"{path} cannot be read as Parquet: {_first_line(error)}") from error
 
 
+def has_order(path: Path | str) -> bool:
+    """Tell whether a file is Parquet with a column `order`."""
+    try:
+        return "order" in pq.read_schema(path).names
+    except (*BROKEN, pa.ArrowException):
+        return False
+
+
 def write_parquet(
     events: Iterable[Event],
     target: Path | str,

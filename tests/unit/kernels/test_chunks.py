@@ -11,7 +11,8 @@ import pytest
 from support.tables import as_found, by_definition, normal
 from support.traces import Knobs, random_trace, spoil
 
-from whence.kernels.chunk import summarise
+from whence.kernels import found as tagged
+from whence.kernels.chunk import summarise, summary_of
 from whence.kernels.compose import Composer
 from whence.kernels.ids import repeated
 from whence.kernels.rows import coded
@@ -38,8 +39,7 @@ def in_chunks(
             for row in found.to_pylist():
                 if row["tag"] == "trouble":
                     return str(row["reason"])
-                if row["tag"] == "summary":
-                    composer.add(pickle.loads(row["payload"]))
+            composer.add(summary_of(row["payload"] for row in found.to_pylist() if row["tag"] == "summary"))
             local.append(found)
         rest = composer.finish()
         hashes: dict[int, list[bytes]] = {}
@@ -61,6 +61,17 @@ def in_chunks(
 def cuts_of(count: int, seed: int) -> list[int]:
     r = Random(f"cuts {seed}")
     return sorted(r.sample(range(1, count), min(count - 1, r.choice([1, 2, 5, 12]))))
+
+
+def test_a_summary_may_take_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = normal(random_trace(3))
+    (alone,) = [row["payload"] for row in summarise("run", 4, table).to_pylist() if row["tag"] == "summary"]
+    monkeypatch.setattr(tagged, "ROW", len(alone) // 3)
+    rows = [row for row in summarise("run", 4, table).to_pylist() if row["tag"] == "summary"]
+    assert [(row["chunk"], row["index"]) for row in rows] == [(4, place) for place in range(len(rows))]
+    assert len(rows) in (3, 4)
+    assert b"".join(row["payload"] for row in rows) == alone
+    assert summary_of(row["payload"] for row in rows).processes == summary_of([alone]).processes
 
 
 @pytest.mark.parametrize("start", range(0, 300, 100))
