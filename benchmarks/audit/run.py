@@ -13,6 +13,7 @@ when the verdicts and all rows of violations, undelivered copies, duplicates, mi
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -48,8 +49,12 @@ def candidate(spark: Any, how: str, data: str, options: dict[str, Any]) -> dict[
 def cpu() -> float:
     """Return the CPU seconds spent so far by this process, its JVM and its workers."""
     me = psutil.Process()
-    times = [process.cpu_times() for process in (me, *me.children(recursive=True))]
-    return sum(each.user + each.system for each in times)
+    spent = 0.0
+    for process in (me, *me.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):  # a worker may end while we look
+            times = process.cpu_times()
+            spent += times.user + times.system
+    return spent
 
 
 def timed(work: Any, *arguments: Any) -> tuple[float, float, Any]:

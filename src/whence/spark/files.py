@@ -30,6 +30,9 @@ from whence.spark.plan import TASKS, Large, Plan, evenly
 from whence.trace.parquet import unfit
 from whence.trace.source import expand
 
+COMPRESSION = "zstd"
+"""Of pieces, which Java copies several times; many tasks open them. (A run that one task judges whole is better off
+without.)"""
 PACK_ROWS = 500_000
 """Rows that a task parts into pieces, about."""
 _FOOTER = (
@@ -204,7 +207,8 @@ def _packed(spark: SparkSession, groups: list[dict[str, Any]], plan: Plan) -> Da
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                yield from P.parts(read_part({"parts": [(row["file"], row["part"], row["start"])]}), plan)
+                rows = read_part({"parts": [(row["file"], row["part"], row["start"])]})
+                yield from P.parts(rows, plan, COMPRESSION)
 
     return tasks.repartitionById(count, F.col("task")).mapInArrow(pack, P.DDL)
 

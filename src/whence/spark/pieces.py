@@ -30,11 +30,12 @@ KIND_BITS = 3
 """Of a long that holds the numbers of a row: kind, then index, then order."""
 
 
-def packed(table: pa.Table) -> bytes:
+def packed(table: pa.Table, compression: str | None = None) -> bytes:
     """Return a table as bytes, without the columns that hold nothing."""
     table = table.select([name for name in table.column_names if table.column(name).null_count < len(table)])
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
 
@@ -142,10 +143,10 @@ def packer(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Recor
     return pack
 
 
-def parts(table: pa.Table, plan: Plan) -> Iterator[pa.RecordBatch]:
+def parts(table: pa.Table, plan: Plan, compression: str | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a normal table in pieces, one for each slot."""
     for slot, part in parted(table, slots_of(table, plan)):
-        yield _piece(slot, plan, part)
+        yield _piece(slot, plan, part, compression)
 
 
 def parted(table: pa.Table, slots: Any) -> Iterator[tuple[int, pa.Table]]:
@@ -162,11 +163,11 @@ def parted(table: pa.Table, slots: Any) -> Iterator[tuple[int, pa.Table]]:
         yield int(slot), table.slice(start, end - start)
 
 
-def _piece(slot: int, plan: Plan, table: pa.Table) -> pa.RecordBatch:
+def _piece(slot: int, plan: Plan, table: pa.Table, compression: str | None) -> pa.RecordBatch:
     run, chunk = owner(plan, slot)
     if run is not None:
         table = table.drop_columns(["run"])
-    values = [[slot], [run], [chunk], [len(table)], [packed(table)]]
+    values = [[slot], [run], [chunk], [len(table)], [packed(table, compression)]]
     return pa.RecordBatch.from_arrays([pa.array(v, f.type) for v, f in zip(values, SCHEMA, strict=True)], schema=SCHEMA)
 
 
