@@ -132,30 +132,6 @@ def codes_of(column: pa.ChunkedArray) -> tuple[Ints, pa.StringArray]:
     return codes.astype(np.int32, copy=False), whole.dictionary.cast(pa.string())
 
 
-def coded(table: pa.Table) -> pa.Table:
-    """Return a normal table of one run with its names as dictionaries: `code` then takes the codes as they are.
-
-    Every column is in one piece: a column of many pieces, written and read, would bring its dictionary many times.
-    """
-    columns = {name: _coded(table.column(name)) for name in ("process", "message", "label")}
-    lists = _whole(table.column("destinations"))
-    if pa.types.is_string(lists.type.value_type):
-        lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
-        offsets = np.zeros(len(lists) + 1, np.int32)
-        np.cumsum(lengths, out=offsets[1:])
-        values = _coded(pa.chunked_array([lists.flatten()]))
-        columns["destinations"] = pa.ListArray.from_arrays(offsets, values, mask=lists.is_null())
-    names = table.column_names
-    return pa.table([columns[name] if name in columns else _whole(table.column(name)) for name in names], names=names)
-
-
-def _coded(column: pa.ChunkedArray) -> Any:
-    if pa.types.is_dictionary(column.type) or not len(column) or column.null_count == len(column):
-        return _whole(column.unify_dictionaries())
-    codes, names = codes_of(column)
-    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), names)
-
-
 def _whole(column: pa.ChunkedArray) -> Any:
     """Return a column in one piece."""
     whole = column.combine_chunks()
@@ -243,7 +219,9 @@ def as_they_come(table: pa.Table) -> pa.Table:
     values = order.to_numpy()
     if bool(np.all(values[1:] >= values[:-1])):
         return table
-    return coded(table).take(pa.array(np.argsort(values, kind="stable")))  # numbers are taken faster than texts
+    order = pa.array(np.argsort(values, kind="stable"))  # texts are coded afterwards: neighbours meet their like soon
+    columns = [c if c.null_count == len(c) else _whole(c).take(order) for c in table.columns]
+    return pa.table(columns, names=table.column_names)
 
 
 def kind_codes(column: Any) -> tuple[pa.Array, pa.Array]:

@@ -22,6 +22,9 @@ from numba import njit
 FIRST, DUPLICATE, ASTRAY, IMPORTED = 1, 2, 4, 8
 """A delivery is the first of an addressed copy, a repeat, at a process not addressed, of a message sent before."""
 
+_FEW = 16
+"""So few values are sorted faster by moving each to its place."""
+
 
 @njit(cache=True)
 def sort_segments(offsets: Any, values: Any) -> Any:
@@ -29,10 +32,14 @@ def sort_segments(offsets: Any, values: Any) -> Any:
     odd = []
     for row in range(len(offsets) - 1):
         start, end = offsets[row], offsets[row + 1]
-        for i in range(start + 1, end):
-            if values[i] < values[i - 1]:
-                values[start:end].sort()
-                break
+        if end - start > _FEW:
+            values[start:end].sort()
+        for i in range(start + 1, end if end - start <= _FEW else start):
+            value, at = values[i], i
+            while at > start and values[at - 1] > value:
+                values[at] = values[at - 1]
+                at -= 1
+            values[at] = value
         bad = end > start and values[start] < 0
         for i in range(start + 1, end):
             bad = bad or values[i] == values[i - 1]

@@ -31,6 +31,7 @@ from whence.spark import pieces as P
 from whence.spark import tasks
 from whence.spark.normal import normalise
 from whence.spark.plan import TASKS, Plan, profile
+from whence.spark.unmeasured import unmeasured
 
 CHUNK_ROWS = 1_000_000
 """Rows of a chunk, and the size up to which a run is judged whole."""
@@ -55,14 +56,12 @@ def audit_normal(frame: DataFrame, *, chunk_rows: int, block: int | None) -> Aud
     plan = profile(frame, chunk_rows)
     audit = _Audit(plan, block, P.pack(frame, plan, chunk_rows))
     if plan.counts is not None:
-        first = audit.judged_rows(P.lightened(frame, plan))
-        if not first.where(F.col("tag") == found.MOVED).limit(1).count():
+        if (first := audit.judged_rows(P.lightened(frame, plan))) is not None:
             return audit.result(frame, audit.finished(first))
-        audit.persisted.pop().unpersist()
         plan = profile(frame, chunk_rows, in_place=False)
         audit = _Audit(plan, block, P.pack(frame, plan, chunk_rows))
-    if plan.direct:
-        return audit.result(frame, audit.finished(audit.judged_rows(P.placed(frame, plan))))
+    if plan.direct and (first := audit.judged_rows(P.placed(frame, plan))) is not None:
+        return audit.result(frame, audit.finished(first))
     return audit.result(frame, audit.judged())
 
 
@@ -112,10 +111,15 @@ class _Audit:
             self.packed = placed = self.kept(placed)
         return self.finished(self.kept(self._judge(placed)))
 
-    def judged_rows(self, light: DataFrame) -> DataFrame:
-        """Judge lightened rows, the slots of which lie together."""
+    def judged_rows(self, light: DataFrame) -> DataFrame | None:
+        """Judge lightened rows, the slots of which lie together; None if they turn out not to."""
         work = tasks.judging_rows(self.plan, block=self.block, buckets=self._buckets)
-        return self.kept(light.mapInArrow(work, found.DDL))
+        with unmeasured(light.sparkSession):
+            first = self.kept(light.mapInArrow(work, found.DDL))
+            if not first.where(F.col("tag") == found.MOVED).count():
+                return first
+        self.persisted.pop().unpersist()
+        return None
 
     def finished(self, first: DataFrame) -> list[DataFrame]:
         """Put the chunks of a first round together; go another round with the runs that need it."""
@@ -157,8 +161,8 @@ class _Audit:
     def _state(self, judged: DataFrame, composed: DataFrame) -> tuple[set[str], set[str]]:
         """Return the runs that are in trouble and those that want another round."""
         open_ones = F.col("tag").isin(found.TROUBLE, found.WANT)
-        seen = composed.select("run", "tag").unionByName(judged.select("run", "tag")).where(open_ones).distinct()
-        rows = seen.collect()  # one row for each large run at most
+        seen = composed.select("run", "tag").unionByName(judged.select("run", "tag")).where(open_ones)
+        rows = seen.collect()  # one row for each chunk at most, and one for each run
         troubled = {row["run"] for row in rows if row["tag"] == found.TROUBLE}
         return troubled, {row["run"] for row in rows if row["tag"] == found.WANT} - troubled
 

@@ -10,77 +10,82 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from whence.kernels.rows import KIND_CODES, NORMAL, UNKNOWN
 from whence.model.events import KINDS
 
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
-_ALWAYS = ("run", "process", "index", "kind", "message", "destinations")
+_ALWAYS = ("run", "process", "index", "message", "destinations")
 
 
 def normalise(events: DataFrame) -> DataFrame:
     """Return the frame in the columns of a normal table; optional ones only where they can hold something."""
     fields = {field.name: field.dataType for field in events.schema.fields}
-    columns: dict[str, Column] = {}
-    odd: list[Column] = []
+    columns: dict[str, str] = {}
+    odd: list[str] = []
     for name in ("run", "process", "message", "label"):
         if name in fields or name in _ALWAYS:
-            columns[name] = _typed(fields, name, (T.StringType,), "string", "a string is accepted", odd)
+            columns[name] = _typed(fields, name, (T.StringType,), "STRING", "a string is accepted", odd)
     for name in ("index", "order"):
         if name in fields or name in _ALWAYS:
-            columns[name] = _typed(fields, name, _WHOLE, "bigint", "a whole number is accepted", odd)
+            columns[name] = _typed(fields, name, _WHOLE, "BIGINT", "a whole number is accepted", odd)
     columns["destinations"] = _destinations(fields, odd)
-    columns["kind"] = _kind(fields, odd)
+    said = _typed(fields, "kind", (T.StringType,), "STRING", "a string is accepted", odd)
     if "reason" in fields:
-        odd.insert(0, F.col("reason"))
-    for name, kind in (("file", "string"), ("line", "bigint")):
+        odd.insert(0, "`reason`")
+    for name, kind in (("file", "STRING"), ("line", "BIGINT")):
         if name in fields:
-            columns[name] = F.col(name).cast(kind)
-    if odd:
-        columns["odd"] = F.coalesce(*odd) if len(odd) > 1 else odd[0]
-    return events.select(*(columns[name].alias(name) for name in NORMAL.names if name in columns))
+            columns[name] = f"CAST(`{name}` AS {kind})"
+    names = [name for name in NORMAL.names if name in columns or name == "kind"]
+    columns |= {"kind": _kind(said), "_said": said, "_odd": f"coalesce({', '.join([*odd, 'NULL'])})"}
+    coded = events.selectExpr(*(f"{column} AS `{name}`" for name, column in columns.items()))
+    unknown = f"CASE WHEN `kind` = {UNKNOWN} THEN {_unknown('_said')} END"  # the code is made once, and used here
+    return coded.selectExpr(*(f"`{name}`" for name in names), f"coalesce(`_odd`, {unknown}) AS `odd`")
+
+
+def quoted(text: str | bytes) -> str:
+    """Return a text for SQL, whatever it holds and whatever the session thinks of quotes."""
+    return f"CAST(X'{(text.encode() if isinstance(text, str) else text).hex()}' AS STRING)"
 
 
 def _typed(
-    fields: dict[str, T.DataType], name: str, kinds: tuple[type, ...], to: str, accepted: str, odd: list[Column]
-) -> Column:
+    fields: dict[str, T.DataType], name: str, kinds: tuple[type, ...], to: str, accepted: str, odd: list[str]
+) -> str:
     found = fields.get(name)
     if found is None or isinstance(found, T.NullType):
-        return F.lit(None).cast(to)
-    column = F.col(f"`{name}`")
+        return f"CAST(NULL AS {to})"
     if isinstance(found, kinds):
-        return column.cast(to)
-    text = F.coalesce(F.substring(column.cast("string"), 1, 60), F.lit(found.simpleString()))
-    odd.append(F.when(column.isNotNull(), F.concat(F.lit(f"{name} is '"), text, F.lit(f"'; {accepted}"))))
-    return F.lit(None).cast(to)
+        return f"CAST(`{name}` AS {to})"
+    text = f"coalesce(substring(CAST(`{name}` AS STRING), 1, 60), {quoted(found.simpleString())})"
+    before, after = quoted(f"{name} is '"), quoted(f"'; {accepted}")
+    odd.append(f"CASE WHEN `{name}` IS NOT NULL THEN concat({before}, {text}, {after}) END")
+    return f"CAST(NULL AS {to})"
 
 
-def _destinations(fields: dict[str, T.DataType], odd: list[Column]) -> Column:
+def _destinations(fields: dict[str, T.DataType], odd: list[str]) -> str:
     found = fields.get("destinations")
     if found is None or isinstance(found, T.NullType):
-        return F.lit(None).cast("array<string>")
-    column = F.col("destinations")
+        return "CAST(NULL AS ARRAY<STRING>)"
     if isinstance(found, T.ArrayType) and isinstance(found.elementType, T.StringType | T.NullType):
-        return column.cast("array<string>")
+        return "CAST(`destinations` AS ARRAY<STRING>)"
     said = f"destinations is {found.simpleString()}; a list of process names is accepted"
-    odd.append(F.when(column.isNotNull(), F.lit(said)))
-    return F.lit(None).cast("array<string>")
+    odd.append(f"CASE WHEN `destinations` IS NOT NULL THEN {quoted(said)} END")
+    return "CAST(NULL AS ARRAY<STRING>)"
 
 
-def _kind(fields: dict[str, T.DataType], odd: list[Column]) -> Column:
-    column = _typed(fields, "kind", (T.StringType,), "string", "a string is accepted", odd)
-    code = F.lit(UNKNOWN)
-    for name, number in reversed(KIND_CODES.items()):
-        code = F.when(column == name, number).otherwise(code)
-    accepted = ", ".join(sorted(KINDS))
-    unknown = F.concat(F.lit("kind is '"), F.substring(column, 1, 60), F.lit(f"'; one of {accepted} is accepted"))
-    odd.append(
-        F.when(column.isNull(), "kind is missing").when(~column.isin(*KIND_CODES), unknown).otherwise(F.lit(None))
-    )
-    return code.cast("tinyint")
+def _kind(said: str) -> str:
+    """Return the code of a kind."""
+    cases = (f"WHEN {said} = '{name}' THEN {number}" for name, number in KIND_CODES.items())
+    return f"CAST(CASE {' '.join(cases)} ELSE {UNKNOWN} END AS TINYINT)"
+
+
+def _unknown(said: str) -> str:
+    """Return what is wrong with a kind that has no code."""
+    before, after = quoted("kind is '"), quoted(f"'; one of {', '.join(sorted(KINDS))} is accepted")
+    found = f"concat({before}, substring({said}, 1, 60), {after})"
+    return f"CASE WHEN {said} IS NULL THEN 'kind is missing' ELSE {found} END"
 
 
 def completed(table: pa.Table, run: str | None = None) -> pa.Table:

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from whence.kernels import texts
 from whence.kernels.rows import NORMAL
-from whence.spark.normal import completed
-from whence.spark.plan import INDEX_BITS, SEPARATOR, Plan, owner, slot_column, slots_of
+from whence.spark.normal import completed, quoted
+from whence.spark.plan import INDEX_BITS, Plan, owner, slot_column, slots_of
 
 DDL = "slot int, run string, chunk bigint, rows bigint, payload binary"
 SCHEMA = pa.schema(
@@ -53,43 +53,70 @@ def load(payload: bytes, run: str | None) -> pa.Table:
 
 
 def lightened(frame: DataFrame, plan: Plan) -> DataFrame:
-    """Return a normalised frame in few, plain columns.
+    """Return a normalised frame in few columns: all texts of a row in one, its numbers in another if they fit.
 
-    None that hold nothing or one and the same run; numbers in one; destinations as one text: lists take twice as long.
+    None that hold nothing or one and the same run. Every column costs as much as the row itself.
     """
-    frame = frame.drop(*plan.empty, *(["run"] if plan.only is not None else []))
-    if plan.joined:
-        frame = frame.withColumn("destinations", F.array_join("destinations", SEPARATOR))
+    known = [name for name in ("run", "file", "line") if name in frame.columns]
+    kept = [f"`{name}`" for name in known if name != "run" or plan.only is None]
+    kept.append(f"{_text(frame.columns)} AS text")
     if not plan.narrow:
-        return frame
-    number = F.col("index") * F.lit(1 << KIND_BITS) + F.col("kind")
+        numbers = ["`index`", "`kind`", *(["`order`"] if plan.ordered and "order" in frame.columns else [])]
+        return frame.selectExpr(*kept, *numbers)
+    number = f"`index` * {1 << KIND_BITS}L + `kind`"
     if plan.low is not None:
-        number += (F.col("order") - F.lit(plan.low)) * F.lit(1 << (INDEX_BITS + KIND_BITS))
-    return frame.withColumn("number", number).drop("index", "kind", "order")
+        number += f" + (`order` - ({plan.low}L)) * {1 << (INDEX_BITS + KIND_BITS)}L"
+    return frame.selectExpr(*kept, f"{number} AS number")
+
+
+def _text(columns: list[str]) -> str:
+    """Return the texts of a row in one, as `kernels.texts` takes them apart (so it is no UTF-8, but called a string:
+    that is handed over faster than bytes are)."""
+    end, following, null, unaddressed, nobody, odd, label = (quoted(bytes([mark])) for mark in texts.MARKS)
+    names = f"coalesce(array_join(`destinations`, {following}, {null}), {unaddressed})"
+    told = f"CASE WHEN size(`destinations`) = 0 THEN {nobody} ELSE {names} END"
+    parts = [f"coalesce(`process`, {null})", end, f"coalesce(`message`, {null})", end, told]
+    seldom = [name for name in ("label", "odd") if name in columns]
+    if seldom:
+        there = " OR ".join(f"`{name}` IS NOT NULL" for name in seldom)
+        labelled = f"coalesce({'`label`' if 'label' in seldom else 'NULL'}, {null})"
+        reason = f"coalesce({'`odd`' if 'odd' in seldom else 'NULL'}, '')"
+        parts.append(f"CASE WHEN {there} THEN concat({label}, {labelled}, {odd}, {reason}) ELSE '' END")
+    return f"concat({', '.join(parts)})"
 
 
 def placed(frame: DataFrame, plan: Plan) -> DataFrame:
     """Return a normalised frame lightened, the rows of each slot in one partition; for a plan that is `direct`."""
-    task = (slot_column(plan) % F.lit(plan.tasks)).alias("task")
-    return lightened(frame.select("*", task), plan).repartitionById(plan.tasks, "task").drop("task")
+    run = F.col("run") if plan.only is None else F.lit(plan.only)
+    order = F.col("order")
+    if plan.narrow:
+        order = F.shiftright("number", INDEX_BITS + KIND_BITS) + F.lit(plan.low)
+    return lightened(frame, plan).repartitionById(plan.tasks, slot_column(plan, run, order) % F.lit(plan.tasks))
 
 
 def restored(batches: list[pa.RecordBatch], plan: Plan) -> pa.Table:
     """Return the normal table that lightened rows stand for."""
-    table = pa.Table.from_batches(batches)
-    if plan.joined:
-        place = table.column_names.index("destinations")
-        table = table.set_column(place, "destinations", _split(table.column(place)))
+    table = pa.Table.from_batches(batches).combine_chunks()
+    pieces = table.column("text").chunks  # more than one if there are more letters than an array takes
+    ends = np.cumsum([len(piece) for piece in pieces]).tolist()
+    parts = [
+        _restored(table.slice(end - len(text), len(text)), text, plan) for text, end in zip(pieces, ends, strict=True)
+    ]
+    return parts[0] if len(parts) == 1 else pa.concat_tables(_alike(parts), promote_options="permissive")
+
+
+def _restored(table: pa.Table, text: pa.BinaryArray, plan: Plan) -> pa.Table:
+    columns: dict[str, Any] = {
+        name: table.column(name) for name in table.column_names if name not in ("text", "number")
+    }
+    columns |= texts.split(text)._asdict()
     if plan.narrow:
         number = table.column("number").to_numpy()
-        columns = {"kind": (number & ((1 << KIND_BITS) - 1)).astype(np.int8)}
+        columns["kind"] = (number & ((1 << KIND_BITS) - 1)).astype(np.int8)
         columns["index"] = (number >> KIND_BITS) & ((1 << INDEX_BITS) - 1)
         if plan.low is not None:
             columns["order"] = (number >> (KIND_BITS + INDEX_BITS)) + plan.low
-        table = table.drop_columns(["number"])
-        for name, values in columns.items():
-            table = table.append_column(name, pa.array(values))
-    return completed(table, plan.only)
+    return completed(pa.table(columns), plan.only)
 
 
 def tables(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Table]:
@@ -104,20 +131,6 @@ def tables(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Table]:
             held, rows = [], 0
     if rows:
         yield restored(held, plan)
-
-
-def _split(texts: pa.ChunkedArray) -> pa.ListArray:
-    """Return the lists that were joined; an empty text is an empty list, for no name is empty."""
-    whole = texts.combine_chunks()
-    lists = pc.split_pattern(whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole, SEPARATOR)
-    nobody = pc.fill_null(pc.equal(whole, ""), False)
-    if not pc.any(nobody).as_py():
-        return lists
-    lengths = pc.if_else(nobody, 0, pc.list_value_length(lists))
-    offsets = np.zeros(len(lists) + 1, np.int32)
-    np.cumsum(pc.fill_null(lengths, 0).to_numpy(zero_copy_only=False), out=offsets[1:])
-    values = lists.flatten()
-    return pa.ListArray.from_arrays(offsets, values.filter(pc.not_equal(values, "")), mask=lists.is_null())
 
 
 # -- packing -----------------------------------------------------------------------------------------------------------
@@ -151,10 +164,10 @@ def parts(table: pa.Table, plan: Plan, compression: str | None = None) -> Iterat
 
 def parted(table: pa.Table, slots: Any) -> Iterator[tuple[int, pa.Table]]:
     """Part rows by slot; rows of one slot keep their order."""
-    here = np.unique(slots)
-    if len(here) == 1:
-        yield int(here[0]), table
+    if len(slots) and slots.min() == slots.max():
+        yield int(slots[0]), table
         return
+    here = np.unique(slots)
     if bool(np.any(slots[1:] < slots[:-1])):
         order = np.argsort(slots, kind="stable")
         table, slots = table.take(pa.array(order)), slots[order]

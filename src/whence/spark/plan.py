@@ -15,25 +15,25 @@ from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from whence.kernels.rows import by_run
 
 TASKS, TASK_ROWS = 8, 250_000
 """Up to so many slots each has its own task; beyond, tiny slots share one."""
-SELDOM = ("label", "odd")
-"""Columns that most traces have no use for."""
 INDEX_BITS, ORDER_BITS = 28, 31
 """Widest `index` and range of `order` that fit beside the kind of a row into one long."""
 FEW = 32
 """Up to so many large runs, the JVM brings each row to its slot; beyond, rows are packed first."""
+PARTS = 10_000
+"""Up to so many stretches of runs, the driver puts their numbers together itself."""
+_SUMS = ("rows", "ordered", "indexed")
+_ENDS = {"low": "min", "high": "max", "least": "min", "most": "max"}
 STEPS = 1 << 16
 """The JVM looks up the chunk of a step in a table of about so many."""
 FAR = 1 << 62
 """Differences of `order` below this can be taken in a long."""
-SEPARATOR = "\x1f"
-"""Stands between destinations that travel as one text."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,12 @@ class Plan:
     """The one run there is, if there is one only."""
     counts: dict[int, int] | None = None
     """Rows of each slot, if each was seen to lie in one stretch of a partition: it can be judged there."""
-    empty: tuple[str, ...] = ()
-    """Columns in which no row holds anything: they need not travel."""
     narrow: bool = False
     """The numbers of a row fit into one: `kind`, `index`, and `order` counted from `low`."""
     low: int | None = None
     """The least `order` there is; None if no row has one."""
-    joined: bool = False
-    """No destination is missing, empty or holds the separator: they can travel as one text."""
+    ordered: bool = True
+    """Some row has an `order`."""
 
     @property
     def tasks(self) -> int:
@@ -104,35 +102,16 @@ def profile(events: DataFrame, chunk_rows: int, *, in_place: bool = True) -> Pla
     like one and is not is no chunk), or all it holds if its rows are not read from files. Unless
     `in_place`, stretches that happen to be chunks are not made use of.
     """
-    order = F.col("order") if "order" in events.columns else F.lit(None).cast("bigint")
-    seldom = [name for name in SELDOM if name in events.columns]
-    joined = F.array_join("destinations", "", SEPARATOR).contains(SEPARATOR)
-    unfit = F.when(joined | F.array_contains("destinations", ""), 1)
-    stretch = (F.spark_partition_id().alias("part"), F.input_file_block_start().alias("start"),
-               F.input_file_block_length().alias("length"))  # fmt: skip
-    parts = events.groupBy("run", *stretch).agg(
-        F.count(F.lit(1)).alias("rows"), F.count(order).alias("ordered"),
-        F.min(order).alias("low"), F.max(order).alias("high"), F.count("index").alias("indexed"),
-        F.min("index").alias("least"), F.max("index").alias("most"), F.count(unfit).alias("unfit"),
-        *(F.count(name).alias(name) for name in seldom),
+    order = "`order`" if "order" in events.columns else "CAST(NULL AS BIGINT)"
+    parts = events.groupBy("run", F.expr("spark_partition_id() AS part"), F.expr("input_file_block_start() AS start"),
+                           F.expr("input_file_block_length() AS length")).agg(
+        *map(F.expr, ("count(1) AS rows", f"count({order}) AS ordered", f"min({order}) AS low",
+                      f"max({order}) AS high", "count(`index`) AS indexed", "min(`index`) AS least",
+                      "max(`index`) AS most")),
     )  # fmt: skip
-    sums = ("rows", "ordered", "indexed", "unfit", *seldom)
-    ends = (F.min("low").alias("low"), F.max("high").alias("high"), F.min("least").alias("least"),
-            F.max("most").alias("most"))  # fmt: skip
-    runs = parts.groupBy("run").agg(
-        *(F.sum(name).alias(name) for name in sums), *ends, F.max("rows").alias("widest"),
-        F.collect_list(F.struct("low", "high", "rows")).alias("parts"),
-    )  # fmt: skip
-    large = F.col("rows") > chunk_rows
-    one = F.struct("run", "rows", "ordered", "low", "high", "widest", "parts")
-    seen = runs.agg(
-        F.count(F.lit(1)).alias("runs"),
-        F.sum(F.when(~large, F.col("rows"))).alias("small"),
-        F.collect_list(F.when(large & F.col("run").isNotNull(), one)).alias("large"),
-        *ends, *(F.sum(name).alias(name) for name in sums),
-    ).first()  # fmt: skip
-    assert seen is not None
-    light = _light(seen, tuple(name for name in seldom if not seen[name]), "order" in events.columns)
+    few = parts.limit(PARTS + 1).collect()
+    seen = _told(few, chunk_rows) if len(few) <= PARTS else _seen(parts, chunk_rows)
+    light = _light(seen)
     runs_seen = sorted(seen["large"], key=lambda row: str(row["run"]))
     if in_place and not seen["small"] and len(runs_seen) == seen["runs"] and _aligned(runs_seen, chunk_rows):
         return replace(_in_place(runs_seen), **light)
@@ -148,15 +127,52 @@ def profile(events: DataFrame, chunk_rows: int, *, in_place: bool = True) -> Pla
     return Plan(found, shared, rows, spread, only, **light)
 
 
-def _light(seen: Any, empty: tuple[str, ...], has_order: bool) -> dict[str, Any]:
-    """Return what need not travel, or can travel in fewer columns."""
+def _told(parts: list[Row], chunk_rows: int) -> Row:
+    """Put the numbers of a few stretches together: what `_seen` does with many."""
+    runs: dict[str | None, list[Row]] = {}
+    for part in parts:
+        runs.setdefault(part["run"], []).append(part)
+    sums = {name: sum(part[name] for part in parts) for name in _SUMS}
+    large = [
+        Row(run=run, **{name: sum(part[name] for part in own) for name in _SUMS}, **_ends(own),
+            widest=max(part["rows"] for part in own),
+            parts=[Row(low=part["low"], high=part["high"], rows=part["rows"]) for part in own])
+        for run, own in runs.items() if run is not None and sum(part["rows"] for part in own) > chunk_rows
+    ]  # fmt: skip
+    small = sums["rows"] - sum(run["rows"] for run in large)
+    return Row(runs=len(runs), small=small, large=large, **sums, **_ends(parts))
+
+
+def _ends(parts: list[Row]) -> dict[str, int | None]:
+    """Return the ends of the ranges of `order` and `index`; None where nothing is known."""
+    known = {name: [part[name] for part in parts if part[name] is not None] for name in _ENDS}
+    return {name: (min if end == "min" else max)(known[name], default=None) for name, end in _ENDS.items()}
+
+
+def _seen(parts: DataFrame, chunk_rows: int) -> Row:
+    """Put the numbers of many stretches together, as with many small runs."""
+    ends = [F.expr(f"{end}({name}) AS {name}") for name, end in _ENDS.items()]
+    sums = [F.expr(f"sum({name}) AS {name}") for name in _SUMS]
+    runs = parts.groupBy("run").agg(
+        *sums, *ends, F.expr("max(rows) AS widest"), F.expr("collect_list(struct(low, high, rows)) AS parts")
+    )
+    large = f"rows > {chunk_rows} AND run IS NOT NULL"
+    one = "struct(run, rows, ordered, low, high, widest, parts)"
+    found = runs.agg(
+        F.expr("count(1) AS runs"), F.expr(f"sum(CASE WHEN NOT ({large}) THEN rows END) AS small"),
+        F.expr(f"collect_list(CASE WHEN {large} THEN {one} END) AS large"), *ends, *sums,
+    ).first()  # fmt: skip
+    assert found is not None
+    return found
+
+
+def _light(seen: Any) -> dict[str, Any]:
+    """Return whether the numbers of a row can travel in one."""
     rows, ordered = seen["rows"], seen["ordered"]
     fit = bool(rows) and seen["indexed"] == rows and seen["least"] >= 0 and seen["most"] < 1 << INDEX_BITS
     if ordered and fit:
         fit = ordered == rows and seen["high"] - seen["low"] < 1 << ORDER_BITS
-    nothing = ("order",) if has_order and not ordered else ()
-    low = seen["low"] if ordered and fit else None
-    return {"empty": (*empty, *nothing), "narrow": fit, "low": low, "joined": not seen["unfit"]}
+    return {"ordered": bool(ordered), "narrow": fit, "low": seen["low"] if ordered and fit else None}
 
 
 def _aligned(runs: list[Any], chunk_rows: int) -> bool:
@@ -193,7 +209,7 @@ def _chunks(events: DataFrame, run: Any, slot: int, chunk_rows: int) -> Large:
         return found
     chunks = _count(run["rows"], chunk_rows)  # `order` leaves numbers out: count rows in fine steps first
     step = -(-span // (chunks * max(4, min(64, STEPS // chunks))))
-    place = _place(low, step)
+    place = _place(F.col("order"), low, step)
     counted = events.where(F.col("run") == run["run"]).groupBy(place.alias("place")).count().toLocalIterator()
     return Large(slot, _evened({r["place"]: r["count"] for r in counted}, run["rows"], chunks, low, step), low, step)
 
@@ -222,22 +238,22 @@ def _evened(counts: dict[int, int], rows: int, chunks: int, low: int, step: int)
     return tuple(cuts)
 
 
-def _place(low: int, step: int) -> Column:
-    return F.expr(f"(`order` - ({low}L)) div {step}L")
+def _place(order: Column, low: int, step: int) -> Column:
+    return F.call_function("div", order - F.lit(low), F.lit(step))
 
 
-def slot_column(plan: Plan) -> Column:
-    """Return the slot of each row of a normalised frame, for a plan that is `direct`."""
-    slot = F.crc32(F.coalesce(F.col("run"), F.lit("")).cast("binary")) % F.lit(plan.shared)
-    for run, large in plan.large.items():
+def slot_column(plan: Plan, run: Column, order: Column) -> Column:
+    """Return the slot of a row of a normalised frame, for a plan that is `direct`."""
+    slot = F.crc32(F.coalesce(run, F.lit("")).cast("binary")) % F.lit(plan.shared)
+    for name, large in plan.large.items():
         assert large.cuts is not None
         starts = [large.low, *large.cuts]
         steps = (starts[-1] - large.low) // large.step + 1
-        chunk = F.least(_place(large.low, large.step), F.lit(steps - 1))
+        chunk = F.least(_place(order, large.low, large.step), F.lit(steps - 1))
         if steps > len(starts):
             chunks = np.searchsorted(starts, large.low + large.step * np.arange(steps), side="right") - 1
             chunk = F.get(F.lit(chunks.tolist()), chunk.cast("int"))
-        slot = F.when(F.col("run") == run, F.lit(large.slot) + chunk).otherwise(slot)
+        slot = F.when(run == name, F.lit(large.slot) + chunk).otherwise(slot)
     return slot.cast("int")
 
 

@@ -15,7 +15,6 @@ from whence.kernels import found as tagged
 from whence.kernels.chunk import summarise, summary_of
 from whence.kernels.compose import Composer
 from whence.kernels.ids import repeated
-from whence.kernels.rows import coded
 from whence.model.events import Event
 from whence.model.order import judge
 
@@ -23,12 +22,12 @@ from whence.model.order import judge
 def in_chunks(
     events: list[Event], cuts: list[int], block: int | None = None, shuffled: bool = False
 ) -> list[dict[str, object]] | str:
-    """Audit by chunks; the reason if the run must be judged whole. Shuffled rows are coded as they come."""
+    """Audit by chunks; the reason if the run must be judged whole. Rows may come shuffled."""
     table = normal(events)
     ends = [0, *cuts, len(events)]
     pieces = [table.slice(a, b - a) for a, b in pairwise(ends) if b > a]
     if shuffled:
-        pieces = [coded(piece.take(Random(len(piece)).sample(range(len(piece)), len(piece)))) for piece in pieces]
+        pieces = [piece.take(Random(len(piece)).sample(range(len(piece)), len(piece))) for piece in pieces]
     run = events[0].run
     want: frozenset[str] = frozenset()
     for last_round in (False, True):

@@ -1,0 +1,223 @@
+"""The texts of a row in one: a row crosses from Java to Python at a price for each column, whatever it holds.
+
+Law. `split` returns what was joined, whatever the texts hold: the marks are bytes that no UTF-8 text has. A row whose
+texts are no UTF-8, so that marks stand where none can, is said to be odd.
+
+    process END message END destinations [LABEL label ODD reason]
+
+`destinations` are names with NEXT between them, or NOBODY, or UNADDRESSED for null; NULL is a name that is null.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+MARKS = END, NEXT, NULL, UNADDRESSED, NOBODY, ODD, LABEL = 0xFE, 0xFF, 0xFD, 0xFC, 0xFB, 0xFA, 0xF9
+"""All of them beyond `LAST`, the greatest byte of UTF-8 texts."""
+LAST = 0xF7
+NO_TEXT = "its texts are not UTF-8"
+
+
+class Split(NamedTuple):
+    """The columns of some rows; names are dictionaries, since there are few."""
+
+    process: pa.DictionaryArray
+    message: pa.StringArray
+    destinations: pa.ListArray
+    label: pa.Array
+    odd: pa.Array
+
+
+def split(texts: pa.BinaryArray | pa.StringArray) -> Split:
+    """Return the columns that were joined into one."""
+    offsets, data = _buffers(texts)
+    process, message, addressed, ends, destinations, label, odd, names = _split(offsets, data)
+    nameless = process < 0
+    known = _gathered(data, names[:, 0].copy(), names[:, 1].copy())
+    values = pa.DictionaryArray.from_arrays(pa.array(destinations, mask=_some(destinations < 0)), known)
+    mask = None if addressed.all() else pa.array(~addressed)
+    labels: Any = pa.nulls(len(texts), pa.string())
+    if bool(np.any(label >= 0)):
+        labels = pa.DictionaryArray.from_arrays(pa.array(label, mask=label < 0), known)
+    return Split(
+        pa.DictionaryArray.from_arrays(pa.array(process, mask=_some(nameless)), known),
+        _gathered(data, message[:, 0].copy(), message[:, 1].copy()),
+        pa.ListArray.from_arrays(pa.array(ends), values, mask=mask),
+        labels,
+        _reasons(offsets, data, odd),
+    )
+
+
+def _buffers(texts: pa.BinaryArray | pa.StringArray) -> tuple[Any, Any]:
+    _, offsets, data = texts.buffers()
+    places = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return places, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+
+
+def _some(mask: Any) -> Any:
+    return mask if mask.any() else None
+
+
+@njit(cache=True)
+def _code(table: Any, names: Any, hashes: Any, data: Any, h: Any, start: Any, end: Any) -> Any:
+    """Return the code of a name, or where in the table it belongs, counted down from -1."""
+    at = np.int64(h & np.uint64(len(table) - 1))
+    while True:
+        code = table[at]
+        if code < 0:
+            return -1 - at
+        if hashes[code] == h and names[code, 1] - names[code, 0] == end - start:
+            first = names[code, 0]
+            i = 0
+            while i < end - start and data[first + i] == data[start + i]:
+                i += 1
+            if i == end - start:
+                return code
+        at = (at + 1) & (len(table) - 1)
+
+
+@njit(cache=True)
+def _wider(table: Any, hashes: Any, known: Any) -> Any:
+    """Return a table of twice the size."""
+    wide = np.full(2 * len(table), -1, np.int32)
+    for code in range(known):
+        at = np.int64(hashes[code] & np.uint64(len(wide) - 1))
+        while wide[at] >= 0:
+            at = (at + 1) & (len(wide) - 1)
+        wide[at] = code
+    return wide
+
+
+@njit(cache=True)
+def _twice(array: Any) -> Any:
+    wide = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
+    wide[: len(array)] = array
+    return wide
+
+
+@njit(cache=True)
+def _split(offsets: Any, data: Any) -> Any:
+    rows = len(offsets) - 1
+    process = np.full(rows, -1, np.int32)
+    message = np.full((rows, 2), -1, np.int32)
+    addressed = np.zeros(rows, np.bool_)
+    ends = np.zeros(rows + 1, np.int32)
+    label = np.full(rows, -1, np.int32)
+    odd = np.full(rows, -1, np.int32)
+    destinations = np.empty(max(16, rows), np.int32)
+    table = np.full(256, -1, np.int32)
+    names = np.empty((128, 2), np.int32)
+    hashes = np.empty(128, np.uint64)
+    known = count = 0
+    for row in range(rows):
+        i, last = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        field = 0  # process, message, destinations, label
+        good = True
+        while True:
+            null = i < last and data[i] == NULL
+            i += np.int64(null)
+            start = i
+            h = np.uint64(0xCBF29CE484222325)
+            while i < last and data[i] <= LAST:
+                h = (h ^ np.uint64(data[i])) * np.uint64(0x100000001B3)
+                i += 1
+            mark = np.int64(data[i]) if i < last else np.int64(-1)
+            if field < 2:
+                good = mark == END
+            elif field == 2:
+                good = mark in (-1, LABEL, NEXT)
+                if mark in (NOBODY, UNADDRESSED):
+                    good = i == start and not null and ends[row + 1] == 0
+                    good = good and (i + 1 == last or data[i + 1] == LABEL)
+            else:
+                good = mark == ODD
+            if not good or (null and i > start):
+                good = False
+                break
+            if field == 1:
+                if not null:
+                    message[row, 0], message[row, 1] = start, i
+            elif mark not in (NOBODY, UNADDRESSED):
+                code = -1
+                if not null:
+                    h ^= h >> np.uint64(32)
+                    code = _code(table, names, hashes, data, h, start, i)
+                    if code < 0:
+                        table[-1 - code] = known
+                        code = known
+                        hashes[known] = h
+                        names[known, 0], names[known, 1] = start, i
+                        known += 1
+                        if known == len(names):
+                            names, hashes = _twice(names), _twice(hashes)
+                            table = _wider(table, hashes, known)
+                if field == 0:
+                    process[row] = code
+                elif field == 2:
+                    if count == len(destinations):
+                        destinations = _twice(destinations)
+                    destinations[count] = code
+                    count += 1
+                    ends[row + 1] += 1
+                    addressed[row] = True
+                else:
+                    label[row] = code
+            else:
+                addressed[row] = mark == NOBODY
+                i += 1
+                mark = np.int64(LABEL) if i < last else np.int64(-1)
+            i += 1
+            if mark == -1:
+                break
+            if mark == ODD:
+                if i < last:
+                    odd[row] = i
+                break
+            if mark == END:
+                field += 1
+            elif mark == LABEL:
+                field = 3
+        if not good:
+            count -= ends[row + 1]
+            process[row] = label[row] = message[row, 0] = message[row, 1] = -1
+            ends[row + 1] = 0
+            addressed[row] = False
+            odd[row] = -2
+    for row in range(rows):
+        ends[row + 1] += ends[row]
+    return process, message, addressed, ends, destinations[:count], label, odd, names[:known]
+
+
+@njit(cache=True)
+def _gather(data: Any, starts: Any, ends: Any) -> Any:
+    offsets = np.zeros(len(starts) + 1, np.int32)
+    for row in range(len(starts)):
+        offsets[row + 1] = offsets[row] + ends[row] - starts[row]
+    letters = np.empty(offsets[-1], np.uint8)
+    for row in range(len(starts)):
+        at = offsets[row]
+        for i in range(starts[row], ends[row]):
+            letters[at] = data[i]
+            at += 1
+    return offsets, letters
+
+
+def _gathered(data: Any, starts: Any, ends: Any) -> pa.StringArray:
+    """Return spans of bytes as texts; one that begins below 0 is null."""
+    offsets, letters = _gather(data, starts, ends)
+    nulls = pa.array(starts >= 0).buffers()[1] if bool(np.any(starts < 0)) else None
+    return pa.StringArray.from_buffers(len(starts), pa.py_buffer(offsets), pa.py_buffer(letters), nulls)
+
+
+def _reasons(offsets: Any, data: Any, odd: Any) -> pa.Array:
+    """Return the reason why a row is odd, where one is."""
+    if not bool(np.any(odd != -1)):
+        return pa.nulls(len(odd), pa.string())
+    texts: list[str | None] = [None] * len(odd)
+    for row in np.flatnonzero(odd != -1).tolist():
+        texts[row] = NO_TEXT if odd[row] < 0 else bytes(data[odd[row] : offsets[row + 1]]).decode(errors="replace")
+    return pa.array(texts, pa.string())

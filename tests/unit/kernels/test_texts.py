@@ -1,0 +1,85 @@
+"""Texts that travel as one come apart as they were."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from whence.kernels.texts import END, LABEL, LAST, NEXT, NO_TEXT, NOBODY, NULL, ODD, UNADDRESSED, split
+
+NAMES = st.one_of(st.none(), st.sampled_from(["", "a", "b", "ab", "é", "\x00", "\U0010ffff"]), st.text(max_size=5))
+REASONS = st.one_of(st.none(), st.text(min_size=1, max_size=5))
+ROWS = st.tuples(NAMES, NAMES, st.one_of(st.none(), st.lists(NAMES, max_size=4)), NAMES, REASONS)
+Row = tuple[Any, ...]
+
+
+def name(text: str | None) -> bytes:
+    return bytes([NULL]) if text is None else text.encode()
+
+
+def joined(row: Row) -> bytes:
+    """Say of one row what `spark.pieces` says of all."""
+    process, message, destinations, label, odd = row
+    if destinations is None:
+        told = bytes([UNADDRESSED])
+    else:
+        told = bytes([NEXT]).join(map(name, destinations)) if destinations else bytes([NOBODY])
+    text = bytes([END]).join([name(process), name(message), told])
+    if label is None and odd is None:
+        return text
+    return text + bytes([LABEL]) + name(label) + bytes([ODD]) + (odd or "").encode()
+
+
+def apart(texts: list[bytes]) -> list[Row]:
+    found = split(pa.array(texts, pa.binary()))
+    for column in found:
+        column.validate(full=True)
+    return list(zip(*(column.to_pylist() for column in found), strict=True))
+
+
+@given(st.lists(ROWS, max_size=30))
+@example([(None, None, [None, ""], None, None), ("", "", [], "", None), ("", "", [""], None, "why")])
+def test_what_was_joined_comes_apart(rows: list[Row]) -> None:
+    assert apart([joined(row) for row in rows]) == [tuple(row) for row in rows]
+
+
+def test_many_names() -> None:
+    rows = [(f"p{i}", f"m{i}", [f"p{i + 1}", f"p{2 * i}"], f"l{i % 700}", None) for i in range(5000)]
+    assert apart([joined(row) for row in rows]) == rows
+
+
+def test_a_slice_of_a_column() -> None:
+    rows = [("a", "m", ["b"], None, None), ("b", None, None, "l", None), ("c", "m", [], None, "why")]
+    texts = pa.array([joined(row) for row in rows], pa.binary())
+    assert split(texts.slice(1)).process.to_pylist() == ["b", "c"]
+
+
+@given(st.lists(st.binary(max_size=12).flatmap(lambda b: st.just(bytes(c | 0xF0 if c % 3 else c for c in b)))))
+def test_what_is_no_text_is_said_so(texts: list[bytes]) -> None:
+    """Nothing is lost and nothing crashes: a row is odd, or it says its own text again."""
+    found = split(pa.array(texts, pa.binary()))
+    told = found.odd.cast(pa.binary()).to_pylist()
+    columns = [column.cast(kind).to_pylist() for column, kind in zip(found[:3], _BYTES, strict=True)]
+    assert [len(column) for column in (*columns, told)] == [len(texts)] * 4
+    for text, process, message, destinations, odd in zip(texts, *columns, told, strict=True):
+        if odd == NO_TEXT.encode():
+            assert (process, message, destinations) == (None, None, None)
+        else:
+            assert text.count(END) == 2 or ODD in text
+            assert process is None or max(process, default=0) <= LAST
+
+
+_BYTES = (pa.binary(), pa.binary(), pa.list_(pa.binary()))
+
+
+def test_stray_marks() -> None:
+    good = joined(("a", "m", ["b", "c"], None, None))
+    for mark in (END, NEXT, NULL, UNADDRESSED, NOBODY, ODD, LABEL):
+        for place in range(3):
+            spoilt = good[:place] + bytes([mark]) + good[place:]
+            told = apart([good, spoilt, good])
+            assert told[0] == told[2] == ("a", "m", ["b", "c"], None, None)
+            assert told[1] == (None, None, None, None, NO_TEXT), (mark, place)
