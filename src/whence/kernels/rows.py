@@ -219,9 +219,20 @@ def as_they_come(table: pa.Table) -> pa.Table:
     values = order.to_numpy()
     if bool(np.all(values[1:] >= values[:-1])):
         return table
-    order = pa.array(np.argsort(values, kind="stable"))  # texts are coded afterwards: neighbours meet their like soon
+    order = pa.array(_sorting(values))  # texts are coded afterwards: neighbours meet their like soon
     columns = [c if c.null_count == len(c) else _whole(c).take(order) for c in table.columns]
     return pa.table(columns, names=table.column_names)
+
+
+def _sorting(values: Longs) -> Longs:
+    """Return the places of values in their order, equal ones as they come; at once if none is left out or repeated."""
+    low = int(values.min())
+    if int(values.max()) - low == len(values) - 1:
+        places = np.full(len(values), -1, np.int64)
+        places[values - low] = np.arange(len(values))
+        if bool(np.all(places >= 0)):
+            return places
+    return np.argsort(values, kind="stable")
 
 
 def kind_codes(column: Any) -> tuple[pa.Array, pa.Array]:

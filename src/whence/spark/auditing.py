@@ -133,9 +133,8 @@ class _Audit:
             more, _ = self._state(second, again)
             frames += [_findings(second, without=more), _findings(again, only=wanting - more)]
             troubled |= more
-        if troubled:
-            frames.append(self._whole(sorted(troubled)))
-        return frames
+        told = _union(frames).coalesce(max(4, self.plan.tasks // 4))  # they are computed, and few to a chunk
+        return [told, self._whole(sorted(troubled))] if troubled else [told]
 
     @property
     def _buckets(self) -> int:
@@ -145,18 +144,20 @@ class _Audit:
         return packed.mapInArrow(tasks.judging(block=self.block, buckets=self._buckets), found.DDL)
 
     def _compose(self, judged: DataFrame, *, last_round: bool) -> DataFrame:
-        columns = ("tag", "run", "chunk", "index", "payload")
-        summaries = judged.where(F.col("tag") == found.SUMMARY).select(*columns)
-        ids = judged.where(F.col("tag") == found.IDS).select(*columns)
-        count = min(TASKS // 2, len(self.plan.chunked))
+        """Put the summaries of each run together; compare the hashes of ids with them, or by themselves if many."""
+        rows = judged.select("tag", "run", "chunk", "index", "payload")
+        together = (found.SUMMARY, found.IDS) if self._buckets == 1 else (found.SUMMARY,)
         composed = (
-            summaries.repartition(count, "run")
-            .sortWithinPartitions("run", "chunk", "index")
+            rows.where(F.col("tag").isin(*together))
+            .repartition(min(TASKS // 2, len(self.plan.chunked)), "run")
+            .sortWithinPartitions("run", "tag", "chunk", "index")
             .groupBy("run")
             .applyInArrow(tasks.composing(last_round=last_round), found.DDL)
         )
-        compared = ids.groupBy("run", "chunk").applyInArrow(tasks.comparing, found.DDL)
-        return composed.unionByName(compared)
+        if found.IDS in together:
+            return composed
+        ids = rows.where(F.col("tag") == found.IDS)
+        return composed.unionByName(ids.groupBy("run", "chunk").applyInArrow(tasks.comparing, found.DDL))
 
     def _state(self, judged: DataFrame, composed: DataFrame) -> tuple[set[str], set[str]]:
         """Return the runs that are in trouble and those that want another round."""

@@ -95,13 +95,22 @@ def _by_run(table: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
 
 
 def composing(*, last_round: bool) -> Callable[[tuple[Any, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Put the summaries of one run together; their rows come sorted by chunk and by place in it."""
+    """Put the summaries of one run together, and compare the hashes of its ids if they come along.
+
+    Rows come sorted by tag, by chunk, and by place in it.
+    """
 
     def work(key: tuple[Any, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        composer = Composer(key[0].as_py(), last_round=last_round)
-        rows = (row for batch in batches for row in zip(batch.column("chunk"), batch.column("payload"), strict=True))
-        for _, mine in groupby(rows, key=lambda row: row[0].as_py()):
-            composer.add(summary_of(payload.as_buffer() for _, payload in mine))
+        run = key[0].as_py()
+        composer = Composer(run, last_round=last_round)
+        columns = ("tag", "chunk", "payload")
+        rows = (row for batch in batches for row in zip(*(batch.column(name) for name in columns), strict=True))
+        for (tag, _), mine in groupby(rows, key=lambda row: (row[0].as_py(), row[1].as_py())):
+            payloads = (payload.as_buffer() for _, _, payload in mine)
+            if tag == found.IDS:
+                yield from _twice_sent(run, payloads)
+            else:
+                composer.add(summary_of(payloads))
         yield from _batches(composer.finish())
 
     return work
@@ -109,8 +118,11 @@ def composing(*, last_round: bool) -> Callable[[tuple[Any, ...], Iterator[pa.Rec
 
 def comparing(key: tuple[Any, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Say so if a message of the run may have been sent twice."""
-    parts = [bytes(p.as_buffer()) for batch in batches for p in batch.column("payload")]
-    if repeated(parts):
-        yield from _batches(part(found.TROUBLE, key[0].as_py(), 1, reason="a message is sent twice"))
+    yield from _twice_sent(key[0].as_py(), (p.as_buffer() for batch in batches for p in batch.column("payload")))
+
+
+def _twice_sent(run: str, hashes: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+    if repeated([bytes(each) for each in hashes]):
+        yield from _batches(part(found.TROUBLE, run, 1, reason="a message is sent twice"))
     else:
         yield pa.RecordBatch.from_pylist([], schema=SCHEMA)
