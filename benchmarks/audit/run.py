@@ -29,6 +29,8 @@ from whence.spark import audit, audit_files
 from whence.spark.session import local_session
 
 RESULTS = Path(__file__).with_name("results")
+WARM = 2
+"""Rounds that do not count: Java still compiles what both do."""
 
 
 def yardstick(spark: Any, data: str) -> None:
@@ -81,11 +83,11 @@ def peak(what: str) -> int:
 def growth(spark: Any, folders: list[str], rounds: int) -> None:
     """Audit traces of growing size in turn; say what each further million of events costs."""
     taken: dict[int, list[float]] = {}
-    for turn in range(rounds + 2):
+    for turn in range(rounds + WARM):
         for data in folders:
             wall, spent, verdict = timed(candidate, spark, "files", data, {})
             print(f"round {turn}: {verdict['events']:,} events {wall:.1f} s ({spent:.1f} s CPU)", flush=True)
-            if turn > 1:
+            if turn >= WARM:
                 taken.setdefault(verdict["events"], []).append(wall)
     middle = {events: statistics.median(some) for events, some in sorted(taken.items())}
     further = {f"{one:,} to {two:,}": (middle[two] - middle[one]) / (two - one) * 1e6 for one, two in pairwise(middle)}
@@ -119,15 +121,15 @@ def main() -> None:
     sticks: list[tuple[float, float]] = []
     audits: list[tuple[float, float]] = []
     loads = []
-    for turn in range(given.rounds + 1):
+    for turn in range(given.rounds + WARM):
         stick = (0.0, 0.0) if given.no_yardstick else timed(yardstick, spark, data)[:2]
         wall, spent, verdict = timed(candidate, spark, given.how, data, options)
         print(
-            f"round {turn}{' (warming up)' if turn == 0 else ''}: yardstick {stick[0]:.1f} s ({stick[1]:.1f} s CPU), "
+            f"round {turn}{' (warming up)' if turn < WARM else ''}: yardstick {stick[0]:.1f} s ({stick[1]:.1f} s CPU), "
             f"audit {wall:.1f} s ({spent:.1f} s CPU), load {os.getloadavg()[0]:.1f}",
             flush=True,
         )
-        if turn:
+        if turn >= WARM:
             sticks.append(stick)
             audits.append((wall, spent))
             loads.append(os.getloadavg()[0])

@@ -15,9 +15,11 @@ from support.traces import random_trace, spoil
 from whence.model.events import Event, parse
 from whence.model.order import Judgement, Violation, judge
 from whence.spark import audit, auditing
+from whence.spark import plan as plan_module
 from whence.spark.normal import completed, normalise
 from whence.spark.pieces import lightened, restored
 from whence.spark.plan import Plan, profile, slot_column, slots_of
+from whence.spark.unmeasured import KEY, NEVER, unmeasured
 from whence.trace.explain import path
 
 if TYPE_CHECKING:
@@ -154,8 +156,18 @@ def test_rows_go_to_their_slots_by_themselves(spark: SparkSession, lay: str, cou
 def test_texts_travel_as_they_are(spark: SparkSession) -> None:
     """A row made light says in Python what it said in Java, whatever is missing, empty or strange."""
     names = ["a", "", None, "\x1f", "é\U0010ffff"]
+    indexes = {3: None, 4: -5, 5: 2**28, 6: 2**28 - 1, 7: 2**63 - 1, 8: -(2**63)}
     table = [
-        ("r", names[i % 5], i, "send" if i % 2 else "explode", names[i // 5 % 5], told, names[i // 25 % 5], i)
+        (
+            "r",
+            names[i % 5],
+            indexes.get(i, i),
+            "send" if i % 2 else "explode",
+            names[i // 5 % 5],
+            told,
+            names[i // 25 % 5],
+            i,
+        )
         for i in range(125)
         for told in (None, [], [names[i % 5]], ["a", names[i // 5 % 5], "b"])
     ]
@@ -170,6 +182,31 @@ def test_texts_travel_as_they_are(spark: SparkSession) -> None:
         wanted = known if frame is events else [row | {"order": None} for row in known]
         told = restored(lightened(frame, plan).toArrow().to_batches(), plan).to_pylist()
         assert sorted(told, key=str) == wanted
+
+
+def test_few_stretches_and_many_are_planned_alike(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    some = [*long_runs()[:2], *small_runs()[:12]]
+    laid = frame(spark, rows(some)).repartition(4, "message")
+    unordered = laid.withColumn("order", F.when(F.col("run") != some[0][0].run, F.col("order")))
+    frames = [normalise(each) for each in (laid, unordered, gapped(laid), laid_out(spark, some[:1], 5), laid.limit(0))]
+    few = [profile(each, 500) for each in frames]
+    assert [len(each.large) for each in few] == [2, 2, 2, 1, 0]
+    monkeypatch.setattr(plan_module, "PARTS", 0)
+    assert [profile(each, 500) for each in frames] == few
+
+
+def test_the_session_keeps_its_setting(spark: SparkSession) -> None:
+    before = spark.conf.get(KEY)
+    assert before not in (None, NEVER)
+    with unmeasured(spark):
+        assert str(spark.conf.get(KEY)).removesuffix("b") == NEVER
+        with unmeasured(spark):
+            pass
+        assert str(spark.conf.get(KEY)).removesuffix("b") == NEVER
+    assert spark.conf.get(KEY) == before
+    with pytest.raises(ZeroDivisionError), unmeasured(spark):
+        raise ZeroDivisionError
+    assert spark.conf.get(KEY) == before
 
 
 def test_destinations_that_are_no_names(spark: SparkSession) -> None:

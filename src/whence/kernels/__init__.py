@@ -3,6 +3,7 @@
 Law. Every function here is pure: arrays in, arrays out, no Spark, no files, no clock. Each answer equals the one that
 `whence.model.order` gives by definition; the tests hold the two against each other on random traces.
 
+- `texts`: the texts of a row, which cross from Java to Python as one, taken apart.
 - `rows`: a table of events, its strings coded once as integers.
 - `sift`: which rows the definition speaks of, and why not the others.
 - `derive`: an order in which causes come first, or the deliveries that lie on a cycle.

@@ -3,9 +3,10 @@
 Law. `split` returns what was joined, whatever the texts hold: the marks are bytes that no UTF-8 text has. A row whose
 texts are no UTF-8, so that marks stand where none can, is said to be odd.
 
-    process END message END destinations [LABEL label ODD reason]
+    process END message END destinations [LABEL label ODD reason [INDEX index]]
 
 `destinations` are names with NEXT between them, or NOBODY, or UNADDRESSED for null; NULL is a name that is null.
+`index` is there if it is missing (NULL), or no number that goes with the others.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-MARKS = END, NEXT, NULL, UNADDRESSED, NOBODY, ODD, LABEL = 0xFE, 0xFF, 0xFD, 0xFC, 0xFB, 0xFA, 0xF9
+MARKS = END, NEXT, NULL, UNADDRESSED, NOBODY, ODD, LABEL, INDEX = 0xFE, 0xFF, 0xFD, 0xFC, 0xFB, 0xFA, 0xF9, 0xF8
 """All of them beyond `LAST`, the greatest byte of UTF-8 texts."""
 LAST = 0xF7
 NO_TEXT = "its texts are not UTF-8"
@@ -30,12 +31,14 @@ class Split(NamedTuple):
     destinations: pa.ListArray
     label: pa.Array
     odd: pa.Array
+    indexes: dict[int, int | None]
+    """Rows whose index came as a text."""
 
 
 def split(texts: pa.BinaryArray | pa.StringArray) -> Split:
     """Return the columns that were joined into one."""
     offsets, data = _buffers(texts)
-    process, message, addressed, ends, destinations, label, odd, names = _split(offsets, data)
+    process, message, addressed, ends, destinations, label, odd, told, names = _split(offsets, data)
     nameless = process < 0
     known = _gathered(data, names[:, 0].copy(), names[:, 1].copy())
     values = pa.DictionaryArray.from_arrays(pa.array(destinations, mask=_some(destinations < 0)), known)
@@ -48,8 +51,13 @@ def split(texts: pa.BinaryArray | pa.StringArray) -> Split:
         _gathered(data, message[:, 0].copy(), message[:, 1].copy()),
         pa.ListArray.from_arrays(pa.array(ends), values, mask=mask),
         labels,
-        _reasons(offsets, data, odd),
+        _reasons(data, odd),
+        {int(row): _number(bytes(data[told[row] : offsets[row + 1]])) for row in np.flatnonzero(told >= 0)},
     )
+
+
+def _number(digits: bytes) -> int | None:
+    return None if digits == bytes([NULL]) else int(digits)
 
 
 def _buffers(texts: pa.BinaryArray | pa.StringArray) -> tuple[Any, Any]:
@@ -107,7 +115,8 @@ def _split(offsets: Any, data: Any) -> Any:
     addressed = np.zeros(rows, np.bool_)
     ends = np.zeros(rows + 1, np.int32)
     label = np.full(rows, -1, np.int32)
-    odd = np.full(rows, -1, np.int32)
+    odd = np.full((rows, 2), -1, np.int32)
+    told = np.full(rows, -1, np.int32)
     destinations = np.empty(max(16, rows), np.int32)
     table = np.full(256, -1, np.int32)
     names = np.empty((128, 2), np.int32)
@@ -174,8 +183,13 @@ def _split(offsets: Any, data: Any) -> Any:
             if mark == -1:
                 break
             if mark == ODD:
+                start = i
+                while i < last and data[i] != INDEX:
+                    i += 1
+                if i > start:
+                    odd[row, 0], odd[row, 1] = start, i
                 if i < last:
-                    odd[row] = i
+                    told[row] = i + 1
                 break
             if mark == END:
                 field += 1
@@ -186,10 +200,10 @@ def _split(offsets: Any, data: Any) -> Any:
             process[row] = label[row] = message[row, 0] = message[row, 1] = -1
             ends[row + 1] = 0
             addressed[row] = False
-            odd[row] = -2
+            odd[row, 0] = -2
     for row in range(rows):
         ends[row + 1] += ends[row]
-    return process, message, addressed, ends, destinations[:count], label, odd, names[:known]
+    return process, message, addressed, ends, destinations[:count], label, odd, told, names[:known]
 
 
 @njit(cache=True)
@@ -213,11 +227,13 @@ def _gathered(data: Any, starts: Any, ends: Any) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(starts), pa.py_buffer(offsets), pa.py_buffer(letters), nulls)
 
 
-def _reasons(offsets: Any, data: Any, odd: Any) -> pa.Array:
+def _reasons(data: Any, odd: Any) -> pa.Array:
     """Return the reason why a row is odd, where one is."""
-    if not bool(np.any(odd != -1)):
+    rows = np.flatnonzero(odd[:, 0] != -1).tolist()
+    if not rows:
         return pa.nulls(len(odd), pa.string())
     texts: list[str | None] = [None] * len(odd)
-    for row in np.flatnonzero(odd != -1).tolist():
-        texts[row] = NO_TEXT if odd[row] < 0 else bytes(data[odd[row] : offsets[row + 1]]).decode(errors="replace")
+    for row in rows:
+        start, end = odd[row].tolist()
+        texts[row] = NO_TEXT if start < 0 else bytes(data[start:end]).decode(errors="replace")
     return pa.array(texts, pa.string())

@@ -59,29 +59,32 @@ def lightened(frame: DataFrame, plan: Plan) -> DataFrame:
     """
     known = [name for name in ("run", "file", "line") if name in frame.columns]
     kept = [f"`{name}`" for name in known if name != "run" or plan.only is None]
-    kept.append(f"{_text(frame.columns)} AS text")
+    strange = f"(`index` IS NULL OR `index` < 0 OR `index` >= {1 << INDEX_BITS})" if plan.narrow else "FALSE"
+    kept.append(f"{_text(frame.columns, strange)} AS text")
     if not plan.narrow:
         numbers = ["`index`", "`kind`", *(["`order`"] if plan.ordered and "order" in frame.columns else [])]
         return frame.selectExpr(*kept, *numbers)
-    number = f"`index` * {1 << KIND_BITS}L + `kind`"
+    number = f"CASE WHEN {strange} THEN 0L ELSE `index` END * {1 << KIND_BITS}L + `kind`"
     if plan.low is not None:
         number += f" + (`order` - ({plan.low}L)) * {1 << (INDEX_BITS + KIND_BITS)}L"
     return frame.selectExpr(*kept, f"{number} AS number")
 
 
-def _text(columns: list[str]) -> str:
-    """Return the texts of a row in one, as `kernels.texts` takes them apart (so it is no UTF-8, but called a string:
-    that is handed over faster than bytes are)."""
-    end, following, null, unaddressed, nobody, odd, label = (quoted(bytes([mark])) for mark in texts.MARKS)
+def _text(columns: list[str], strange: str) -> str:
+    """Return the texts of a row in one, as `kernels.texts` takes them apart, and its index where that is strange.
+
+    It is no UTF-8, but called a string: that is handed over faster than bytes are.
+    """
+    end, following, null, unaddressed, nobody, odd, label, index = (quoted(bytes([mark])) for mark in texts.MARKS)
     names = f"coalesce(array_join(`destinations`, {following}, {null}), {unaddressed})"
     told = f"CASE WHEN size(`destinations`) = 0 THEN {nobody} ELSE {names} END"
     parts = [f"coalesce(`process`, {null})", end, f"coalesce(`message`, {null})", end, told]
     seldom = [name for name in ("label", "odd") if name in columns]
-    if seldom:
-        there = " OR ".join(f"`{name}` IS NOT NULL" for name in seldom)
-        labelled = f"coalesce({'`label`' if 'label' in seldom else 'NULL'}, {null})"
-        reason = f"coalesce({'`odd`' if 'odd' in seldom else 'NULL'}, '')"
-        parts.append(f"CASE WHEN {there} THEN concat({label}, {labelled}, {odd}, {reason}) ELSE '' END")
+    there = " OR ".join([*(f"`{name}` IS NOT NULL" for name in seldom), strange])
+    labelled = f"coalesce({'`label`' if 'label' in seldom else 'NULL'}, {null})"
+    reason = f"coalesce({'`odd`' if 'odd' in seldom else 'NULL'}, '')"
+    number = f"CASE WHEN {strange} THEN concat({index}, coalesce(CAST(`index` AS STRING), {null})) ELSE '' END"
+    parts.append(f"CASE WHEN {there} THEN concat({label}, {labelled}, {odd}, {reason}, {number}) ELSE '' END")
     return f"concat({', '.join(parts)})"
 
 
@@ -109,14 +112,26 @@ def _restored(table: pa.Table, text: pa.BinaryArray, plan: Plan) -> pa.Table:
     columns: dict[str, Any] = {
         name: table.column(name) for name in table.column_names if name not in ("text", "number")
     }
-    columns |= texts.split(text)._asdict()
+    found = texts.split(text)
+    columns |= {name: getattr(found, name) for name in ("process", "message", "destinations", "label", "odd")}
     if plan.narrow:
         number = table.column("number").to_numpy()
         columns["kind"] = (number & ((1 << KIND_BITS) - 1)).astype(np.int8)
-        columns["index"] = (number >> KIND_BITS) & ((1 << INDEX_BITS) - 1)
+        columns["index"] = _indexes((number >> KIND_BITS) & ((1 << INDEX_BITS) - 1), found.indexes)
         if plan.low is not None:
             columns["order"] = (number >> (KIND_BITS + INDEX_BITS)) + plan.low
     return completed(pa.table(columns), plan.only)
+
+
+def _indexes(fitting: Any, strange: dict[int, int | None]) -> Any:
+    """Return the indexes of rows, with those that came as texts."""
+    if not strange:
+        return fitting
+    missing = np.zeros(len(fitting), np.bool_)
+    for row, index in strange.items():
+        fitting[row] = index or 0
+        missing[row] = index is None
+    return pa.array(fitting, mask=missing)
 
 
 def tables(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Table]:

@@ -23,13 +23,13 @@ from whence.kernels.rows import by_run
 TASKS, TASK_ROWS = 8, 250_000
 """Up to so many slots each has its own task; beyond, tiny slots share one."""
 INDEX_BITS, ORDER_BITS = 28, 31
-"""Widest `index` and range of `order` that fit beside the kind of a row into one long."""
+"""Widest `index` and range of `order` that fit beside the kind of a row into one long (another index goes as text)."""
 FEW = 32
 """Up to so many large runs, the JVM brings each row to its slot; beyond, rows are packed first."""
 PARTS = 10_000
 """Up to so many stretches of runs, the driver puts their numbers together itself."""
-_SUMS = ("rows", "ordered", "indexed")
-_ENDS = {"low": "min", "high": "max", "least": "min", "most": "max"}
+_SUMS = ("rows", "ordered")
+_ENDS = {"low": "min", "high": "max"}
 STEPS = 1 << 16
 """The JVM looks up the chunk of a step in a table of about so many."""
 FAR = 1 << 62
@@ -106,8 +106,7 @@ def profile(events: DataFrame, chunk_rows: int, *, in_place: bool = True) -> Pla
     parts = events.groupBy("run", F.expr("spark_partition_id() AS part"), F.expr("input_file_block_start() AS start"),
                            F.expr("input_file_block_length() AS length")).agg(
         *map(F.expr, ("count(1) AS rows", f"count({order}) AS ordered", f"min({order}) AS low",
-                      f"max({order}) AS high", "count(`index`) AS indexed", "min(`index`) AS least",
-                      "max(`index`) AS most")),
+                      f"max({order}) AS high")),
     )  # fmt: skip
     few = parts.limit(PARTS + 1).collect()
     seen = _told(few, chunk_rows) if len(few) <= PARTS else _seen(parts, chunk_rows)
@@ -144,7 +143,7 @@ def _told(parts: list[Row], chunk_rows: int) -> Row:
 
 
 def _ends(parts: list[Row]) -> dict[str, int | None]:
-    """Return the ends of the ranges of `order` and `index`; None where nothing is known."""
+    """Return the ends of the range of `order`; None where no row has one."""
     known = {name: [part[name] for part in parts if part[name] is not None] for name in _ENDS}
     return {name: (min if end == "min" else max)(known[name], default=None) for name, end in _ENDS.items()}
 
@@ -169,9 +168,7 @@ def _seen(parts: DataFrame, chunk_rows: int) -> Row:
 def _light(seen: Any) -> dict[str, Any]:
     """Return whether the numbers of a row can travel in one."""
     rows, ordered = seen["rows"], seen["ordered"]
-    fit = bool(rows) and seen["indexed"] == rows and seen["least"] >= 0 and seen["most"] < 1 << INDEX_BITS
-    if ordered and fit:
-        fit = ordered == rows and seen["high"] - seen["low"] < 1 << ORDER_BITS
+    fit = not ordered or (ordered == rows and seen["high"] - seen["low"] < 1 << ORDER_BITS)
     return {"ordered": bool(ordered), "narrow": fit, "low": seen["low"] if ordered and fit else None}
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from whence.kernels.texts import END, LABEL, LAST, NEXT, NO_TEXT, NOBODY, NULL, ODD, UNADDRESSED, split
+from whence.kernels.texts import END, INDEX, LABEL, LAST, NEXT, NO_TEXT, NOBODY, NULL, ODD, UNADDRESSED, split
 
 NAMES = st.one_of(st.none(), st.sampled_from(["", "a", "b", "ab", "é", "\x00", "\U0010ffff"]), st.text(max_size=5))
 REASONS = st.one_of(st.none(), st.text(min_size=1, max_size=5))
@@ -35,15 +35,30 @@ def joined(row: Row) -> bytes:
 
 def apart(texts: list[bytes]) -> list[Row]:
     found = split(pa.array(texts, pa.binary()))
-    for column in found:
+    assert not found.indexes
+    for column in found[:5]:
         column.validate(full=True)
-    return list(zip(*(column.to_pylist() for column in found), strict=True))
+    return list(zip(*(column.to_pylist() for column in found[:5]), strict=True))
 
 
 @given(st.lists(ROWS, max_size=30))
 @example([(None, None, [None, ""], None, None), ("", "", [], "", None), ("", "", [""], None, "why")])
 def test_what_was_joined_comes_apart(rows: list[Row]) -> None:
     assert apart([joined(row) for row in rows]) == [tuple(row) for row in rows]
+
+
+@given(st.lists(st.tuples(ROWS, st.one_of(st.none(), st.just("fits"), st.integers(-(2**63), 2**63 - 1)))))
+def test_an_index_that_came_as_a_text(rows: list[tuple[Row, int | str | None]]) -> None:
+    told = []
+    for (process, message, destinations, label, odd), index in rows:
+        text = joined((process, message, destinations, label, odd))
+        if index != "fits":
+            tail = b"" if label is not None or odd is not None else bytes([LABEL, NULL, ODD])
+            text += tail + bytes([INDEX]) + (bytes([NULL]) if index is None else str(index).encode())
+        told.append(text)
+    found = split(pa.array(told, pa.binary()))
+    assert found.indexes == {place: index for place, (_, index) in enumerate(rows) if index != "fits"}
+    assert list(zip(*(column.to_pylist() for column in found[:5]), strict=True)) == [row for row, _ in rows]
 
 
 def test_many_names() -> None:
@@ -77,7 +92,7 @@ _BYTES = (pa.binary(), pa.binary(), pa.list_(pa.binary()))
 
 def test_stray_marks() -> None:
     good = joined(("a", "m", ["b", "c"], None, None))
-    for mark in (END, NEXT, NULL, UNADDRESSED, NOBODY, ODD, LABEL):
+    for mark in (END, NEXT, NULL, UNADDRESSED, NOBODY, ODD, LABEL, INDEX):
         for place in range(3):
             spoilt = good[:place] + bytes([mark]) + good[place:]
             told = apart([good, spoilt, good])
