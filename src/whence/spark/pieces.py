@@ -32,12 +32,17 @@ KIND_BITS = 3
 
 def packed(table: pa.Table, compression: str | None = None) -> bytes:
     """Return a table as bytes, without the columns that hold nothing."""
-    table = table.select([name for name in table.column_names if table.column(name).null_count < len(table)])
+    table = _held(table)
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression=compression)
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
+
+
+def _held(table: pa.Table) -> pa.Table:
+    """Return a table without the columns that hold nothing."""
+    return table.select([name for name in table.column_names if table.column(name).null_count < len(table)])
 
 
 def load(payload: bytes, run: str | None) -> pa.Table:
@@ -173,7 +178,7 @@ def packer(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Recor
 
 def parts(table: pa.Table, plan: Plan, compression: str | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a normal table in pieces, one for each slot."""
-    for slot, part in parted(table, slots_of(table, plan)):
+    for slot, part in parted(_held(table), slots_of(table, plan)):
         yield _piece(slot, plan, part, compression)
 
 
@@ -184,7 +189,8 @@ def parted(table: pa.Table, slots: Any) -> Iterator[tuple[int, pa.Table]]:
         return
     here = np.unique(slots)
     if bool(np.any(slots[1:] < slots[:-1])):
-        order = np.argsort(slots, kind="stable")
+        few = slots.astype(np.uint16) if here[0] >= 0 and here[-1] < 1 << 16 else slots  # numpy sorts these by counting
+        order = np.argsort(few, kind="stable")
         table, slots = table.take(pa.array(order)), slots[order]
     ends = np.searchsorted(slots, here, side="right")
     for slot, start, end in zip(here, [0, *ends[:-1]], ends, strict=True):
@@ -193,7 +199,7 @@ def parted(table: pa.Table, slots: Any) -> Iterator[tuple[int, pa.Table]]:
 
 def _piece(slot: int, plan: Plan, table: pa.Table, compression: str | None) -> pa.RecordBatch:
     run, chunk = owner(plan, slot)
-    if run is not None:
+    if run is not None and "run" in table.column_names:
         table = table.drop_columns(["run"])
     values = [[slot], [run], [chunk], [len(table)], [packed(table, compression)]]
     return pa.RecordBatch.from_arrays([pa.array(v, f.type) for v, f in zip(values, SCHEMA, strict=True)], schema=SCHEMA)
