@@ -33,7 +33,7 @@ from whence.trace.source import expand
 COMPRESSION = "zstd"
 """Of pieces, which Java copies several times; many tasks open them. (A run that one task judges whole is better off
 without.)"""
-PACK_ROWS = 500_000
+PACK_ROWS = 1_000_000
 """Rows that a task parts into pieces, about."""
 _FOOTER = (
     "file string, part int, start bigint, rows bigint, run string, low bigint, high bigint, "
@@ -205,10 +205,9 @@ def _packed(spark: SparkSession, groups: list[dict[str, Any]], plan: Plan) -> Da
     tasks = spark.createDataFrame(names, "task int, file string, part int, start bigint")
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for row in batch.to_pylist():
-                rows = read_part({"parts": [(row["file"], row["part"], row["start"])]})
-                yield from P.parts(rows, plan, COMPRESSION)
+        parts = [(row["file"], row["part"], row["start"]) for batch in batches for row in batch.to_pylist()]
+        if parts:
+            yield from P.parts(read_part({"parts": parts}).combine_chunks(), plan, COMPRESSION)
 
     return tasks.repartitionById(count, F.col("task")).mapInArrow(pack, P.DDL)
 
