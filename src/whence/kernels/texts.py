@@ -183,13 +183,14 @@ def _split(offsets: Any, data: Any) -> Any:
             if mark == -1:
                 break
             if mark == ODD:
-                start = i
-                while i < last and data[i] != INDEX:
-                    i += 1
-                if i > start:
-                    odd[row, 0], odd[row, 1] = start, i
+                digits = last  # the index stands last: a reason may hold any bytes
+                while digits > i and (data[digits - 1] in (NULL, 45) or 48 <= data[digits - 1] <= 57):
+                    digits -= 1
+                if i < digits < last and data[digits - 1] == INDEX:
+                    told[row] = digits
+                    last = digits - 1
                 if i < last:
-                    told[row] = i + 1
+                    odd[row, 0], odd[row, 1] = i, last
                 break
             if mark == END:
                 field += 1

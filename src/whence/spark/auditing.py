@@ -9,7 +9,8 @@
 
 Law. The result equals `whence.model.order.judge` on the rows of every run. One pass over the events is behind
 all frames of a result: what it found is one persisted, tagged frame. No row of data passes through the driver;
-it sees only the numbers of large runs (rows, range of `order`) and whether a run needs another round.
+it sees only numbers (rows and range of `order` of large runs, or of at most 10,000 stretches of any) and whether a run
+needs another round.
 
 Small runs are judged whole, many to a task. A large run with `order` is cut into chunks that are judged apart and put
 together (`kernels.chunk`, `kernels.compose`). A large run without `order`, or with one in which causes do not come

@@ -67,7 +67,7 @@ def lightened(frame: DataFrame, plan: Plan) -> DataFrame:
     strange = f"(`index` IS NULL OR `index` < 0 OR `index` >= {1 << INDEX_BITS})" if plan.narrow else "FALSE"
     kept.append(f"{_text(frame.columns, strange)} AS text")
     if not plan.narrow:
-        numbers = ["`index`", "`kind`", *(["`order`"] if plan.ordered and "order" in frame.columns else [])]
+        numbers = ["`index`", "`kind`", *(["`order`"] if "order" in frame.columns else [])]
         return frame.selectExpr(*kept, *numbers)
     number = f"CASE WHEN {strange} THEN 0L ELSE `index` END * {1 << KIND_BITS}L + `kind`"
     if plan.low is not None:

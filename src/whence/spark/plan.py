@@ -71,8 +71,6 @@ class Plan:
     """The numbers of a row fit into one: `kind`, `index`, and `order` counted from `low`."""
     low: int | None = None
     """The least `order` there is; None if no row has one."""
-    ordered: bool = True
-    """Some row has an `order`."""
 
     @property
     def tasks(self) -> int:
@@ -96,7 +94,7 @@ class Plan:
 
 
 def profile(events: DataFrame, chunk_rows: int, *, in_place: bool = True) -> Plan:
-    """Look at the runs of a normalised frame and plan; only the numbers of large runs reach the driver.
+    """Look at the runs of a normalised frame and plan; only numbers of large runs, or of few stretches, reach us.
 
     A stretch is what a partition holds of one file (told apart by length, which costs less than by name: what looks
     like one and is not is no chunk), or all it holds if its rows are not read from files. Unless
@@ -169,7 +167,7 @@ def _light(seen: Any) -> dict[str, Any]:
     """Return whether the numbers of a row can travel in one."""
     rows, ordered = seen["rows"], seen["ordered"]
     fit = not ordered or (ordered == rows and seen["high"] - seen["low"] < 1 << ORDER_BITS)
-    return {"ordered": bool(ordered), "narrow": fit, "low": seen["low"] if ordered and fit else None}
+    return {"narrow": fit, "low": seen["low"] if ordered and fit else None}
 
 
 def _aligned(runs: list[Any], chunk_rows: int) -> bool:

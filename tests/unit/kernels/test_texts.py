@@ -61,6 +61,13 @@ def test_an_index_that_came_as_a_text(rows: list[tuple[Row, int | str | None]]) 
     assert list(zip(*(column.to_pylist() for column in found[:5]), strict=True)) == [row for row, _ in rows]
 
 
+def test_a_reason_may_hold_any_bytes() -> None:
+    tail = bytes([END, END, UNADDRESSED, LABEL, NULL, ODD])
+    found = split(pa.array([tail + b"\xf8why", tail + b"\xf87\xf89", tail + b"\xf8"], pa.binary()))
+    assert found.odd.to_pylist() == ["\ufffdwhy", "\ufffd7", "\ufffd"]
+    assert found.indexes == {1: 9}
+
+
 def test_many_names() -> None:
     rows = [(f"p{i}", f"m{i}", [f"p{i + 1}", f"p{2 * i}"], f"l{i % 700}", None) for i in range(5000)]
     assert apart([joined(row) for row in rows]) == rows
