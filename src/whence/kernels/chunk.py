@@ -199,7 +199,7 @@ def _summarise_lane(
     imports = np.flatnonzero(matched.role == IMPORTED)
     scanned = run_clocks(lane, matched, opened, kept=exports, imports=imports, block=block)
     asked, missing = questions_of(lane, matched, scanned, opened)
-    early = first_early(lane, matched, asked, block=block)
+    early = first_early(lane, scanned, asked, block=block)
 
     def texts(codes: Ints) -> pa.StringArray:
         return found.names(rows.messages, lane.messages[codes])

@@ -71,7 +71,7 @@ def lanes(rows: Rows, good: Flags) -> Iterator[Lane]:
     """Part the good sends and deliveries by label; there are none without rows."""
     used = np.flatnonzero(good & (rows.kind <= DELIVER))
     labels = rows.label[used]
-    kinds = np.unique(labels)
+    kinds = labels[:1] if len(labels) and bool(np.all(labels == labels[0])) else np.unique(labels)
     for label in kinds.tolist():
         mine = used if len(kinds) == 1 else used[labels == label]
         yield lane_of(rows, label, mine, compact=len(kinds) > 1)
@@ -159,6 +159,9 @@ class Scanned:
     """met[p, d]: the row after which d first knows of a send of p"""
     heard: Ints
     """heard[i, d]: the row after which d first knows of a send that came after import i at its process"""
+    place: Ints
+    places: int
+    """Where the clock of each message was kept, and how many such places there were."""
 
 
 def run_clocks(
@@ -205,7 +208,7 @@ def run_clocks(
             before_all[:, low:high] = before
             carried_all[:, low:high] = carried[place[chosen]]
     met, heard = contact[starts[:-1]], contact[order]
-    return Scanned(np.flatnonzero(late), overtaken, known_all, before_all, carried_all, met, heard)
+    return Scanned(np.flatnonzero(late), overtaken, known_all, before_all, carried_all, met, heard, place, places)
 
 
 def _marks(lane: Lane, imports: Longs, kind: Any, *, wanted: bool) -> tuple[Clocks, Longs, Longs]:
@@ -250,12 +253,12 @@ def questions_of(lane: Lane, matched: Matched, scanned: Scanned, opened: Copies)
     return asked, missing
 
 
-def first_early(lane: Lane, matched: Matched, asked: Questions, *, block: int | None = None) -> Longs:
+def first_early(lane: Lane, scanned: Scanned, asked: Questions, *, block: int | None = None) -> Longs:
     """Return for each question the row that delivers the first message sent after the missing one, or -1."""
     answer = np.full(len(asked.index), -1, np.int64)
     if not len(answer):
         return answer
-    place, places = slots(lane.sends, lane.message, matched.uses, np.zeros(len(lane.messages), np.bool_))
+    place, places = scanned.place, scanned.places
     sources = np.unique(asked.source)
     step = block_width(lane, places, block)
     kind = clock_type(lane)

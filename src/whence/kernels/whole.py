@@ -81,7 +81,7 @@ def judge_lane(run: str | None, rows: Rows, lane: Lane, *, block: int | None = N
     opened = open_copies(lane, matched)
     scanned = run_clocks(lane, matched, opened, block=block)
     asked, missing = questions_of(lane, matched, scanned, opened)
-    early = first_early(lane, matched, asked, block=block)
+    early = first_early(lane, scanned, asked, block=block)
     message = lane.messages
     process = lane.processes
     return [
