@@ -1,6 +1,6 @@
 """The audit against a yardstick, in one process, warm against warm, alternating; results as JSON.
 
-    python benchmarks/audit/run.py files  --data DIR [--cores 2] [--rounds 3]     workers open the Parquet files
+    python benchmarks/audit/run.py files  --data DIR [--rounds 3]                 workers open the Parquet files
     python benchmarks/audit/run.py frame  --data DIR                              a DataFrame with `order`
     python benchmarks/audit/run.py frame  --data DIR --partition-bytes 128m       ... whose partitions overlap in it
     python benchmarks/audit/run.py plain  --data DIR                              no `order` column
@@ -29,6 +29,7 @@ from whence.spark import audit, audit_files
 from whence.spark.session import local_session
 
 RESULTS = Path(__file__).with_name("results")
+CORES = 2
 WARM = 2
 """Rounds that do not count: Java still compiles what both do."""
 
@@ -83,15 +84,19 @@ def peak(what: str) -> int:
 def growth(spark: Any, folders: list[str], rounds: int) -> None:
     """Audit traces of growing size in turn; say what each further million of events costs."""
     taken: dict[int, list[float]] = {}
+    busy: dict[int, list[float]] = {}
     for turn in range(rounds + WARM):
         for data in folders:
             wall, spent, verdict = timed(candidate, spark, "files", data, {})
             print(f"round {turn}: {verdict['events']:,} events {wall:.1f} s ({spent:.1f} s CPU)", flush=True)
             if turn >= WARM:
                 taken.setdefault(verdict["events"], []).append(wall)
-    middle = {events: statistics.median(some) for events, some in sorted(taken.items())}
-    further = {f"{one:,} to {two:,}": (middle[two] - middle[one]) / (two - one) * 1e6 for one, two in pairwise(middle)}
-    result = {"how": "growth", "seconds": taken, "median_seconds": middle, "seconds_per_further_million": further}
+                busy.setdefault(verdict["events"], []).append(spent)
+    result: dict[str, Any] = {"how": "growth"}
+    for name, found in (("seconds", taken), ("cpu_seconds", busy)):
+        middle = {events: statistics.median(some) for events, some in sorted(found.items())}
+        further = {f"{a:,} to {b:,}": (middle[b] - middle[a]) / (b - a) * 1e6 for a, b in pairwise(middle)}
+        result |= {name: found, f"median_{name}": middle, f"{name}_per_further_million": further}
     (RESULTS / "growth.json").write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result))
 
@@ -100,20 +105,17 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("how", choices=["files", "frame", "plain", "growth"])
     parser.add_argument("--data", required=True, nargs="+")
-    parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--chunk-rows", type=int)
     parser.add_argument("--partition-bytes", help="as 128m, Spark's default: files then share partitions that overlap")
     parser.add_argument("--no-yardstick", action="store_true")
     parser.add_argument("--name")
     given = parser.parse_args()
-    if given.cores == 1:
-        os.sched_setaffinity(0, {0})
     options = {"chunk_rows": given.chunk_rows} if given.chunk_rows else {}
     conf = {"spark.driver.memory": "4g"}
     if given.partition_bytes:
         conf["spark.sql.files.maxPartitionBytes"] = given.partition_bytes
-    spark = local_session(cores=given.cores, conf=conf)
+    spark = local_session(cores=CORES, conf=conf)
     if given.how == "growth":
         growth(spark, given.data, given.rounds)
         return
@@ -137,7 +139,7 @@ def main() -> None:
     ratios = None if given.no_yardstick else [[a[i] / s[i] for a, s in pairs] for i in (0, 1)]
     result = {
         "how": given.how, "partition_bytes": given.partition_bytes,
-        "cores": given.cores, "data": Path(data).name, "verdict": verdict,
+        "cores": CORES, "data": Path(data).name, "verdict": verdict,
         "yardstick_seconds": [s[0] for s in sticks], "yardstick_cpu_seconds": [s[1] for s in sticks],
         "audit_seconds": [a[0] for a in audits], "audit_cpu_seconds": [a[1] for a in audits],
         "ratio": ratios and statistics.median(ratios[0]), "cpu_ratio": ratios and statistics.median(ratios[1]),
@@ -145,7 +147,7 @@ def main() -> None:
         "peak_rss_mb": {what: peak(what) for what in ("driver", "java", "worker")},
         "load_average": loads, "python": platform.python_version(),
     }  # fmt: skip
-    name = given.name or f"{given.how}-{given.cores}-{Path(data).name}"
+    name = given.name or f"{given.how}-{Path(data).name}"
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result))

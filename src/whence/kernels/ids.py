@@ -14,6 +14,8 @@ import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
+from whence.kernels.intern import PRIME, SEED, buffers
+
 Hashes = NDArray[np.uint64]
 
 
@@ -21,9 +23,9 @@ Hashes = NDArray[np.uint64]
 def _hash(offsets: Any, data: Any) -> Any:
     hashes = np.empty(len(offsets) - 1, np.uint64)
     for row in range(len(offsets) - 1):
-        h = np.uint64(0xCBF29CE484222325)  # FNV-1a, then the finaliser of splitmix64
+        h = SEED  # FNV-1a, then the finaliser of splitmix64
         for i in range(offsets[row], offsets[row + 1]):
-            h = (h ^ np.uint64(data[i])) * np.uint64(0x100000001B3)
+            h = (h ^ np.uint64(data[i])) * PRIME
         h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         hashes[row] = h ^ (h >> np.uint64(31))
@@ -32,11 +34,7 @@ def _hash(offsets: Any, data: Any) -> Any:
 
 def hashes_of(names: pa.StringArray) -> Hashes:
     """Return a 64-bit hash of each name; none is null."""
-    _, offsets, data = names.buffers()
-    if not len(names) or data is None:
-        return np.full(len(names), _hash(np.zeros(2, np.int32), np.zeros(0, np.uint8))[0], np.uint64)
-    places = np.frombuffer(offsets, np.int32)[names.offset : names.offset + len(names) + 1]
-    found: Hashes = _hash(places, np.frombuffer(data, np.uint8))
+    found: Hashes = _hash(*buffers(names)) if len(names) else np.zeros(0, np.uint64)
     return found
 
 

@@ -1,6 +1,6 @@
-"""Strings to small integers: one hash table over the bytes of a column.
+"""Strings to small integers: one hash table over spans of bytes.
 
-Law. Two rows have one code exactly when their bytes are equal (hashes only lead to candidates, bytes decide); codes
+Law. Two spans have one code exactly when their bytes are equal (hashes only lead to candidates, bytes decide); codes
 count from 0 in the order of first appearance.
 """
 
@@ -13,56 +13,112 @@ import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
+FEW = 128
+"""Names that there is room for at first; the table has twice as many places as there is room for names."""
+SEED, PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+"""Of FNV-1a: `h = (h ^ byte) * PRIME` for each byte, beginning with `SEED`."""
+
+
+@njit(cache=True)
+def code_of(table: Any, spans: Any, hashes: Any, data: Any, h: Any, start: Any, end: Any) -> Any:
+    """Return the code of a span of bytes whose hash is `h`, or where in the table it belongs, counted down from -1."""
+    at = np.int64(h & np.uint64(len(table) - 1))
+    while True:
+        code = table[at]
+        if code < 0:
+            return -1 - at
+        if hashes[code] == h and spans[code, 1] - spans[code, 0] == end - start:
+            first = spans[code, 0]
+            i = 0
+            while i < end - start and data[first + i] == data[start + i]:
+                i += 1
+            if i == end - start:
+                return code
+        at = (at + 1) & (len(table) - 1)
+
+
+@njit(cache=True)
+def widened(table: Any, hashes: Any) -> Any:
+    """Return a table of four times the size, in which all hashes have their places."""
+    wide = np.full(4 * len(table), -1, np.int32)
+    for code in range(len(hashes)):
+        at = np.int64(hashes[code] & np.uint64(len(wide) - 1))
+        while wide[at] >= 0:
+            at = (at + 1) & (len(wide) - 1)
+        wide[at] = code
+    return wide
+
+
+@njit(cache=True)
+def longer(array: Any) -> Any:
+    """Return an array that begins with this one and is four times as long."""
+    wide = np.empty((4 * len(array), *array.shape[1:]), array.dtype)
+    wide[: len(array)] = array
+    return wide
+
 
 @njit(cache=True)
 def _intern(offsets: Any, data: Any, valid: Any) -> Any:
     rows = len(offsets) - 1
-    size = 16
-    while size < 2 * rows:
-        size *= 2
-    table = np.full(size, -1, np.int32)
-    hashes = np.empty(rows, np.uint64)
     codes = np.empty(rows, np.int32)
-    firsts = np.empty(rows, np.int64)
+    table = np.full(2 * FEW, -1, np.int32)
+    spans = np.empty((FEW, 2), np.int32)
+    hashes = np.empty(FEW, np.uint64)
     known = 0
     for row in range(rows):
         if len(valid) and not valid[row]:
             codes[row] = -1
             continue
         start, end = offsets[row], offsets[row + 1]
-        h = np.uint64(0xCBF29CE484222325)
+        h = SEED
         for i in range(start, end):
-            h = (h ^ np.uint64(data[i])) * np.uint64(0x100000001B3)
+            h = (h ^ np.uint64(data[i])) * PRIME
         h ^= h >> np.uint64(32)
-        at = np.int64(h & np.uint64(size - 1))
-        while True:
-            code = table[at]
-            if code < 0:
-                table[at] = known
-                firsts[known] = row
-                hashes[known] = h
-                codes[row] = known
-                known += 1
-                break
-            if hashes[code] == h:
-                first = offsets[firsts[code]]
-                same = offsets[firsts[code] + 1] - first == end - start
-                i = 0
-                while same and i < end - start:
-                    same = data[first + i] == data[start + i]
-                    i += 1
-                if same:
-                    codes[row] = code
-                    break
-            at = (at + 1) & (size - 1)
-    return codes, firsts[:known]
+        code = code_of(table, spans, hashes, data, h, start, end)
+        if code < 0:
+            table[-1 - code] = known
+            code = known
+            hashes[known] = h
+            spans[known, 0], spans[known, 1] = start, end
+            known += 1
+            if known == len(spans):
+                table = widened(table, hashes)
+                spans, hashes = longer(spans), longer(hashes)
+        codes[row] = code
+    return codes, spans[:known]
+
+
+@njit(cache=True)
+def _gather(data: Any, spans: Any) -> Any:
+    offsets = np.zeros(len(spans) + 1, np.int32)
+    for row in range(len(spans)):
+        offsets[row + 1] = offsets[row] + spans[row, 1] - spans[row, 0]
+    letters = np.empty(offsets[-1], np.uint8)
+    for row in range(len(spans)):
+        at = offsets[row]
+        for i in range(spans[row, 0], spans[row, 1]):
+            letters[at] = data[i]
+            at += 1
+    return offsets, letters
+
+
+def gathered(data: Any, spans: Any) -> pa.StringArray:
+    """Return spans of bytes as texts; one that begins below 0 is null."""
+    offsets, letters = _gather(data, spans)
+    nulls = pa.array(spans[:, 0] >= 0).buffers()[1] if bool(np.any(spans[:, 0] < 0)) else None
+    return pa.StringArray.from_buffers(len(spans), pa.py_buffer(offsets), pa.py_buffer(letters), nulls)
+
+
+def buffers(column: pa.StringArray | pa.BinaryArray) -> tuple[Any, Any]:
+    """Return where each text begins and ends, and the bytes of all."""
+    _, offsets, data = column.buffers()
+    places = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+    return places, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
 
 
 def intern(column: pa.StringArray) -> tuple[NDArray[np.int32], pa.StringArray]:
     """Return the code of each row, -1 for null, and the text of each code."""
-    _, offsets, data = column.buffers()
-    places = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
-    letters = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    places, letters = buffers(column)
     valid = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else np.zeros(0, np.bool_)
-    codes, firsts = _intern(places, letters, valid)
-    return codes, column.take(pa.array(firsts))
+    codes, spans = _intern(places, letters, valid)
+    return codes, gathered(letters, spans)

@@ -17,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from whence.kernels.intern import FEW, PRIME, SEED, buffers, code_of, gathered, longer, widened
+
 MARKS = END, NEXT, NULL, UNADDRESSED, NOBODY, ODD, LABEL, INDEX = 0xFE, 0xFF, 0xFD, 0xFC, 0xFB, 0xFA, 0xF9, 0xF8
 """All of them beyond `LAST`, the greatest byte of UTF-8 texts."""
 LAST = 0xF7
@@ -37,10 +39,10 @@ class Split(NamedTuple):
 
 def split(texts: pa.BinaryArray | pa.StringArray) -> Split:
     """Return the columns that were joined into one."""
-    offsets, data = _buffers(texts)
+    offsets, data = buffers(texts)
     process, message, addressed, ends, destinations, label, odd, told, names = _split(offsets, data)
     nameless = process < 0
-    known = _gathered(data, names[:, 0].copy(), names[:, 1].copy())
+    known = gathered(data, names)
     values = pa.DictionaryArray.from_arrays(pa.array(destinations, mask=_some(destinations < 0)), known)
     mask = None if addressed.all() else pa.array(~addressed)
     labels: Any = pa.nulls(len(texts), pa.string())
@@ -48,7 +50,7 @@ def split(texts: pa.BinaryArray | pa.StringArray) -> Split:
         labels = pa.DictionaryArray.from_arrays(pa.array(label, mask=label < 0), known)
     return Split(
         pa.DictionaryArray.from_arrays(pa.array(process, mask=_some(nameless)), known),
-        _gathered(data, message[:, 0].copy(), message[:, 1].copy()),
+        gathered(data, message),
         pa.ListArray.from_arrays(pa.array(ends), values, mask=mask),
         labels,
         _reasons(data, odd),
@@ -60,51 +62,8 @@ def _number(digits: bytes) -> int | None:
     return None if digits == bytes([NULL]) else int(digits)
 
 
-def _buffers(texts: pa.BinaryArray | pa.StringArray) -> tuple[Any, Any]:
-    _, offsets, data = texts.buffers()
-    places = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    return places, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-
-
 def _some(mask: Any) -> Any:
     return mask if mask.any() else None
-
-
-@njit(cache=True)
-def _code(table: Any, names: Any, hashes: Any, data: Any, h: Any, start: Any, end: Any) -> Any:
-    """Return the code of a name, or where in the table it belongs, counted down from -1."""
-    at = np.int64(h & np.uint64(len(table) - 1))
-    while True:
-        code = table[at]
-        if code < 0:
-            return -1 - at
-        if hashes[code] == h and names[code, 1] - names[code, 0] == end - start:
-            first = names[code, 0]
-            i = 0
-            while i < end - start and data[first + i] == data[start + i]:
-                i += 1
-            if i == end - start:
-                return code
-        at = (at + 1) & (len(table) - 1)
-
-
-@njit(cache=True)
-def _wider(table: Any, hashes: Any, known: Any) -> Any:
-    """Return a table of twice the size."""
-    wide = np.full(2 * len(table), -1, np.int32)
-    for code in range(known):
-        at = np.int64(hashes[code] & np.uint64(len(wide) - 1))
-        while wide[at] >= 0:
-            at = (at + 1) & (len(wide) - 1)
-        wide[at] = code
-    return wide
-
-
-@njit(cache=True)
-def _twice(array: Any) -> Any:
-    wide = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
-    wide[: len(array)] = array
-    return wide
 
 
 @njit(cache=True)
@@ -118,9 +77,9 @@ def _split(offsets: Any, data: Any) -> Any:
     odd = np.full((rows, 2), -1, np.int32)
     told = np.full(rows, -1, np.int32)
     destinations = np.empty(max(16, rows), np.int32)
-    table = np.full(256, -1, np.int32)
-    names = np.empty((128, 2), np.int32)
-    hashes = np.empty(128, np.uint64)
+    table = np.full(2 * FEW, -1, np.int32)
+    names = np.empty((FEW, 2), np.int32)
+    hashes = np.empty(FEW, np.uint64)
     known = count = 0
     for row in range(rows):
         i, last = np.int64(offsets[row]), np.int64(offsets[row + 1])
@@ -130,9 +89,9 @@ def _split(offsets: Any, data: Any) -> Any:
             null = i < last and data[i] == NULL
             i += np.int64(null)
             start = i
-            h = np.uint64(0xCBF29CE484222325)
+            h = SEED
             while i < last and data[i] <= LAST:
-                h = (h ^ np.uint64(data[i])) * np.uint64(0x100000001B3)
+                h = (h ^ np.uint64(data[i])) * PRIME
                 i += 1
             mark = np.int64(data[i]) if i < last else np.int64(-1)
             if field < 2:
@@ -154,7 +113,7 @@ def _split(offsets: Any, data: Any) -> Any:
                 code = -1
                 if not null:
                     h ^= h >> np.uint64(32)
-                    code = _code(table, names, hashes, data, h, start, i)
+                    code = code_of(table, names, hashes, data, h, start, i)
                     if code < 0:
                         table[-1 - code] = known
                         code = known
@@ -162,13 +121,13 @@ def _split(offsets: Any, data: Any) -> Any:
                         names[known, 0], names[known, 1] = start, i
                         known += 1
                         if known == len(names):
-                            names, hashes = _twice(names), _twice(hashes)
-                            table = _wider(table, hashes, known)
+                            table = widened(table, hashes)
+                            names, hashes = longer(names), longer(hashes)
                 if field == 0:
                     process[row] = code
                 elif field == 2:
                     if count == len(destinations):
-                        destinations = _twice(destinations)
+                        destinations = longer(destinations)
                     destinations[count] = code
                     count += 1
                     ends[row + 1] += 1
@@ -205,27 +164,6 @@ def _split(offsets: Any, data: Any) -> Any:
     for row in range(rows):
         ends[row + 1] += ends[row]
     return process, message, addressed, ends, destinations[:count], label, odd, told, names[:known]
-
-
-@njit(cache=True)
-def _gather(data: Any, starts: Any, ends: Any) -> Any:
-    offsets = np.zeros(len(starts) + 1, np.int32)
-    for row in range(len(starts)):
-        offsets[row + 1] = offsets[row] + ends[row] - starts[row]
-    letters = np.empty(offsets[-1], np.uint8)
-    for row in range(len(starts)):
-        at = offsets[row]
-        for i in range(starts[row], ends[row]):
-            letters[at] = data[i]
-            at += 1
-    return offsets, letters
-
-
-def _gathered(data: Any, starts: Any, ends: Any) -> pa.StringArray:
-    """Return spans of bytes as texts; one that begins below 0 is null."""
-    offsets, letters = _gather(data, starts, ends)
-    nulls = pa.array(starts >= 0).buffers()[1] if bool(np.any(starts < 0)) else None
-    return pa.StringArray.from_buffers(len(starts), pa.py_buffer(offsets), pa.py_buffer(letters), nulls)
 
 
 def _reasons(data: Any, odd: Any) -> pa.Array:
