@@ -75,3 +75,17 @@ def test_without_paths(tmp_path: Path, spark: SparkSession) -> None:
     _, _, said = call(str(file), "--paths", "0")
     assert said["violations"][0]["path"] is None
     assert spark is not None
+
+
+def test_files_that_hold_no_trace(tmp_path: Path) -> None:
+    junk = tmp_path / "junk.parquet"
+    junk.write_bytes(b"junk")
+    code, text, said = call(str(junk))
+    assert (code, said["verdict"], said["events"]) == (1, "unknown", 0)
+    assert "it cannot be read as Parquet" in said["quarantine"][0]["reason"]
+    assert str(junk) in text.replace("\n", "")
+    for kind in ("jsonl", "parquet"):
+        empty = tmp_path / f"empty.{kind}"
+        (write_jsonl if kind == "jsonl" else write_parquet)([], empty)
+        _, _, said = call(str(empty))
+        assert (said["events"], said["violations"], said["quarantine"]) == (0, [], [])

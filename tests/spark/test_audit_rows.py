@@ -34,6 +34,13 @@ def verdicts(result: Any) -> dict[str, str]:
     return {row["run"]: row["verdict"] for row in result.verdicts.collect()}
 
 
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_table_without_rows(spark: SparkSession, ordered: bool) -> None:
+    ddl = "run string, process string, index bigint, kind string, message string, destinations array<string>"
+    with audit(spark.createDataFrame([], ddl + (", order bigint" if ordered else ""))) as result:
+        assert (verdicts(result), result.findings.count()) == ({}, 0)
+
+
 def test_rows_unusable_by_themselves(spark: SparkSession) -> None:
     ddl = (
         "run string, process string, index bigint, kind string, message string, destinations array<string>, order long"

@@ -110,7 +110,7 @@ def profile(events: DataFrame, chunk_rows: int, *, in_place: bool = True) -> Pla
     seen = _told(few, chunk_rows) if len(few) <= PARTS else _seen(parts, chunk_rows)
     light = _light(seen)
     runs_seen = sorted(seen["large"], key=lambda row: str(row["run"]))
-    if in_place and not seen["small"] and len(runs_seen) == seen["runs"] and _aligned(runs_seen, chunk_rows):
+    if in_place and 0 < len(runs_seen) == seen["runs"] and not seen["small"] and _aligned(runs_seen, chunk_rows):
         return replace(_in_place(runs_seen), **light)
     shared = max(1, -(-(seen["small"] or 0) // chunk_rows), min(8, (seen["runs"] - len(seen["large"])) // 4))
     slot = shared
