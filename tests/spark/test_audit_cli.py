@@ -87,5 +87,6 @@ def test_files_that_hold_no_trace(tmp_path: Path) -> None:
     for kind in ("jsonl", "parquet"):
         empty = tmp_path / f"empty.{kind}"
         (write_jsonl if kind == "jsonl" else write_parquet)([], empty)
-        _, _, said = call(str(empty))
+        _, text, said = call(str(empty))
+        assert "no event to judge" in text
         assert (said["events"], said["violations"], said["quarantine"]) == (0, [], [])

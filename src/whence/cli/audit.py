@@ -76,6 +76,11 @@ class _Report:
         return "unknown" if "unknown" in said or self.quarantine else "causal"
 
     @property
+    def events(self) -> int:
+        """How many events were judged."""
+        return self.logged + sum(int(run["events"]) for run in self.runs)
+
+    @property
     def code(self) -> int:
         """The exit code of the contract."""
         return int(self.verdict != "causal" or bool(self.duplicates) or bool(self.misdelivered))
@@ -85,7 +90,7 @@ class _Report:
         return {
             "verdict": self.verdict,
             "runs": self.runs,
-            "events": sum(run["events"] for run in self.runs) + self.logged,
+            "events": self.events,
             "messages": sum(run["messages"] for run in self.runs),
             "violations": self.violations,
             "undelivered": self.undelivered,
@@ -115,6 +120,8 @@ class _Report:
         _rest(out, len(self.clocks), "clock findings")
         for note in self.notes[:SHOWN]:
             out.print(f"note: {note}")
+        if not self.events:
+            out.print("note: there is no event to judge")
 
 
 def _rest(out: Any, count: int, what: str) -> None:
