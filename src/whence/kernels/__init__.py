@@ -4,6 +4,7 @@ Law. Every function here is pure: arrays in, arrays out, no Spark, no files, no 
 `whence.model.order` gives by definition; the tests hold the two against each other on random traces.
 
 - `texts`: the texts of a row, which cross from Java to Python as one, taken apart.
+- `packing`: tables as bytes, and parted by where their rows go.
 - `rows`: a table of events, its strings coded once as integers.
 - `sift`: which rows the definition speaks of, and why not the others.
 - `derive`: an order in which causes come first, or the deliveries that lie on a cycle.

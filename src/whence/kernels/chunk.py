@@ -40,6 +40,7 @@ from whence.kernels.lane import (
     questions_of,
     run_clocks,
 )
+from whence.kernels.packing import packed
 from whence.kernels.rows import DELIVER, RECEIVE, SEND, Bytes, Ints, Longs, Rows, as_they_come, code
 from whence.kernels.scan import ASTRAY, IMPORTED, increasing
 from whence.kernels.sift import (
@@ -131,7 +132,7 @@ def summarise(
         more, left = _summarise_lane(run, rows, lane, matched, place, want, block)
         parts += more
         summary.lanes.append(left)
-    summary.strangers = _packed(_plain(table.select(COLUMNS).take(pa.array(strangers))))
+    summary.strangers = packed(_plain(table.select(COLUMNS).take(pa.array(strangers))))
     summary.receipts = np.flatnonzero(rows.kind[strangers] == RECEIVE).astype(np.int32)
     parts.append(part(found.RUN, run, 1, chunk=chunk, events=len(rows), messages=messages, gaps=gaps))
     parts.append(found.payload(found.SUMMARY, run, chunk, pickle.dumps(summary, 5)))
@@ -276,15 +277,3 @@ def _plain(table: pa.Table) -> pa.Table:
     """Return a table without the dictionary of all the messages there are."""
     place = table.column_names.index("message")
     return table.set_column(place, "message", table.column("message").cast(pa.string()))
-
-
-def _packed(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def unpacked(data: bytes) -> pa.Table:
-    """Return a table written by `_packed`."""
-    return pa.ipc.open_stream(data).read_all()

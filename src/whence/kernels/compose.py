@@ -26,9 +26,10 @@ import pyarrow as pa
 from numba import njit
 
 from whence.kernels import found
-from whence.kernels.chunk import DONE, OPEN, SETTLED, LaneSummary, Summary, unpacked
+from whence.kernels.chunk import DONE, OPEN, SETTLED, LaneSummary, Summary
 from whence.kernels.found import aside, part
 from whence.kernels.lane import Clocks
+from whence.kernels.packing import unpacked
 from whence.kernels.rows import NORMAL, Ints, Longs
 
 

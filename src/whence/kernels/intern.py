@@ -38,7 +38,21 @@ def code_of(table: Any, spans: Any, hashes: Any, data: Any, h: Any, start: Any, 
 
 
 @njit(cache=True)
-def widened(table: Any, hashes: Any) -> Any:
+def enter(table: Any, spans: Any, hashes: Any, known: int, code: Any, h: Any, start: Any, end: Any) -> None:
+    """Enter the next name where `code_of` says it belongs."""
+    table[-1 - code] = known
+    spans[known, 0], spans[known, 1] = start, end
+    hashes[known] = h
+
+
+@njit(cache=True)
+def grown(table: Any, spans: Any, hashes: Any) -> Any:
+    """Return all three with room for four times as many names."""
+    return _widened(table, hashes), longer(spans), longer(hashes)
+
+
+@njit(cache=True)
+def _widened(table: Any, hashes: Any) -> Any:
     """Return a table of four times the size, in which all hashes have their places."""
     wide = np.full(4 * len(table), -1, np.int32)
     for code in range(len(hashes)):
@@ -76,14 +90,11 @@ def _intern(offsets: Any, data: Any, valid: Any) -> Any:
         h ^= h >> np.uint64(32)
         code = code_of(table, spans, hashes, data, h, start, end)
         if code < 0:
-            table[-1 - code] = known
+            enter(table, spans, hashes, known, code, h, start, end)
             code = known
-            hashes[known] = h
-            spans[known, 0], spans[known, 1] = start, end
             known += 1
             if known == len(spans):
-                table = widened(table, hashes)
-                spans, hashes = longer(spans), longer(hashes)
+                table, spans, hashes = grown(table, spans, hashes)
         codes[row] = code
     return codes, spans[:known]
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from whence.kernels.intern import FEW, PRIME, SEED, buffers, code_of, gathered, longer, widened
+from whence.kernels.intern import FEW, PRIME, SEED, buffers, code_of, enter, gathered, grown, longer
 
 MARKS = END, NEXT, NULL, UNADDRESSED, NOBODY, ODD, LABEL, INDEX = 0xFE, 0xFF, 0xFD, 0xFC, 0xFB, 0xFA, 0xF9, 0xF8
 """All of them beyond `LAST`, the greatest byte of UTF-8 texts."""
@@ -115,14 +115,11 @@ def _split(offsets: Any, data: Any) -> Any:
                     h ^= h >> np.uint64(32)
                     code = code_of(table, names, hashes, data, h, start, i)
                     if code < 0:
-                        table[-1 - code] = known
+                        enter(table, names, hashes, known, code, h, start, i)
                         code = known
-                        hashes[known] = h
-                        names[known, 0], names[known, 1] = start, i
                         known += 1
                         if known == len(names):
-                            table = widened(table, hashes)
-                            names, hashes = longer(names), longer(hashes)
+                            table, names, hashes = grown(table, names, hashes)
                 if field == 0:
                     process[row] = code
                 elif field == 2:

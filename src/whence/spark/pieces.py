@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from whence.kernels import texts
+from whence.kernels.packing import held, packed, parted, unpacked
 from whence.kernels.rows import NORMAL
 from whence.spark.normal import completed, quoted
 from whence.spark.plan import INDEX_BITS, Plan, owner, slot_column, slots_of
@@ -27,51 +27,8 @@ SCHEMA = pa.schema(
 )
 FLUSH_ROWS = 1_000_000
 """A task restores about this many rows at a time."""
-SELDOM = 256
-"""A change of slot or of step is seldom if it comes less often than once in so many rows."""
-_STEPPING = ("index", "line")
 KIND_BITS = 3
 """Of a long that holds the numbers of a row: kind, then index, then order."""
-
-
-def packed(table: pa.Table, compression: str | None = None) -> bytes:
-    """Return a table as bytes, without the columns that hold nothing."""
-    table = stepped(_held(table))
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression=compression)
-    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def _held(table: pa.Table) -> pa.Table:
-    """Return a table without the columns that hold nothing."""
-    return table.select([name for name in table.column_names if table.column(name).null_count < len(table)])
-
-
-def stepped(table: pa.Table) -> pa.Table:
-    """Return a table whose indexes and lines are kept as the places at which they do not go up by one, if few."""
-    for name in _STEPPING:
-        column = table.column(name) if name in table.column_names else None
-        if column is None or column.null_count or not len(column):
-            continue
-        ahead = column.to_numpy() - np.arange(len(column))
-        ends = np.append(np.flatnonzero(ahead[1:] != ahead[:-1]) + 1, len(ahead))
-        if len(ends) * SELDOM < len(ahead):
-            kept = pa.RunEndEncodedArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(ahead[ends - 1]))
-            table = table.set_column(table.column_names.index(name), name, kept)
-    return table
-
-
-def walked(table: pa.Table) -> pa.Table:
-    """Return a table that was `stepped` as it was before."""
-    for place, field in enumerate(table.schema):
-        if pa.types.is_run_end_encoded(field.type):
-            kept = table.column(place).chunk(0)
-            ends = kept.run_ends.to_numpy()
-            ahead = np.repeat(kept.values.to_numpy(), np.diff(ends, prepend=0))
-            table = table.set_column(place, field.name, pa.array(ahead + np.arange(len(ahead))))
-    return table
 
 
 def load(payload: bytes, run: str | None) -> pa.Table:
@@ -80,7 +37,7 @@ def load(payload: bytes, run: str | None) -> pa.Table:
         from whence.spark.files import read_part
 
         return read_part(json.loads(payload))
-    return completed(walked(pa.ipc.open_stream(payload).read_all()), run)
+    return completed(unpacked(payload), run)
 
 
 # -- rows on their way to Python ---------------------------------------------------------------------------------------
@@ -207,32 +164,15 @@ def packer(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Recor
 
 def parts(table: pa.Table, plan: Plan, compression: str | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a normal table in pieces, one for each slot."""
-    for slot, part in parted(_held(table), slots_of(table, plan)):
+    for slot, part in parted(held(table), slots_of(table, plan)):
         yield _piece(slot, plan, part, compression)
-
-
-def parted(table: pa.Table, slots: Any) -> Iterator[tuple[int, pa.Table]]:
-    """Part rows by slot; rows of one slot keep their order."""
-    if not len(slots):
-        return
-    ends = np.append(np.flatnonzero(slots[1:] != slots[:-1]) + 1, len(slots))  # of rows in a row that go to one slot
-    if len(ends) * SELDOM > len(slots):
-        few = slots.astype(np.uint16) if slots.min() >= 0 and slots.max() < 1 << 16 else slots  # sorted by counting
-        order = np.argsort(few, kind="stable")
-        table, slots = table.take(pa.array(order)), slots[order]
-        ends = np.append(np.flatnonzero(slots[1:] != slots[:-1]) + 1, len(slots))
-    own: dict[int, list[pa.Table]] = {}
-    for start, end in pairwise([0, *ends.tolist()]):
-        own.setdefault(int(slots[start]), []).append(table.slice(start, end - start))
-    for slot in sorted(own):
-        yield slot, own[slot][0] if len(own[slot]) == 1 else pa.concat_tables(own[slot]).combine_chunks()
 
 
 def _piece(slot: int, plan: Plan, table: pa.Table, compression: str | None) -> pa.RecordBatch:
     run, chunk = owner(plan, slot)
     if run is not None and "run" in table.column_names:
         table = table.drop_columns(["run"])
-    values = [[slot], [run], [chunk], [len(table)], [packed(table, compression)]]
+    values = [[slot], [run], [chunk], [len(table)], [packed(held(table), compression)]]
     return pa.RecordBatch.from_arrays([pa.array(v, f.type) for v, f in zip(values, SCHEMA, strict=True)], schema=SCHEMA)
 
 

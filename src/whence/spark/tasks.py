@@ -18,9 +18,10 @@ from whence.kernels.chunk import summarise, summary_of
 from whence.kernels.compose import Composer
 from whence.kernels.found import SCHEMA, part
 from whence.kernels.ids import repeated
+from whence.kernels.packing import parted
 from whence.kernels.rows import by_run
 from whence.kernels.whole import judge
-from whence.spark.pieces import gathered, joined, parted, tables
+from whence.spark.pieces import gathered, joined, tables
 from whence.spark.plan import Plan, owner, slots_of
 
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

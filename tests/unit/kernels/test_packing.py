@@ -1,6 +1,8 @@
-"""Pieces of a table hold its rows as they were; no session is needed to see it."""
+"""Tables as bytes and in parts hold their rows as they were."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -8,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from whence.kernels import packing
+from whence.kernels.packing import held, packed, parted, stepped, unpacked
 from whence.kernels.rows import NORMAL
-from whence.spark import pieces
-from whence.spark.pieces import load, packed, parted, stepped
 
 WALKS = st.lists(st.tuples(st.integers(-5, 1 << 40), st.integers(1, 600)), max_size=4)
 """Numbers that go up by one from each start, for so many rows."""
@@ -32,7 +34,9 @@ def table_of(index: list[int | None], line: list[int | None]) -> pa.Table:
 
 @given(WALKS, WALKS, st.sampled_from([None, "zstd"]), st.data())
 @example([(7, 2000)], [(1, 1999), (3, 1)], "zstd", None)
-def test_a_piece_holds_the_rows_it_was_made_of(index_legs, line_legs, compression, data) -> None:  # type: ignore[no-untyped-def]
+def test_bytes_hold_the_table_they_were_made_of(
+    index_legs: list[tuple[int, int]], line_legs: list[tuple[int, int]], compression: str | None, data: Any
+) -> None:
     index, line = walk(index_legs), walk(line_legs)
     rows = min(len(index), len(line))
     index, line = index[:rows], line[:rows]
@@ -41,10 +45,11 @@ def test_a_piece_holds_the_rows_it_was_made_of(index_legs, line_legs, compressio
     whole = table_of(index, line)
     start = 0 if data is None else data.draw(st.integers(0, rows))
     part = whole.slice(start)
-    assert load(packed(part, compression), None).to_pylist() == part.to_pylist()
+    for table in (part, held(part)):
+        assert unpacked(packed(table, compression)).equals(table)
 
 
-def test_numbers_that_go_up_by_one_take_no_room_in_a_piece() -> None:
+def test_numbers_that_go_up_by_one_take_no_room() -> None:
     table = stepped(table_of(walk([(1, 1500), (9, 1500)]), walk([(5, 3000)])))
     kept = {name: table.column(name).chunk(0) for name in ("index", "line")}
     assert {name: len(column.run_ends) for name, column in kept.items()} == {"index": 2, "line": 1}
@@ -58,7 +63,7 @@ def test_rows_are_parted_by_slot_in_their_order(seldom: int, legs: list[tuple[in
     slots = np.array([slot for slot, rows in legs for _ in range(rows)], np.int32)
     table = table_of(list(range(len(slots))), [None] * len(slots))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces, "SELDOM", seldom)
+        patch.setattr(packing, "SELDOM", seldom)
         found = list(parted(table, slots))
     assert [slot for slot, _ in found] == sorted(set(slots.tolist()))
     for slot, part in found:
