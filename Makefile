@@ -21,7 +21,7 @@ help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
 
 demo: install ## the main job, end to end, on an embedded Spark
-	$(BIN)/whence demo
+	$(BIN)/thence demo
 
 test: install ## all tests that fit into minutes
 ifneq ($(FAST),)
@@ -50,7 +50,7 @@ bench: install ## every benchmark, one after the other; each rewrites its JSON r
 	@set -e; for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script; done
 
 warm: install ## once per machine: halve the start of Spark (Java 17; a minute, 200 MB in the user's cache)
-	$(BIN)/whence doctor --no-start --warm
+	$(BIN)/thence doctor --no-start --warm
 
 pins: install ## write requirements/*.txt anew from pyproject.toml and dev.in, keeping versions that still fit
 	cd requirements && for set in runtime dev; do \

@@ -5,8 +5,8 @@ An observer is told what happens; it writes only the methods it wants.
     python examples/watch_a_partition.py
 """
 
-from whence.model.message import Copy
-from whence.sim import Engine, Observer, Scenario
+from thence.model.message import Copy
+from thence.sim import Engine, Observer, Scenario
 
 SCENARIO = Scenario(protocol="ks", processes=6, messages=600, fanout="uniform", partitions=("2-5:abc|def",))
 

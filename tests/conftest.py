@@ -11,8 +11,8 @@ HERE = Path(__file__).parent
 MARKED_FOLDERS = ("spark", "soak")
 
 # No deadline: the machines that run this are shared and noisy.
-settings.register_profile("whence", deadline=None, print_blob=True)
-settings.load_profile("whence")
+settings.register_profile("thence", deadline=None, print_blob=True)
+settings.load_profile("thence")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

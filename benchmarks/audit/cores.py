@@ -21,7 +21,7 @@ from typing import Any
 
 from run import RESULTS, WARM, candidate, timed
 
-from whence.spark.session import local_session
+from thence.spark.session import local_session
 
 ONE, TWO = "local[1] held to one core", "local[2]"
 

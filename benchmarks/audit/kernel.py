@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 from generate import names, simulate, table
 
-from whence.kernels.chunk import summarise, summary_of
-from whence.kernels.compose import Composer
-from whence.kernels.rows import NORMAL, kind_codes
+from thence.kernels.chunk import summarise, summary_of
+from thence.kernels.compose import Composer
+from thence.kernels.rows import NORMAL, kind_codes
 
 RESULTS = Path(__file__).with_name("results")
 

@@ -25,8 +25,8 @@ from typing import Any
 
 import psutil
 
-from whence.spark import audit, audit_files
-from whence.spark.session import local_session
+from thence.spark import audit, audit_files
+from thence.spark.session import local_session
 
 RESULTS = Path(__file__).with_name("results")
 CORES = 2

@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whence.model.message import Copy
-from whence.model.roster import Roster
-from whence.protocols.base import encode
-from whence.protocols.ks import KS
+from thence.model.message import Copy
+from thence.model.roster import Roster
+from thence.protocols.base import encode
+from thence.protocols.ks import KS
 
 PROCESSES = 64
 KEYS = 64

@@ -47,8 +47,8 @@ def timed(job: Callable[[], Any]) -> float:
 
 
 def main(rows: int, repeat: int, python_rows: int) -> dict[str, Any]:
-    from whence.spark import deliver
-    from whence.spark.session import local_session
+    from thence.spark import deliver
+    from thence.spark.session import local_session
 
     spark = local_session(conf={"spark.driver.memory": "4g"})
     with tempfile.TemporaryDirectory() as folder:

@@ -16,11 +16,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from whence import Orderer
-from whence.delivery.minimal import from_events
-from whence.model.events import Event
-from whence.model.order import judge
-from whence.sim import Scenario, simulate
+from thence import Orderer
+from thence.delivery.minimal import from_events
+from thence.model.events import Event
+from thence.model.order import judge
+from thence.sim import Scenario, simulate
 
 HERE = Path(__file__).parent
 SEED, MESSAGES = 1, 400

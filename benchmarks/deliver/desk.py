@@ -21,8 +21,8 @@ import _data
 import numpy as np
 import pyarrow as pa
 
-from whence.delivery import Columns, Policy
-from whence.spark.desk import Desk, Setup
+from thence.delivery import Columns, Policy
+from thence.spark.desk import Desk, Setup
 
 HERE = Path(__file__).parent
 BATCH = 10_000

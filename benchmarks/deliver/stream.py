@@ -29,7 +29,7 @@ def pass_through(table: Any) -> Any:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
     from pyspark.sql.types import BinaryType, StructField, StructType
 
-    from whence.spark.streaming import BLOB, PACKED, packer, unpack
+    from thence.spark.streaming import BLOB, PACKED, packer, unpack
 
     class Same(StatefulProcessor):
         def init(self, handle: Any) -> None:
@@ -80,7 +80,7 @@ def run(spark: Any, ordered: Any, folder: Path) -> list[dict[str, Any]]:
         {
             "rows": p.numInputRows,
             "ms": p.durationMs.get("addBatch"),
-            "told": p.observedMetrics["whence"].asDict() if "whence" in p.observedMetrics else None,
+            "told": p.observedMetrics["thence"].asDict() if "thence" in p.observedMetrics else None,
         }
         for p in query.recentProgress
         if p.numInputRows
@@ -88,8 +88,8 @@ def run(spark: Any, ordered: Any, folder: Path) -> list[dict[str, Any]]:
 
 
 def main(rows: int, batches: int) -> None:
-    from whence.spark import deliver
-    from whence.spark.session import local_session
+    from thence.spark import deliver
+    from thence.spark.session import local_session
 
     conf = {"spark.driver.memory": "4g", "spark.sql.streaming.numRecentProgressUpdates": 10 * batches}
     spark = local_session(conf=conf)

@@ -11,21 +11,21 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from whence.check.explore import promised
-from whence.check.hunt import hunt
-from whence.check.setting import Setting
-from whence.check.shrink import find, shrunk
-from whence.check.witness import Witness, loads
-from whence.model.events import parse
-from whence.trace.explain import diagram
+from thence.check.explore import promised
+from thence.check.hunt import hunt
+from thence.check.setting import Setting
+from thence.check.shrink import find, shrunk
+from thence.check.witness import Witness, loads
+from thence.model.events import parse
+from thence.trace.explain import diagram
 
 HERE = Path(__file__).parent
 INTRO = """# Where the papers, as printed, are ambiguous or wrong
 
 Each finding: what the text says, the smallest execution that shows what is wrong with it, our repair, and the
-evidence. The diagrams are not drawn by hand: `whence explore` finds the execution in the printed form (kept
+evidence. The diagrams are not drawn by hand: `thence explore` finds the execution in the printed form (kept
 as a *variant*, never registered), shrinks it until no message, step or destination can be left out, and shows
-that no execution with fewer messages fails. To see one again: `whence explore --variants --protocol NAME`
+that no execution with fewer messages fails. To see one again: `thence explore --variants --protocol NAME`
 with the sizes of benchmarks/explore/errata.toml. A column is a process, time goes down, `*` marks the causal
 path from the message that is missing to the one that came too early.
 

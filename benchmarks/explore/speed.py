@@ -14,8 +14,8 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from whence.check.explore import explore
-from whence.check.setting import Setting
+from thence.check.explore import explore
+from thence.check.setting import Setting
 
 AGAINST_NAIVE = [
     {"protocol": "ks", "processes": 3, "messages": 3},

@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from support.literal_ks import LiteralKS
 
-from whence.model.roster import Roster, positions
-from whence.protocols import Deliver, create
+from thence.model.roster import Roster, positions
+from thence.protocols import Deliver, create
 
 RESULTS = Path(__file__).parent / "results" / "literal.json"
 

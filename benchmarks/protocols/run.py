@@ -18,9 +18,9 @@ from pathlib import Path
 from random import Random
 from time import thread_time_ns
 
-from whence.model.message import MESSAGE, Copy
-from whence.model.roster import Roster
-from whence.protocols import REGISTRY, Deferred, Sent, Transmit, create
+from thence.model.message import MESSAGE, Copy
+from thence.model.roster import Roster
+from thence.protocols import REGISTRY, Deferred, Sent, Transmit, create
 
 RESULTS = Path(__file__).parent / "results" / "protocols.json"
 SIZES = (8, 32, 128)

@@ -23,10 +23,10 @@ from typing import Any
 
 from simpy_twin import Twin
 
-from whence.errors import MisuseError
-from whence.protocols.registry import REGISTRY, lookup
-from whence.sim import Engine, Scenario, simulate
-from whence.sim.cpu import Clock
+from thence.errors import MisuseError
+from thence.protocols.registry import REGISTRY, lookup
+from thence.sim import Engine, Scenario, simulate
+from thence.sim.cpu import Clock
 
 RESULTS = Path(__file__).parent / "results" / "sim.json"
 SIZES = (10, 30, 50)

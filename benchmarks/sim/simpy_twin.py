@@ -16,11 +16,11 @@ from typing import Any
 
 import simpy
 
-from whence.model.message import Copy
-from whence.model.roster import Roster
-from whence.protocols.effects import Deliver, Sent
-from whence.protocols.registry import create
-from whence.sim.fanout import choose, parse_fanout
+from thence.model.message import Copy
+from thence.model.roster import Roster
+from thence.protocols.effects import Deliver, Sent
+from thence.protocols.registry import create
+from thence.sim.fanout import choose, parse_fanout
 
 
 class Twin:

@@ -2,7 +2,7 @@
 
 Three processes sweep in turn, `--repeat` times: local[1] that may use the second core for what is not a task (the
 driver, the JVM's compiler and collector); local[2]; and local[1] held to one core, as in the audit's benchmark. Their
-sessions start as `whence sweep` starts one, and have swept once before. The rows must be the same. `loop` is the plain
+sessions start as `thence sweep` starts one, and have swept once before. The rows must be the same. `loop` is the plain
 single-process loop over the same scenarios, without Spark.
 
 A speedup is the median of the rounds' ratios; every second round goes the other way round, since the speed of the
@@ -43,13 +43,13 @@ def digest(folder: Path) -> str:
 
 def sweeps(cores: int, *, pinned: bool) -> None:
     """Sweep once for each line that comes in, and say what it took."""
-    from whence.sim.grid import parse_grid, read_grid
-    from whence.spark.session import local_session
-    from whence.spark.sweep import sweep
+    from thence.sim.grid import parse_grid, read_grid
+    from thence.spark.session import local_session
+    from thence.spark.sweep import sweep
 
     if pinned:
         os.sched_setaffinity(0, {0})
-    spark = local_session(cores=cores, quick=True)  # as `whence sweep` does
+    spark = local_session(cores=cores, quick=True)  # as `thence sweep` does
     grid = read_grid(HERE / "grid.toml")
     with tempfile.TemporaryDirectory() as folder:
         sweep(spark, parse_grid(WARM_UP), f"{folder}/warm")
@@ -66,7 +66,7 @@ def sweeps(cores: int, *, pinned: bool) -> None:
 
 def allowed(guessed: list[float], taken: list[float], cores: int) -> float:
     """Return how many times faster so many free cores would be, by our tasks and the seconds scenarios took."""
-    from whence.spark.sweep import places
+    from thence.spark.sweep import places
 
     tasks = places(guessed, cores)
     busy = [0.0] * cores
@@ -76,8 +76,8 @@ def allowed(guessed: list[float], taken: list[float], cores: int) -> float:
 
 
 def looped() -> dict[str, Any]:
-    from whence.sim.grid import read_grid
-    from whence.spark.sweep_task import Store, run_one
+    from thence.sim.grid import read_grid
+    from thence.spark.sweep_task import Store, run_one
 
     grid = read_grid(HERE / "grid.toml")
     works = []

@@ -5,8 +5,8 @@ python examples/sources/causation.py
 
 from __future__ import annotations
 
-from whence import Orderer
-from whence.sources import from_event
+from thence import Orderer
+from thence.sources import from_event
 
 EVENTS = [
     {"id": "3", "causation_id": "2", "correlation_id": "order-1", "source": "billing", "type": "PaymentTaken"},

@@ -13,9 +13,9 @@ import random
 import sys
 from pathlib import Path
 
-from whence.sources import from_changes
-from whence.spark import deliver
-from whence.spark.session import local_session
+from thence.sources import from_changes
+from thence.spark import deliver
+from thence.spark.session import local_session
 
 SCHEMA = (
     "run string, destination string, message string, sender string, transaction string, time double, "

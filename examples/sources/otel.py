@@ -9,8 +9,8 @@ import json
 import sys
 from pathlib import Path
 
-from whence import Orderer
-from whence.sources import from_spans, skews
+from thence import Orderer
+from thence.sources import from_spans, skews
 
 
 def main(path: str) -> list[str]:

@@ -6,11 +6,11 @@ from statistics import mean
 
 import pytest
 
-from whence.check.explore import explore, promised
-from whence.check.setting import CopyName, Setting, Start, Step
-from whence.check.shrink import find, shrunk
-from whence.check.wander import wander
-from whence.check.witness import Witness
+from thence.check.explore import explore, promised
+from thence.check.setting import CopyName, Setting, Start, Step
+from thence.check.shrink import find, shrunk
+from thence.check.wander import wander
+from thence.check.witness import Witness
 
 A, B, C, D = range(4)
 JUDGED = ("causal order", "no duplicates", "uniform agreement", "validity")

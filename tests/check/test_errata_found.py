@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from whence.check.explore import explore, promised
-from whence.check.hunt import hunt
-from whence.check.setting import Setting, variants
-from whence.check.shrink import find, shrunk
-from whence.check.witness import Impossible, loads
-from whence.protocols.printed_topology import LINE, SQUARE
+from thence.check.explore import explore, promised
+from thence.check.hunt import hunt
+from thence.check.setting import Setting, variants
+from thence.check.shrink import find, shrunk
+from thence.check.witness import Impossible, loads
+from thence.protocols.printed_topology import LINE, SQUARE
 
 FOUND = [
     (2, "ks-printed", {"messages": 3, "destinations": "any"}, "exact facts", "a!1>bc a!2>bc b?a1 b!1>a a?b1"),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from whence.check.explore import explore
-from whence.check.past import Needed, Past, Space
-from whence.check.setting import Setting, Step
-from whence.check.witness import Start, replay
-from whence.errors import MisuseError
-from whence.model.minimum import Minimum
-from whence.protocols.registry import REGISTRY
+from thence.check.explore import explore
+from thence.check.past import Needed, Past, Space
+from thence.check.setting import Setting, Step
+from thence.check.witness import Start, replay
+from thence.errors import MisuseError
+from thence.model.minimum import Minimum
+from thence.protocols.registry import REGISTRY
 
 PINS: dict[tuple[str, int, int, str, int], tuple[str, int, int]] = {
     ("a-causal", 3, 2, "unicast", 0): ("holds", 158, 6),

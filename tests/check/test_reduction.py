@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from whence.check.explore import explore, independent
-from whence.check.setting import Setting, Step
+from thence.check.explore import explore, independent
+from thence.check.setting import Setting, Step
 
 SMALL = [
     {"processes": 3, "messages": 3, "destinations": "unicast"},

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from whence.check.coverage import Failure
-from whence.check.explore import Explorer
-from whence.check.setting import CopyName, Setting, Start, Step
-from whence.check.shrink import find, shrunk
-from whence.check.witness import Impossible, Witness, loads
-from whence.errors import TraceError
-from whence.model.events import parse, render
-from whence.model.order import judge
+from thence.check.coverage import Failure
+from thence.check.explore import Explorer
+from thence.check.setting import CopyName, Setting, Start, Step
+from thence.check.shrink import find, shrunk
+from thence.check.witness import Impossible, Witness, loads
+from thence.errors import TraceError
+from thence.model.events import parse, render
+from thence.model.order import judge
 
 CAUSAL = frozenset({"causal order"})
 
@@ -50,7 +50,7 @@ def test_written_read_and_replayed() -> None:
     assert repaired.run().problem is None
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": "other"}', '{"format": "whence-execution-1"}'])
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": "other"}', '{"format": "thence-execution-1"}'])
 def test_what_is_no_execution_is_refused(text: str) -> None:
     with pytest.raises(TraceError):
         loads(text)

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 import typer
 
-import whence
-from whence import cli
-from whence.cli import _common
-from whence.errors import MisuseError, PeerError, TraceError
+import thence
+from thence import cli
+from thence.cli import _common
+from thence.errors import MisuseError, PeerError, TraceError
 
 VERBS = [command.name for command in cli.build().registered_commands]
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "whence.cli", *arguments]
+    command = [sys.executable, "-m", "thence.cli", *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
 
 
@@ -51,13 +51,13 @@ def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_of_a_verb_shows_an_example_and_json(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([verb, "--help"]) == 0
     shown = capsys.readouterr().out
-    assert f"Example: whence {verb}" in shown
+    assert f"Example: thence {verb}" in shown
     assert "--json" in shown
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--version"]) == 0
-    assert capsys.readouterr().out == f"whence {whence.__version__}\n"
+    assert capsys.readouterr().out == f"thence {thence.__version__}\n"
 
 
 @pytest.mark.parametrize("arguments", [[], ["nope"], ["--nope"], ["doctor", "--nope"], ["doctor", "--json"]])
@@ -74,19 +74,19 @@ def test_our_errors_are_2_and_one_paragraph(failing, kind, capsys: pytest.Captur
     assert cli.main(["fail"]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert shown.err == "whence: bss needs broadcast: found [b]{a, b}[/b], accepted would be all others\n"
+    assert shown.err == "thence: bss needs broadcast: found [b]{a, b}[/b], accepted would be all others\n"
 
 
 def test_a_file_that_cannot_be_read_is_2(failing, capsys: pytest.CaptureFixture[str]) -> None:
     failing(FileNotFoundError(2, "No such file or directory", "trace.jsonl"))
     assert cli.main(["fail"]) == 2
-    assert capsys.readouterr().err == "whence: trace.jsonl: No such file or directory\n"
+    assert capsys.readouterr().err == "thence: trace.jsonl: No such file or directory\n"
 
 
 def test_a_missing_package_is_2_and_says_how_to_get_it(failing, capsys: pytest.CaptureFixture[str]) -> None:
     failing(ModuleNotFoundError("No module named 'pyspark'", name="pyspark.sql"))
     assert cli.main(["fail"]) == 2
-    assert 'pip install "whence[spark]"' in capsys.readouterr().err
+    assert 'pip install "thence[spark]"' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["Py4JNetworkError", "Py4JError"])
@@ -94,7 +94,7 @@ def test_spark_that_dies_says_what_to_do(name: str, failing, capsys: pytest.Capt
     failing(type(name, (Exception,), {})("Answer from Java side is empty"))
     code = cli.main(["fail"])
     said = capsys.readouterr().err
-    assert (code == 2, "WHENCE_MEMORY=8g" in said) == ((True, True) if name == "Py4JNetworkError" else (False, False))
+    assert (code == 2, "THENCE_MEMORY=8g" in said) == ((True, True) if name == "Py4JNetworkError" else (False, False))
 
 
 def test_interruption_is_130(failing, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,17 +108,17 @@ def test_a_mistake_of_ours_is_neither_verdict_nor_usage(failing, capsys: pytest.
     assert cli.main(["fail"]) == 70
     shown = capsys.readouterr().err
     assert "Traceback" in shown
-    assert "mistake in whence" in shown
+    assert "mistake in thence" in shown
 
 
 def test_as_a_process() -> None:
-    assert run("--version").stdout == f"whence {whence.__version__}\n"
+    assert run("--version").stdout == f"thence {thence.__version__}\n"
     failed = run("nope")
     assert (failed.returncode, failed.stdout) == (2, "")
 
 
 def test_shell_completion_offers_the_verbs() -> None:
-    offered = run(_WHENCE_COMPLETE="complete_bash", COMP_WORDS="whence ", COMP_CWORD="1").stdout.split()
+    offered = run(_THENCE_COMPLETE="complete_bash", COMP_WORDS="thence ", COMP_CWORD="1").stdout.split()
     assert set(VERBS) <= set(offered)
 
 

@@ -1,4 +1,4 @@
-"""The parts of `whence demo` that need no Spark: the cost of the traffic, and the page."""
+"""The parts of `thence demo` that need no Spark: the cost of the traffic, and the page."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from whence.cli._common import console
-from whence.cli.demo import STEPS, Demo, catch_the_liar, cost_of_the_traffic, simulate_and_judge, write_page
+from thence.cli._common import console
+from thence.cli.demo import STEPS, Demo, catch_the_liar, cost_of_the_traffic, simulate_and_judge, write_page
 
 
 def test_cost_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""`whence doctor` without starting Spark; tests/spark/test_doctor.py starts it."""
+"""`thence doctor` without starting Spark; tests/spark/test_doctor.py starts it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from whence.cli import doctor, main
-from whence.errors import MisuseError
+from thence.cli import doctor, main
+from thence.errors import MisuseError
 
 
 def findings(capsys: pytest.CaptureFixture[str]) -> tuple[bool, dict[str, dict[str, str]]]:
@@ -19,7 +19,7 @@ def test_all_is_fine_here(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--no-start", "--json", "-"]) == 0
     fine, found = findings(capsys)
     assert fine
-    assert {"whence", "python", "pyspark", "java", "class archive"} <= set(found)
+    assert {"thence", "python", "pyspark", "java", "class archive"} <= set(found)
     assert found["java"]["status"] == "ok"
 
 
@@ -48,14 +48,14 @@ def test_a_missing_package_is_named_with_its_extra(
     monkeypatch.setattr(doctor, "_installed", lambda name: None if name == "networkx" else installed(name))
     assert main(["doctor", "--no-start", "--json", "-"]) == 1
     _, found = findings(capsys)
-    assert found["networkx"]["advice"] == 'pip install "whence[topology]"'
+    assert found["networkx"]["advice"] == 'pip install "thence[topology]"'
 
 
 @pytest.mark.parametrize(
     ("workers", "status"),
     [
-        ([{"python": doctor.platform.python_version(), "whence": doctor.__version__}], "ok"),
-        ([{"python": "3.10.1", "whence": doctor.__version__}], "broken"),
+        ([{"python": doctor.platform.python_version(), "thence": doctor.__version__}], "ok"),
+        ([{"python": "3.10.1", "thence": doctor.__version__}], "broken"),
         ([], "broken"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`whence explore`: verdict, exit code, JSON, a saved execution that replays."""
+"""`thence explore`: verdict, exit code, JSON, a saved execution that replays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from whence.cli import main
+from thence.cli import main
 
 
 def run(*args: str) -> int:

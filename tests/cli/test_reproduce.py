@@ -1,4 +1,4 @@
-"""`whence reproduce`: files, the same ones again, resuming, what is refused."""
+"""`thence reproduce`: files, the same ones again, resuming, what is refused."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from whence import cli
-from whence.spark import sweep_task
+from thence import cli
+from thence.spark import sweep_task
 
 
 def files(out: Path) -> dict[str, bytes]:
@@ -24,14 +24,14 @@ def test_quick_writes_page_rows_pictures_and_verdicts(tmp_path: Path, capsys: py
     assert "three epoch values suffice" in shown
     assert "not determinable" in shown
     made = json.loads(result.read_text())
-    assert made["command"] == "whence reproduce bounded genuine --quick"
+    assert made["command"] == "thence reproduce bounded genuine --quick"
     assert made["failed"] == []
     claims = {claim["claim"]: claim for paper in made["papers"] for claim in paper["claims"]}
     assert claims["latency-a-causal"]["verdict"] == "reproduced"
     assert claims["a-causal-printed"]["verdict"] == claims["b-sends"]["verdict"] == "differs"
     page = (out / "index.html").read_text()
     assert page.count("data:image/svg+xml") == 2
-    assert "whence reproduce bounded genuine --quick" in page
+    assert "thence reproduce bounded genuine --quick" in page
     with (out / "data" / "genuine.crashes.csv").open() as stream:
         assert sum(int(row["crashes"]) for row in csv.DictReader(stream)) > 20
     names = {path.name for path in (out / "plots").iterdir()}

@@ -1,4 +1,4 @@
-"""`whence simulate`, `whence protocols`: flags, files, exit codes, and bytes that repeat."""
+"""`thence simulate`, `thence protocols`: flags, files, exit codes, and bytes that repeat."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from whence import cli
-from whence.model.order import judge
-from whence.protocols.registry import REGISTRY
-from whence.trace.jsonl import read_jsonl
-from whence.trace.parquet import read_parquet
+from thence import cli
+from thence.model.order import judge
+from thence.protocols.registry import REGISTRY
+from thence.trace.jsonl import read_jsonl
+from thence.trace.parquet import read_parquet
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("simulate", "--processes", "5", "--messages", "60")
@@ -116,7 +116,7 @@ def test_misuse_ends_with_2_and_a_sentence(words: list[str], text: str, capsys: 
     assert run(*SMALL, *words) == 2
     shown = capsys.readouterr()
     assert text in shown.err
-    assert shown.err.startswith("whence: ")
+    assert shown.err.startswith("thence: ")
     assert shown.out == ""
 
 
@@ -128,7 +128,7 @@ def test_the_same_bytes_whatever_the_hash_seed(tmp_path: Path) -> None:
         folder.mkdir()
         words = "--protocol hierarchy --labels 2 --duplicates 0.1 --stamps --self --crashes 1 --workload groups:4x3"
         files = ("--trace", "t.jsonl", "--arrivals", "a.jsonl", "--json", "r.json")
-        command = [sys.executable, "-m", "whence.cli", *SMALL, *words.split(), *files]
+        command = [sys.executable, "-m", "thence.cli", *SMALL, *words.split(), *files]
         environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
         subprocess.run(command, check=True, cwd=folder, env=environment, capture_output=True)
         found.add(tuple(sha256((folder / name).read_bytes()).hexdigest() for name in ("t.jsonl", "a.jsonl", "r.json")))
@@ -143,7 +143,7 @@ def test_every_command_of_the_page(
     commands = [shlex.split(line, comments=True) for kind, text in blocks if kind == "sh" for line in text.splitlines()]
     assert len(commands) >= 4
     for name, *words in commands:
-        assert name == "whence"
+        assert name == "thence"
         assert run(*words) == (1 if "--bound" in words else 0), words
     assert "Deadlock." in capsys.readouterr().out
     for kind, text in blocks:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from support.walk import NETWORKS, Walk, walk
 
-from whence.model.minimum import Minimum
-from whence.model.order import Execution, by_label, needless
-from whence.protocols import REGISTRY
+from thence.model.minimum import Minimum
+from thence.model.order import Execution, by_label, needless
+from thence.protocols import REGISTRY
 
 PROTOCOLS = [name for name, entry in REGISTRY.items() if "failure detector" not in entry.needs]
 ORDERED = [name for name in PROTOCOLS if REGISTRY[name].guarantee == "causal"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from support.walk import play, walk
 
-from whence.errors import MisuseError
-from whence.protocols import REGISTRY, create
+from thence.errors import MisuseError
+from thence.protocols import REGISTRY, create
 
 TRIANGLE = "a!1>c a!2>b b<a2 b!1>c c<b1"
 MULTICAST = [

@@ -10,19 +10,19 @@ from typing import ClassVar
 import pytest
 from support.walk import Walk, assert_in_order, destinations_for, play, start, walk
 
-from whence.errors import MisuseError, PeerError
-from whence.model.codec import Reader
-from whence.model.events import render
-from whence.model.message import MESSAGE, Copy
-from whence.model.order import needless
-from whence.model.roster import Roster
-from whence.protocols import REGISTRY, Deferred, Deliver, Member, create
-from whence.protocols.bounded import Bounded
-from whence.protocols.epochs import Epochs, ThreeEpochs
-from whence.protocols.gossip import Gossip, GossipReceiver, PackedRow
-from whence.protocols.printed_ageing import OwnDelivKept, OwnSentKept
-from whence.protocols.printed_bounded import VARIANTS, NeverAged
-from whence.protocols.variant import Variant
+from thence.errors import MisuseError, PeerError
+from thence.model.codec import Reader
+from thence.model.events import render
+from thence.model.message import MESSAGE, Copy
+from thence.model.order import needless
+from thence.model.roster import Roster
+from thence.protocols import REGISTRY, Deferred, Deliver, Member, create
+from thence.protocols.bounded import Bounded
+from thence.protocols.epochs import Epochs, ThreeEpochs
+from thence.protocols.gossip import Gossip, GossipReceiver, PackedRow
+from thence.protocols.printed_ageing import OwnDelivKept, OwnSentKept
+from thence.protocols.printed_bounded import VARIANTS, NeverAged
+from thence.protocols.variant import Variant
 
 FAMILY = ("gossip", "epochs", "bounded")
 SEEDS = 100

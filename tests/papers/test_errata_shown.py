@@ -10,10 +10,10 @@ from papers import test_separators as separators
 from support.neighbours import Changing
 from support.walk import play
 
-from whence.model.events import render
-from whence.protocols.ech import ECH
-from whence.protocols.ech_r9 import ECHR9
-from whence.topology.joins import Membership
+from thence.model.events import render
+from thence.protocols.ech import ECH
+from thence.protocols.ech_r9 import ECHR9
+from thence.topology.joins import Membership
 
 PAGE = (Path(__file__).parents[2] / "docs" / "errata.md").read_text(encoding="utf-8")
 

@@ -10,16 +10,16 @@ from statistics import mean
 
 import pytest
 
-from whence.check.setting import Setting
-from whence.check.wander import Wandering, wander
-from whence.errors import MisuseError, PeerError
-from whence.model.faults import groups_of, least, legal, legalise
-from whence.model.message import Copy
-from whence.model.order import Execution
-from whence.model.roster import Roster, positions
-from whence.protocols.base import Deferred, Member
-from whence.protocols.effects import Deliver, Sent, Transmit
-from whence.protocols.registry import create
+from thence.check.setting import Setting
+from thence.check.wander import Wandering, wander
+from thence.errors import MisuseError, PeerError
+from thence.model.faults import groups_of, least, legal, legalise
+from thence.model.message import Copy
+from thence.model.order import Execution
+from thence.model.roster import Roster, positions
+from thence.protocols.base import Deferred, Member
+from thence.protocols.effects import Deliver, Sent, Transmit
+from thence.protocols.registry import create
 
 FT = ["a-fifo", "a-causal", "ks-ft"]
 LAYOUTS = [(4, ""), (5, "ab|cd|e"), (6, "abc|def"), (4, "a|bc|d")]

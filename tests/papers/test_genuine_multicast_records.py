@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from whence.check.explore import explore
-from whence.check.setting import Setting
-from whence.check.wander import wander
-from whence.errors import MisuseError
-from whence.model.faults import legal
-from whence.model.message import Copy
-from whence.protocols.attempts import AFifoLazy
-from whence.protocols.base import Member
-from whence.protocols.effects import Deliver, Duplicate, Sent, Transmit
-from whence.protocols.ok_member import OkMember
-from whence.protocols.registry import create
+from thence.check.explore import explore
+from thence.check.setting import Setting
+from thence.check.wander import wander
+from thence.errors import MisuseError
+from thence.model.faults import legal
+from thence.model.message import Copy
+from thence.protocols.attempts import AFifoLazy
+from thence.protocols.base import Member
+from thence.protocols.effects import Deliver, Duplicate, Sent, Transmit
+from thence.protocols.ok_member import OkMember
+from thence.protocols.registry import create
 
 FT = ["a-fifo", "a-causal", "ks-ft"]
 AT_DELIVERY: dict[str, Any] = {"counts": False}

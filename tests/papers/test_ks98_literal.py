@@ -6,9 +6,9 @@ from random import Random
 
 from support.literal_ks import Entry, LiteralKS
 
-from whence.model.roster import positions
-from whence.protocols import Deliver, Sent, create
-from whence.protocols.dependency import Log
+from thence.model.roster import positions
+from thence.protocols import Deliver, Sent, create
+from thence.protocols.dependency import Log
 
 
 def flat(log: Log) -> set[Entry]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from support.walk import play, walk
 
-from whence.errors import MisuseError
-from whence.model.minimum import Minimum
-from whence.protocols import REGISTRY, printed_ageing, printed_ks, printed_serial
-from whence.protocols.variant import Variant
+from thence.errors import MisuseError
+from thence.model.minimum import Minimum
+from thence.protocols import REGISTRY, printed_ageing, printed_ks, printed_serial
+from thence.protocols.variant import Variant
 
 VARIANTS = (*printed_ks.VARIANTS, *printed_serial.VARIANTS, *printed_ageing.VARIANTS)
 

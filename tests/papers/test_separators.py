@@ -6,19 +6,19 @@ import pytest
 from support.neighbours import Changing, changing, hop_walk
 from support.walk import play
 
-from whence.errors import MisuseError
-from whence.model.order import judge
-from whence.protocols import REGISTRY
-from whence.protocols.ech_r9 import ECHR9
-from whence.protocols.printed_topology import LINE, SQUARE, VARIANTS, Anywhere, Unreported
-from whence.protocols.variant import Variant
-from whence.topology.clock import drive, unkind
-from whence.topology.graph import Graph, broadcast, graph_of
-from whence.topology.joins import Join, Membership
-from whence.topology.networks import broadcasts, gateway, office
-from whence.topology.routed import Routed
-from whence.topology.routes import Routes
-from whence.topology.separators import both_ways
+from thence.errors import MisuseError
+from thence.model.order import judge
+from thence.protocols import REGISTRY
+from thence.protocols.ech_r9 import ECHR9
+from thence.protocols.printed_topology import LINE, SQUARE, VARIANTS, Anywhere, Unreported
+from thence.protocols.variant import Variant
+from thence.topology.clock import drive, unkind
+from thence.topology.graph import Graph, broadcast, graph_of
+from thence.topology.joins import Join, Membership
+from thence.topology.networks import broadcasts, gateway, office
+from thence.topology.routed import Routed
+from thence.topology.routes import Routes
+from thence.topology.separators import both_ways
 
 # -- errata 15: R9 -------------------------------------------------------------------------------------------------
 

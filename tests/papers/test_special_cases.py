@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from support.walk import Walk, assert_in_order, destinations_for, play, start, walk
 
-from whence.errors import MisuseError, PeerError
-from whence.model.codec import rename_mask
-from whence.model.message import MESSAGE, Copy
-from whence.model.order import Execution, needless
-from whence.model.roster import Roster
-from whence.protocols import REGISTRY, Deferred, Deliver, Sent, create
-from whence.protocols.hierarchy import parted
-from whence.protocols.printed_serial import LogAlone, OwnIsAwaited, OwnIsDelivered
-from whence.protocols.serial_broadcast import SerialBroadcast
+from thence.errors import MisuseError, PeerError
+from thence.model.codec import rename_mask
+from thence.model.message import MESSAGE, Copy
+from thence.model.order import Execution, needless
+from thence.model.roster import Roster
+from thence.protocols import REGISTRY, Deferred, Deliver, Sent, create
+from thence.protocols.hierarchy import parted
+from thence.protocols.printed_serial import LogAlone, OwnIsAwaited, OwnIsDelivered
+from thence.protocols.serial_broadcast import SerialBroadcast
 
 SERIAL = ("serial-broadcast", "serial-multicast")
 UNICAST = ("synchronous", "acked")

@@ -10,14 +10,14 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whence.model.events import Event
-from whence.model.order import Execution, by_label, judge
-from whence.trace.causality import Causality, causal_order, vector_clocks
-from whence.trace.clocks import audit_clocks
-from whence.trace.explain import Step, path, scene, sentence
-from whence.trace.shiviz import ClockEvent, parse_log
-from whence.trace.shiviz_writer import write_shiviz
-from whence.trace.slice import around, overtakings
+from thence.model.events import Event
+from thence.model.order import Execution, by_label, judge
+from thence.trace.causality import Causality, causal_order, vector_clocks
+from thence.trace.clocks import audit_clocks
+from thence.trace.explain import Step, path, scene, sentence
+from thence.trace.shiviz import ClockEvent, parse_log
+from thence.trace.shiviz_writer import write_shiviz
+from thence.trace.slice import around, overtakings
 
 
 def execution(seed: int, *, labels: int = 1) -> list[Event]:

@@ -11,12 +11,12 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from whence.model.events import KINDS, Event
-from whence.trace.jsonl import format_line, located, write_jsonl
-from whence.trace.parquet import read_parquet, write_parquet
-from whence.trace.schema import event_of, row_of
-from whence.trace.shiviz import ClockEvent, parse_log
-from whence.trace.source import Quarantined
+from thence.model.events import KINDS, Event
+from thence.trace.jsonl import format_line, located, write_jsonl
+from thence.trace.parquet import read_parquet, write_parquet
+from thence.trace.schema import event_of, row_of
+from thence.trace.shiviz import ClockEvent, parse_log
+from thence.trace.source import Quarantined
 
 TEXTS = st.text(max_size=8)
 NAMES = st.text(min_size=1, max_size=6)

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.wire import PROTOCOLS, inputs, stamps, survives
 
-from whence.errors import PeerError, WhenceError
-from whence.model.codec import Entries, Reader, mask_bytes, put_varint, read_mask
-from whence.model.roster import Roster
-from whence.protocols import REGISTRY
-from whence.protocols.base import decode, encode
+from thence.errors import PeerError, ThenceError
+from thence.model.codec import Entries, Reader, mask_bytes, put_varint, read_mask
+from thence.model.roster import Roster
+from thence.protocols import REGISTRY
+from thence.protocols.base import decode, encode
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -48,7 +48,7 @@ def test_a_mutated_stamp_that_decodes_is_received_or_refused(name: str) -> None:
         copy = member.decode(data)
         try:
             member.receive(copy)
-        except WhenceError:
+        except ThenceError:
             continue
         taken += 1
         assert protocol.restore(member.snapshot()).state() == member.state()

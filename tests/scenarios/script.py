@@ -19,14 +19,14 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from whence.model.events import render
-from whence.model.message import MESSAGE, Copy
-from whence.model.order import judge
-from whence.model.roster import Roster
-from whence.protocols import Deferred, Deliver, Duplicate, Effect, Hold, Member, Sent, Transmit, create
-from whence.protocols.ech import ECH
-from whence.protocols.gossip import Gossip
-from whence.sim import Scenario, simulate
+from thence.model.events import render
+from thence.model.message import MESSAGE, Copy
+from thence.model.order import judge
+from thence.model.roster import Roster
+from thence.protocols import Deferred, Deliver, Duplicate, Effect, Hold, Member, Sent, Transmit, create
+from thence.protocols.ech import ECH
+from thence.protocols.gossip import Gossip
+from thence.sim import Scenario, simulate
 
 HERE = Path(__file__).parent
 ENTRY = re.compile(r"([A-Za-z]+)(\d+)\{([^}]*)\}")

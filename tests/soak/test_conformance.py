@@ -1,4 +1,4 @@
-"""The conformance suite at length: more seeds and processes, longer runs (WHENCE_RUNS says how many)."""
+"""The conformance suite at length: more seeds and processes, longer runs (THENCE_RUNS says how many)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 from conformance.test_protocols import MINIMAL, PROTOCOLS, assert_minimal, may_address_itself
 from support.walk import walk
 
-from whence.model.order import needless
-from whence.protocols import REGISTRY
+from thence.model.order import needless
+from thence.protocols import REGISTRY
 
-RUNS = int(os.environ.get("WHENCE_RUNS", "1500"))
-FIRST = int(os.environ.get("WHENCE_SEED", "100000"))
+RUNS = int(os.environ.get("THENCE_RUNS", "1500"))
+FIRST = int(os.environ.get("THENCE_SEED", "100000"))
 
 
 @pytest.mark.timeout(7200)

@@ -1,7 +1,7 @@
 """Explorations that take minutes, and crash executions by the ten thousand.
 
-Coverage and seeds are printed, and kept in benchmarks/soak/results/explore.json and crashes.json. WHENCE_MINUTES bounds
-each exploration (25 unless set), WHENCE_SEED is the first seed of the crash executions (0 unless set).
+Coverage and seeds are printed, and kept in benchmarks/soak/results/explore.json and crashes.json. THENCE_MINUTES bounds
+each exploration (25 unless set), THENCE_SEED is the first seed of the crash executions (0 unless set).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from support.soak import keep
 
-from whence.check.explore import explore
-from whence.check.setting import Setting
-from whence.check.wander import wander
+from thence.check.explore import explore
+from thence.check.setting import Setting
+from thence.check.wander import wander
 
-MINUTES = float(os.environ.get("WHENCE_MINUTES", "25"))
+MINUTES = float(os.environ.get("THENCE_MINUTES", "25"))
 WHOLE: list[dict[str, Any]] = [
     {"protocol": "ks", "processes": 3, "messages": 5},
     {"protocol": "ks", "processes": 3, "messages": 5, "fifo": True},
@@ -95,7 +95,7 @@ def test_nothing_fails_as_far_as_the_time_goes(size: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("processes", "groups"), LAYOUTS)
 def test_random_crashes(protocol: str, processes: int, groups: str) -> None:
     """4,500 executions for each protocol and layout, every second one with delivery counts: 67,500 in all."""
-    first = int(os.environ.get("WHENCE_SEED", "0"))
+    first = int(os.environ.get("THENCE_SEED", "0"))
     started, executions, crashed = process_time(), 0, 0
     print(f"{protocol} {groups or processes}: seeds {first}..{first + SEEDS - 1}")
     for seed in range(first, first + SEEDS):

@@ -27,8 +27,8 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", EARLY)
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from whence.spark.session import local_session
+    from thence.spark.session import local_session
 
-    session = local_session(cores=2, app="whence tests", quick=True, conf=INTERPRETED)
+    session = local_session(cores=2, app="thence tests", quick=True, conf=INTERPRETED)
     yield session
     session.stop()

@@ -35,7 +35,7 @@ def session(kind: str, log: str | None) -> Any:
     """Start a session of a kind."""
     from pyspark.sql import SparkSession
 
-    from whence.java import find_java
+    from thence.java import find_java
 
     os.environ["JAVA_HOME"] = str(find_java().home)
     builder: Any = SparkSession.builder
@@ -65,8 +65,8 @@ def audit_one_large(spark: Any) -> None:
     from support.tables import as_found, normal
     from support.traces import Knobs, random_trace
 
-    from whence.kernels.whole import judge
-    from whence.spark import audit
+    from thence.kernels.whole import judge
+    from thence.spark import audit
 
     events = random_trace(1, Knobs(processes=8, steps=12_000, late=0.05, again=0, astray=0, lost=0, crash=0))
     whole = as_found(judge(events[0].run, normal(events)).to_pylist())
@@ -78,7 +78,7 @@ def audits(spark: Any, *, paths: bool = False) -> None:
     """Audit many runs."""
     from support.frames import check, expected, findings, frame, long_runs, small_runs
 
-    from whence.spark import audit
+    from thence.spark import audit
 
     runs = [*small_runs(15), *long_runs(1)]
     with audit(frame(spark, [e for some in runs for e in some]), chunk_rows=300) as result:
@@ -91,8 +91,8 @@ def delivers(spark: Any) -> None:
     """Deliver, ask what waits, and stamp."""
     from support.tables_of_arrivals import SCHEMA, comparable, many, rows_of
 
-    from whence import Orderer
-    from whence.spark import deliver, stamp, waiting, with_rosters
+    from thence import Orderer
+    from thence.spark import deliver, stamp, waiting, with_rosters
 
     runs = many("stamp", [2, 3], messages=60)
     rows, roster = rows_of(runs), runs[0].roster
@@ -112,9 +112,9 @@ def streams(spark: Any) -> None:
     from support.deliveries import run_stream, write_files
     from support.tables_of_arrivals import SCHEMA, comparable, many, rows_of
 
-    from whence import Orderer
-    from whence.spark import deliver, waiting
-    from whence.spark.streaming import PROVIDER, ROCKSDB
+    from thence import Orderer
+    from thence.spark import deliver, waiting
+    from thence.spark.streaming import PROVIDER, ROCKSDB
 
     spark.conf.set(PROVIDER, ROCKSDB)
     runs = many("stamp", [3], messages=40)
@@ -139,11 +139,11 @@ def costs(spark: Any) -> None:
     """Replay a run through two protocols."""
     import pyarrow as pa
 
-    from whence.cost import replay
-    from whence.cost.replay import Cost
-    from whence.sim import Scenario, simulate
-    from whence.spark.cost import cost
-    from whence.trace.schema import arrow_schema, row_of
+    from thence.costing import replay
+    from thence.costing.replay import Cost
+    from thence.sim import Scenario, simulate
+    from thence.spark.cost import cost
+    from thence.trace.schema import arrow_schema, row_of
 
     run = simulate(Scenario(processes=4, messages=60), trace=True, measure=False)
     table = pa.Table.from_pylist([row_of(event) for event in run.events], schema=arrow_schema())
@@ -156,9 +156,9 @@ def costs(spark: Any) -> None:
 
 def sweeps(spark: Any) -> None:
     """Sweep four scenarios; the files are those of a plain loop, byte for byte."""
-    from whence.sim.grid import parse_grid
-    from whence.spark.sweep import sweep
-    from whence.spark.sweep_task import Store, run_one
+    from thence.sim.grid import parse_grid
+    from thence.spark.sweep import sweep
+    from thence.spark.sweep_task import Store, run_one
 
     def files(folder: str) -> dict[str, bytes]:
         found = [path for what in ("results", "traces") for path in Path(folder, what).rglob("*.parquet")]

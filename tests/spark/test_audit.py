@@ -12,15 +12,15 @@ from support.frames import check, expected, findings, frame, long_runs, small_ru
 from support.tables import by_definition
 from support.traces import random_trace, spoil
 
-from whence.model.events import Event, parse
-from whence.model.order import Judgement, Violation, judge
-from whence.spark import audit, auditing
-from whence.spark import plan as plan_module
-from whence.spark.normal import completed, normalise
-from whence.spark.pieces import lightened, restored
-from whence.spark.plan import Plan, profile, slot_column, slots_of
-from whence.spark.unmeasured import KEY, NEVER, unmeasured
-from whence.trace.explain import path
+from thence.model.events import Event, parse
+from thence.model.order import Judgement, Violation, judge
+from thence.spark import audit, auditing
+from thence.spark import plan as plan_module
+from thence.spark.normal import completed, normalise
+from thence.spark.pieces import lightened, restored
+from thence.spark.plan import Plan, profile, slot_column, slots_of
+from thence.spark.unmeasured import KEY, NEVER, unmeasured
+from thence.trace.explain import path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,4 +1,4 @@
-"""`whence audit` end to end: exit codes, JSON in the contract's form, sentences for people."""
+"""`thence audit` end to end: exit codes, JSON in the contract's form, sentences for people."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from whence.cli.audit import audit
-from whence.model.events import parse
-from whence.trace.jsonl import write_jsonl
-from whence.trace.parquet import write_parquet
+from thence.cli.audit import audit
+from thence.model.events import parse
+from thence.trace.jsonl import write_jsonl
+from thence.trace.parquet import write_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,13 +12,13 @@ import pytest
 from support.frames import check, expected, findings, frame, small_runs
 from support.traces import Knobs, random_trace
 
-from whence.model.events import parse
-from whence.spark import audit, audit_files, auditing, files
-from whence.spark.files import audit_jsonl
-from whence.spark.jsonl import numbered, read_jsonl
-from whence.spark.plan import profile
-from whence.trace.jsonl import write_jsonl
-from whence.trace.parquet import write_parquet
+from thence.model.events import parse
+from thence.spark import audit, audit_files, auditing, files
+from thence.spark.files import audit_jsonl
+from thence.spark.jsonl import numbered, read_jsonl
+from thence.spark.plan import profile
+from thence.trace.jsonl import write_jsonl
+from thence.trace.parquet import write_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,7 +122,7 @@ def test_small_jsonl_needs_no_look_at_its_runs(
 
 
 def test_a_line_belongs_to_one_slice(tmp_path: Path) -> None:
-    from whence.spark.jsonl import _rows, _Slice
+    from thence.spark.jsonl import _rows, _Slice
 
     file = tmp_path / "some.jsonl"
     file.write_bytes(b"".join(json.dumps({"n": "x" * n}).encode() + b"\n" for n in range(30)))

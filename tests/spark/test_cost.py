@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from whence import cli
-from whence.cost import prefix, profile, recommend, replay
-from whence.cost.recommend import together, total
-from whence.cost.replay import Cost
-from whence.model.events import Event, parse
-from whence.model.order import by_label
-from whence.model.roster import Roster
-from whence.sim import Scenario, simulate
-from whence.spark.cost import cost
-from whence.trace.jsonl import write_jsonl
-from whence.trace.schema import arrow_schema, row_of
+from thence import cli
+from thence.costing import prefix, profile, recommend, replay
+from thence.costing.recommend import together, total
+from thence.costing.replay import Cost
+from thence.model.events import Event, parse
+from thence.model.order import by_label
+from thence.model.roster import Roster
+from thence.sim import Scenario, simulate
+from thence.spark.cost import cost
+from thence.trace.jsonl import write_jsonl
+from thence.trace.schema import arrow_schema, row_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,4 +1,4 @@
-"""`whence doctor` for real, on a machine whose only Java is the one that pip brings. Slow: a JVM of its own."""
+"""`thence doctor` for real, on a machine whose only Java is the one that pip brings. Slow: a JVM of its own."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def test_doctor_starts_spark_on_the_java_that_pip_brings(tools_without_java: Pat
     assert shutil.which("java", path=str(tools_without_java)) is None
     gone = ("JAVA", "JDK_JAVA", "SPARK")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(gone)}
-    environment |= {"PATH": str(tools_without_java), "WHENCE_CACHE": str(tmp_path / "cache")}
-    command = [sys.executable, "-m", "whence.cli", "doctor", "--json", "-"]
+    environment |= {"PATH": str(tools_without_java), "THENCE_CACHE": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "thence.cli", "doctor", "--json", "-"]
     ran = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=110)
     assert ran.returncode == 0, ran.stderr
     assert not [line for line in ran.stderr.splitlines() if any(word in line for word in ("WARN", "ERROR", "NOTE"))]

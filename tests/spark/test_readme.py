@@ -9,13 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from whence.model.order import judge
-from whence.trace.jsonl import read_jsonl
+from thence.model.order import judge
+from thence.trace.jsonl import read_jsonl
 
 ROOT = Path(__file__).parents[2]
 ALL = """
 import json, sys
-from whence import cli
+from thence import cli
 for command in json.loads(sys.argv[1]):
     code = cli.main(command)
     if code:
@@ -26,10 +26,10 @@ for command in json.loads(sys.argv[1]):
 def test_commands_of_the_readme_and_the_demo(tmp_path: Path) -> None:
     """In one process, so that all of them share one Spark; `test_java` starts that one."""
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
-    (block,) = [text for language, text in blocks if not language and "whence audit" in text]
+    (block,) = [text for language, text in blocks if not language and "thence audit" in text]
     lines = [shlex.split(line) for line in block.splitlines() if line]
     assert len(lines) > 4
-    assert all(line[0] == "whence" for line in lines)
+    assert all(line[0] == "thence" for line in lines)
     commands = [line[1:] for line in lines if line[1:] != ["doctor"]]
     commands.append(["demo", "--out", "demo", "--json", "demo.json"])
     ran = subprocess.run(

@@ -1,10 +1,10 @@
-"""`whence reproduce` spread by Spark writes the files that one process writes."""
+"""`thence reproduce` spread by Spark writes the files that one process writes."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from whence.cli import main
+from thence.cli import main
 
 
 def test_spark_changes_nothing(spark: object, tmp_path: Path) -> None:

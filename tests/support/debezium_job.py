@@ -16,7 +16,7 @@ from typing import Any
 def main(port: str, target: str, transactions: int) -> None:
     from pydbzengine import BasePythonChangeHandler, DebeziumJsonEngine
 
-    folder = tempfile.mkdtemp(prefix="whence-dbz")
+    folder = tempfile.mkdtemp(prefix="thence-dbz")
     properties = {
         "name": "engine",
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
@@ -27,8 +27,8 @@ def main(port: str, target: str, transactions: int) -> None:
         "database.password": "none",
         "database.dbname": "postgres",
         "topic.prefix": "shop",
-        "slot.name": "whence",
-        "publication.name": "whence",
+        "slot.name": "thence",
+        "publication.name": "thence",
         "snapshot.mode": "initial",
         "provide.transaction.metadata": "true",
         "offset.storage": "org.apache.kafka.connect.storage.FileOffsetBackingStore",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from support.arrivals import Arrivals, Row
 from support.tables_of_arrivals import SCHEMA, comparable, rows_of
-from whence import Orderer
+from thence import Orderer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +50,7 @@ def agree(spark: SparkSession, folder: Path, by: str, runs: list[Arrivals], poli
 
     The rows of the batch are returned; the stream reads three files in three micro-batches.
     """
-    from whence.spark import deliver, waiting
+    from thence.spark import deliver, waiting
 
     rows = rows_of(runs)
     roster = runs[0].roster if by == "stamp" else None
@@ -74,7 +74,7 @@ def agree(spark: SparkSession, folder: Path, by: str, runs: list[Arrivals], poli
 
     shown = [row.asDict() for row in waiting(spark, folder / "checkpoint").collect()]
     assert sorted(shown, key=_name) == sorted(held, key=_name)
-    told = [p.observedMetrics["whence"].asDict() for p in query.recentProgress if "whence" in p.observedMetrics]
+    told = [p.observedMetrics["thence"].asDict() for p in query.recentProgress if "thence" in p.observedMetrics]
     assert sum(t["delivered"] or 0 for t in told) == sum(r["outcome"] == "delivered" for r in ours)
     assert sum((t["held"] or 0) - (t["held_before"] or 0) for t in told) == len(held)
     return batch

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 from support.tables import as_found, by_definition
 from support.traces import Knobs, random_trace
-from whence.model.events import Event
-from whence.model.order import judge
+from thence.model.events import Event
+from thence.model.order import judge
 
 SCHEMA = pa.schema(
     [

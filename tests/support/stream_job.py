@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 def stream(folder: Path, roster: list[str]) -> None:
     from support.deliveries import run_stream
     from support.tables_of_arrivals import SCHEMA
-    from whence.spark import deliver
-    from whence.spark.session import local_session
+    from thence.spark import deliver
+    from thence.spark.session import local_session
 
     spark = local_session(quick=True)
     source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))

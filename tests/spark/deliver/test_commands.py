@@ -1,4 +1,4 @@
-"""`whence deliver` and `whence waiting`, from files to files."""
+"""`thence deliver` and `thence waiting`, from files to files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from support.arrivals import Arrivals, arrivals
 
-from whence import Orderer
-from whence.cli import main
+from thence import Orderer
+from thence.cli import main
 
 
 def write(made: Arrivals, folder: Path, parts: int) -> None:

@@ -19,7 +19,7 @@ from support import stream_job
 from support.arrivals import Arrivals
 from support.tables_of_arrivals import comparable, many, rows_of
 
-from whence import Orderer
+from thence import Orderer
 
 FILES = 6
 RESULT = Path(__file__).parents[3] / "benchmarks" / "soak" / "results" / "kills.json"

@@ -67,7 +67,7 @@ def test_no_child_row_precedes_its_parent(tmp_path: Path, spark: Any) -> None:
 
 
 def _check(order: list[str], target: Path) -> None:
-    from whence.sources import from_changes
+    from thence.sources import from_changes
 
     records = [json.loads(line)["value"] for line in target.read_text().splitlines()]
     by_name = {row["message"]: record for row, record in zip(from_changes(records), records, strict=True)}

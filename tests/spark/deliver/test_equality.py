@@ -22,7 +22,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "depends_on": {"policy": "release", "after_seconds": 8.0},
 }
 SEEDS = {"stamp": range(1, 5), "clock": range(1, 7), "depends_on": range(1, 4)}
-ROUNDS = int(os.environ.get("WHENCE_ROUNDS", "24"))
+ROUNDS = int(os.environ.get("THENCE_ROUNDS", "24"))
 POLICIES: tuple[dict[str, Any], ...] = ({}, KINDS["clock"], KINDS["depends_on"])
 A_ROUND = {"stamp": 16, "clock": 96, "depends_on": 48}
 """seeds of a round, for each protocol that can say its causes in this way: 96 runs"""
@@ -51,7 +51,7 @@ def test_batch_stream_and_orderer_agree(spark: SparkSession, tmp_path: Path, by:
 def test_they_agree_on_thousands_of_arrivals(spark: SparkSession, tmp_path: Path, by: str) -> None:
     """In rounds of 96 runs of 200 messages; each round has its seeds, and the next policy.
 
-    WHENCE_ROUNDS is the number of rounds over all three kinds (24 unless set).
+    THENCE_ROUNDS is the number of rounds over all three kinds (24 unless set).
     """
     started, rounds = monotonic(), ROUNDS // len(KINDS)
     outcomes: Counter[str] = Counter()

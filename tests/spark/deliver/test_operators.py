@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.arrivals import play
 
-from whence.errors import MisuseError
+from thence.errors import MisuseError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ def rows(*told: tuple[str, list[str], float]) -> list[tuple[Any, ...]]:
 
 
 def test_what_is_refused(spark: SparkSession) -> None:
-    from whence.spark import deliver, stamp, waiting
+    from thence.spark import deliver, stamp, waiting
 
     table = spark.createDataFrame(rows(("a", [], 0)), CAUSES)
     with pytest.raises(MisuseError, match="no column 'stamp'"):
@@ -53,7 +53,7 @@ def test_what_is_refused(spark: SparkSession) -> None:
 
 
 def test_payload_of_any_type_passes_through(spark: SparkSession) -> None:
-    from whence.spark import deliver
+    from thence.spark import deliver
 
     table = spark.sql(
         "select 'd' destination, m.message, m.depends_on, cast(1.50 as decimal(10,2)) price, date'2024-01-02' day, "
@@ -75,7 +75,7 @@ def test_payload_of_any_type_passes_through(spark: SparkSession) -> None:
 
 
 def test_rows_without_a_destination_are_quarantined_and_keys_split_orders(spark: SparkSession) -> None:
-    from whence.spark import deliver
+    from thence.spark import deliver
 
     told = [("r", None, 1, "a", [], DAY), ("r", "d", 1, "b", ["a"], DAY), ("r", "d", 2, "a", [], DAY)]
     out = {
@@ -94,7 +94,7 @@ def test_rows_without_a_destination_are_quarantined_and_keys_split_orders(spark:
 
 
 def test_stamps_from_a_trace(spark: SparkSession) -> None:
-    from whence.spark import deliver, stamp
+    from thence.spark import deliver, stamp
 
     run = play("unordered", 4, senders=4, sinks=2, messages=60)
     told = [(e.run, e.process, e.index, e.kind, e.message, e.destinations, n) for n, e in enumerate(run.events)]
@@ -112,7 +112,7 @@ def test_stamps_from_a_trace(spark: SparkSession) -> None:
 
 @pytest.mark.timeout(300)
 def test_a_row_a_day_late_and_an_idle_key(spark: SparkSession, tmp_path: Path) -> None:
-    from whence.spark import DeliveryListener, deliver
+    from thence.spark import DeliveryListener, deliver
 
     parts = [rows(("b", ["a"], 0.0), ("c", [], 1.0)), rows(("x", ["y"], 86400.0)), rows(("a", [], 0.0))]
     (tmp_path / "in").mkdir()

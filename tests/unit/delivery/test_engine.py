@@ -7,11 +7,11 @@ from random import Random
 import pytest
 from support.arrivals import PROTOCOLS, Arrivals, Row, arrivals
 
-from whence import Orderer
-from whence.errors import MisuseError, TraceError
-from whence.model.roster import Roster
-from whence.protocols import Deliver, Duplicate, create, lookup
-from whence.protocols.base import decode
+from thence import Orderer
+from thence.errors import MisuseError, TraceError
+from thence.model.roster import Roster
+from thence.protocols import Deliver, Duplicate, create, lookup
+from thence.protocols.base import decode
 
 KINDS = [*(("stamp", p) for p in (*PROTOCOLS, "prs", "ech", "ses")), ("clock", "rst"), ("depends_on", "ks")]
 SEEDS = range(8)

@@ -7,13 +7,13 @@ import tracemalloc
 import pyarrow as pa
 import pytest
 
-from whence.delivery import Columns
-from whence.delivery.policy import Policy
-from whence.model.message import Copy
-from whence.model.roster import Roster
-from whence.protocols.base import encode
-from whence.protocols.ks import KS
-from whence.spark.desk import Desk, Setup
+from thence.delivery import Columns
+from thence.delivery.policy import Policy
+from thence.model.message import Copy
+from thence.model.roster import Roster
+from thence.protocols.base import encode
+from thence.protocols.ks import KS
+from thence.spark.desk import Desk, Setup
 
 ROSTER = Roster(["a", "b", "z"])
 SCHEMA = pa.schema(

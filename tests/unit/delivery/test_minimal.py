@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from support.arrivals import play
 
-from whence import Orderer
-from whence.delivery.minimal import from_causes, from_events
-from whence.model.events import parse
-from whence.model.order import Execution
+from thence import Orderer
+from thence.delivery.minimal import from_causes, from_events
+from thence.model.events import parse
+from thence.model.order import Execution
 
 
 @pytest.mark.parametrize("seed", range(6))

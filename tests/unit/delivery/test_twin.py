@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from support.arrivals import PROTOCOLS, Row, arrivals
 
-from whence import Orderer
-from whence.delivery import Columns, Reading
-from whence.delivery.reading import Read
-from whence.kernels import stamps
-from whence.protocols import lookup
-from whence.spark.desk import Desk, Setup
+from thence import Orderer
+from thence.delivery import Columns, Reading
+from thence.delivery.reading import Read
+from thence.kernels import stamps
+from thence.protocols import lookup
+from thence.spark.desk import Desk, Setup
 
 SCHEMA = pa.schema(
     [

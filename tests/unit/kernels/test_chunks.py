@@ -11,12 +11,12 @@ import pytest
 from support.tables import as_found, by_definition, normal
 from support.traces import Knobs, random_trace, spoil
 
-from whence.kernels import found as tagged
-from whence.kernels.chunk import summarise, summary_of
-from whence.kernels.compose import Composer
-from whence.kernels.ids import repeated
-from whence.model.events import Event
-from whence.model.order import judge
+from thence.kernels import found as tagged
+from thence.kernels.chunk import summarise, summary_of
+from thence.kernels.compose import Composer
+from thence.kernels.ids import repeated
+from thence.model.events import Event
+from thence.model.order import judge
 
 
 def in_chunks(

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from whence.kernels import intern
-from whence.kernels.ids import hashes_of
-from whence.kernels.texts import END, UNADDRESSED, split
+from thence.kernels import intern
+from thence.kernels.ids import hashes_of
+from thence.kernels.texts import END, UNADDRESSED, split
 
 
 def slowly(texts: list[str | None]) -> tuple[list[int], list[str]]:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from whence.kernels import packing
-from whence.kernels.packing import held, packed, parted, stepped, unpacked
-from whence.kernels.rows import NORMAL
+from thence.kernels import packing
+from thence.kernels.packing import held, packed, parted, stepped, unpacked
+from thence.kernels.rows import NORMAL
 
 WALKS = st.lists(st.tuples(st.integers(-5, 1 << 40), st.integers(1, 600)), max_size=4)
 """Numbers that go up by one from each start, for so many rows."""

@@ -8,10 +8,10 @@ import pytest
 from support.tables import normal
 from support.traces import Knobs, random_trace
 
-from whence.kernels.path import shortest
-from whence.model.events import parse
-from whence.model.order import judge
-from whence.trace.explain import path
+from thence.kernels.path import shortest
+from thence.model.events import parse
+from thence.model.order import judge
+from thence.trace.explain import path
 
 
 @pytest.mark.parametrize("seed", range(15))

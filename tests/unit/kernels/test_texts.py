@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from whence.kernels.texts import END, INDEX, LABEL, LAST, NEXT, NO_TEXT, NOBODY, NULL, ODD, UNADDRESSED, split
+from thence.kernels.texts import END, INDEX, LABEL, LAST, NEXT, NO_TEXT, NOBODY, NULL, ODD, UNADDRESSED, split
 
 NAMES = st.one_of(st.none(), st.sampled_from(["", "a", "b", "ab", "é", "\x00", "\U0010ffff"]), st.text(max_size=5))
 REASONS = st.one_of(st.none(), st.text(min_size=1, max_size=5))

@@ -6,8 +6,8 @@ import pytest
 from support.tables import as_found, by_definition, normal
 from support.traces import Knobs, random_trace, spoil
 
-from whence.kernels.whole import judge as judge_arrays
-from whence.model.order import judge
+from thence.kernels.whole import judge as judge_arrays
+from thence.model.order import judge
 
 BATCH = 100
 

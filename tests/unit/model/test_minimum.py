@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from whence.model.events import parse
-from whence.model.minimum import Minimum
+from thence.model.events import parse
+from thence.model.minimum import Minimum
 
 
 def test_a_fact_travels_until_it_is_needed() -> None:

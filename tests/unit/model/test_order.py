@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from whence.errors import TraceError
-from whence.model.events import Event, parse, render
-from whence.model.order import Execution, Violation, judge, judge_runs, needless
+from thence.errors import TraceError
+from thence.model.events import Event, parse, render
+from thence.model.order import Execution, Violation, judge, judge_runs, needless
 
 
 def kinds(text: str, guarantee: str = "causal") -> list[tuple[str, str, str]]:

@@ -8,13 +8,13 @@ from random import Random
 
 import pytest
 
-from whence.errors import MisuseError, PeerError
-from whence.model.events import Event, Kind
-from whence.model.message import Copy
-from whence.model.order import judge
-from whence.model.roster import Roster
-from whence.protocols import REGISTRY, Deliver, Effect, Sent, create, lookup, require
-from whence.protocols.base import Member
+from thence.errors import MisuseError, PeerError
+from thence.model.events import Event, Kind
+from thence.model.message import Copy
+from thence.model.order import judge
+from thence.model.roster import Roster
+from thence.protocols import REGISTRY, Deliver, Effect, Sent, create, lookup, require
+from thence.protocols.base import Member
 
 OPEN = [
     name

@@ -7,9 +7,9 @@ import json
 import pytest
 from support.golden import FILE, record
 
-from whence.model.roster import Roster
-from whence.protocols import REGISTRY
-from whence.protocols.base import decode, encode
+from thence.model.roster import Roster
+from thence.protocols import REGISTRY
+from thence.protocols.base import decode, encode
 
 GOLDEN = json.loads(FILE.read_text())
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from whence.report.page import Picture, Section, Words, page
-from whence.report.plots import figure, svg
-from whence.report.tables import Table
+from thence.report.page import Picture, Section, Words, page
+from thence.report.plots import figure, svg
+from thence.report.tables import Table
 
 EVIL = '<script>alert("x")</script> & more'
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from whence.errors import MisuseError
-from whence.report.plots import cost_plot, save, sweep_plot
+from thence.errors import MisuseError
+from thence.report.plots import cost_plot, save, sweep_plot
 
 COSTS = [
     {"protocol": "ks", "all_bytes_per_message": 20.0, "held_share": 0.1},

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from whence.model.order import judge
-from whence.protocols.registry import REGISTRY
-from whence.report.simulation import comparison_table, cpu_table, measures_table, outcome_table, protocols_table
-from whence.report.tables import Table, text
-from whence.sim import Scenario, simulate
+from thence.model.order import judge
+from thence.protocols.registry import REGISTRY
+from thence.report.simulation import comparison_table, cpu_table, measures_table, outcome_table, protocols_table
+from thence.report.tables import Table, text
+from thence.sim import Scenario, simulate
 
 
 def test_cells() -> None:

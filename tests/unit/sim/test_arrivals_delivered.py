@@ -1,12 +1,12 @@
-"""The arrivals of a run, put in order by `whence.Orderer`, come out as the run itself delivered them."""
+"""The arrivals of a run, put in order by `thence.Orderer`, come out as the run itself delivered them."""
 
 from __future__ import annotations
 
 import pytest
 
-from whence import Orderer
-from whence.protocols.registry import REGISTRY
-from whence.sim import Scenario, simulate
+from thence import Orderer
+from thence.protocols.registry import REGISTRY
+from thence.sim import Scenario, simulate
 
 RECEIVE_ONLY = [name for name, entry in REGISTRY.items() if entry.receive_only and "topology" not in entry.needs]
 

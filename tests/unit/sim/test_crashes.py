@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from whence.protocols.registry import REGISTRY
-from whence.sim import Result, Scenario, simulate
+from thence.protocols.registry import REGISTRY
+from thence.sim import Result, Scenario, simulate
 
 MADE_FOR_IT = [name for name, entry in REGISTRY.items() if "failure detector" in entry.needs]
 

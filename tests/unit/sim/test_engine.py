@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from whence.model.events import Event
-from whence.model.order import judge
-from whence.sim import Engine, Recorder, Scenario, explain, simulate
+from thence.model.events import Event
+from thence.model.order import judge
+from thence.sim import Engine, Recorder, Scenario, explain, simulate
 
 
 def sends(events: list[Event]) -> list[tuple[str, str | None, tuple[str, ...] | None, float | None]]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from whence.errors import MisuseError
-from whence.model.order import judge, needless
-from whence.protocols.registry import REGISTRY
-from whence.sim import Scenario, simulate
+from thence.errors import MisuseError
+from thence.model.order import judge, needless
+from thence.protocols.registry import REGISTRY
+from thence.sim import Scenario, simulate
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "exponential": {},

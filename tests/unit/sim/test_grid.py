@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from whence.errors import MisuseError
-from whence.sim.grid import parse_grid, work
-from whence.sim.scenario import Scenario
+from thence.errors import MisuseError
+from thence.sim.grid import parse_grid, work
+from thence.sim.scenario import Scenario
 
 GOOD = """
 [[grid]]

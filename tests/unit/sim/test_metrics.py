@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from whence.model.order import judge, needless
-from whence.sim import Engine, Measures, Meter, Observer, Recorder, Scenario, over_seeds, replicate, simulate
-from whence.sim.stats import Estimate, batch_means, estimate, student
-from whence.sim.workload import Request
+from thence.model.order import judge, needless
+from thence.sim import Engine, Measures, Meter, Observer, Recorder, Scenario, over_seeds, replicate, simulate
+from thence.sim.stats import Estimate, batch_means, estimate, student
+from thence.sim.workload import Request
 
 
 def scripted(scenario: Scenario, requests: list[Request], *observers: Observer) -> Engine:
@@ -95,7 +95,7 @@ def test_early_and_needless_agree_with_the_judge(protocol: str, labels: int) -> 
 def test_the_past_is_forgotten_without_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = Scenario(protocol="serial-multicast", processes=5, messages=600)
     whole = simulate(scenario).measures
-    monkeypatch.setattr("whence.sim.causes.SHIFT", 16)
+    monkeypatch.setattr("thence.sim.causes.SHIFT", 16)
     assert simulate(scenario).measures == whole
     assert simulate(Scenario(protocol="unordered", messages=600)).measures is not None
 

@@ -7,9 +7,9 @@ from statistics import fmean, median
 
 import pytest
 
-from whence.model.roster import Roster
-from whence.sim.network import Network, parse_partition
-from whence.sim.streams import Streams
+from thence.model.roster import Roster
+from thence.sim.network import Network, parse_partition
+from thence.sim.streams import Streams
 
 ABC = Roster("abc")
 

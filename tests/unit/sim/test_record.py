@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from whence.errors import MisuseError
-from whence.model.minimum import Minimum
-from whence.protocols.registry import create
-from whence.sim import Scenario, simulate
-from whence.trace.jsonl import read_jsonl
-from whence.trace.parquet import read_parquet, read_rosters
+from thence.errors import MisuseError
+from thence.model.minimum import Minimum
+from thence.protocols.registry import create
+from thence.sim import Scenario, simulate
+from thence.trace.jsonl import read_jsonl
+from thence.trace.parquet import read_parquet, read_rosters
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".parquet"])

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from whence.errors import MisuseError
-from whence.protocols.registry import REGISTRY, Entry
-from whence.sim import Scenario, scenario_of
-from whence.sim.scenario import bears_loss
+from thence.errors import MisuseError
+from thence.protocols.registry import REGISTRY, Entry
+from thence.sim import Scenario, scenario_of
+from thence.sim.scenario import bears_loss
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"protocol": "nope"}, "no protocol 'nope'; there are "),

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from whence.model.roster import Roster
-from whence.sim import Scenario
-from whence.sim.fanout import choose, parse_fanout
-from whence.sim.streams import Streams
-from whence.sim.workload import Request
+from thence.model.roster import Roster
+from thence.sim import Scenario
+from thence.sim.fanout import choose, parse_fanout
+from thence.sim.streams import Streams
+from thence.sim.workload import Request
 
 ALL = ["poisson", "hotspot:2,0.5", "bursts:0.5,1", "groups:4x3", "groups:abc/cde/fa", "request-reply:2", "replicated"]
 

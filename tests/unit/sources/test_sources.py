@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from whence import Orderer
-from whence.sources import from_change, from_changes, from_event, from_spans, skews
+from thence import Orderer
+from thence.sources import from_change, from_changes, from_event, from_spans, skews
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "sources"
 

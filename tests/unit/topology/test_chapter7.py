@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from whence.errors import MisuseError
-from whence.topology.chapter7 import PUBLISHED, SCENARIOS, mean, stamp_sizes, table_7_1
-from whence.topology.networks import PLACEMENTS, broadcasts, gateway, office
-from whence.topology.separators import check_separator
+from thence.errors import MisuseError
+from thence.topology.chapter7 import PUBLISHED, SCENARIOS, mean, stamp_sizes, table_7_1
+from thence.topology.networks import PLACEMENTS, broadcasts, gateway, office
+from thence.topology.separators import check_separator
 
 
 @pytest.mark.parametrize("processes", [6, 10])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from support.walk import walk
 
-from whence.errors import MisuseError, PeerError
-from whence.model.message import MessageId
-from whence.model.roster import Roster
-from whence.protocols import REGISTRY, Deliver, create
-from whence.protocols.ech import ECH
-from whence.protocols.ech_r9 import ECHR9, cuts_of, neighbours, text_of
+from thence.errors import MisuseError, PeerError
+from thence.model.message import MessageId
+from thence.model.roster import Roster
+from thence.protocols import REGISTRY, Deliver, create
+from thence.protocols.ech import ECH
+from thence.protocols.ech_r9 import ECHR9, cuts_of, neighbours, text_of
 
 LINE = "c:ab|de;c:de|ab"
 

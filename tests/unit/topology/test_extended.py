@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from whence.errors import MisuseError
-from whence.topology.extended import described, from_toml
-from whence.topology.graph import graph_of
-from whence.topology.separators import check_separator
+from thence.errors import MisuseError
+from thence.topology.extended import described, from_toml
+from thence.topology.graph import graph_of
+from thence.topology.separators import check_separator
 
 OFFICE = """
 [departments.east]

@@ -9,11 +9,11 @@ import networkx as nx
 import pytest
 from support.neighbours import random_graph, random_separators
 
-from whence.errors import MisuseError
-from whence.model.roster import Roster
-from whence.protocols.ech_r9 import cuts_of, neighbours
-from whence.topology.graph import broadcast, components, graph_of, roster_of
-from whence.topology.separators import (
+from thence.errors import MisuseError
+from thence.model.roster import Roster
+from thence.protocols.ech_r9 import cuts_of, neighbours
+from thence.topology.graph import broadcast, components, graph_of, roster_of
+from thence.topology.separators import (
     Separator,
     articulations,
     between,

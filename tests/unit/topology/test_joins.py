@@ -8,16 +8,16 @@ import networkx as nx
 import pytest
 from support.neighbours import Changing, random_graph, random_separators
 
-from whence.errors import MisuseError
-from whence.model.order import judge
-from whence.protocols.ech_r9 import ECHR9
-from whence.topology.clock import drive, unkind
-from whence.topology.extended import Extended
-from whence.topology.graph import Graph, graph_of
-from whence.topology.joins import Membership, with_witnesses
-from whence.topology.networks import office
-from whence.topology.routed import Routed
-from whence.topology.separators import Separator, both_ways, check_separator, given
+from thence.errors import MisuseError
+from thence.model.order import judge
+from thence.protocols.ech_r9 import ECHR9
+from thence.topology.clock import drive, unkind
+from thence.topology.extended import Extended
+from thence.topology.graph import Graph, graph_of
+from thence.topology.joins import Membership, with_witnesses
+from thence.topology.networks import office
+from thence.topology.routed import Routed
+from thence.topology.separators import Separator, both_ways, check_separator, given
 
 
 def line(*, stable: bool = False) -> Membership:

@@ -9,15 +9,15 @@ import networkx as nx
 import pytest
 from support.neighbours import random_graph
 
-from whence.errors import MisuseError
-from whence.model.order import judge
-from whence.topology.clock import drive, requests, unkind
-from whence.topology.extended import described
-from whence.topology.graph import Graph, broadcast, graph_of
-from whence.topology.networks import broadcasts, office
-from whence.topology.routed import Routed
-from whence.topology.routes import Routes
-from whence.topology.separators import both_ways, choose
+from thence.errors import MisuseError
+from thence.model.order import judge
+from thence.topology.clock import drive, requests, unkind
+from thence.topology.extended import described
+from thence.topology.graph import Graph, broadcast, graph_of
+from thence.topology.networks import broadcasts, office
+from thence.topology.routed import Routed
+from thence.topology.routes import Routes
+from thence.topology.separators import both_ways, choose
 
 SQUARE = graph_of("s-a a-d d-b b-s")
 

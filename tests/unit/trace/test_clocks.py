@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from whence.trace.clocks import ClockAudit, audit_clocks, executions
-from whence.trace.shiviz import ClockEvent, read_shiviz
+from thence.trace.clocks import ClockAudit, audit_clocks, executions
+from thence.trace.shiviz import ClockEvent, read_shiviz
 
 LOGS = Path(__file__).parents[2] / "data" / "shiviz"
 

@@ -1,4 +1,4 @@
-"""`whence convert`, by its command line."""
+"""`thence convert`, by its command line."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from whence.cli import main
-from whence.model.events import Event, parse, render
-from whence.trace.jsonl import read_jsonl, write_jsonl
-from whence.trace.parquet import read_parquet, write_parquet
-from whence.trace.shiviz import read_shiviz
+from thence.cli import main
+from thence.model.events import Event, parse, render
+from thence.trace.jsonl import read_jsonl, write_jsonl
+from thence.trace.parquet import read_parquet, write_parquet
+from thence.trace.shiviz import read_shiviz
 
 DATA = Path(__file__).parents[2] / "data"
 EVENTS = parse("a!1>bc b?a1 b!1>c c?b1 c?a1")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from whence.cli import main
-from whence.model.events import parse
-from whence.trace.jsonl import write_jsonl
-from whence.trace.schema import EVENT_COLUMNS
-from whence.trace.source import LINE_LIMIT
+from thence.cli import main
+from thence.model.events import parse
+from thence.trace.jsonl import write_jsonl
+from thence.trace.schema import EVENT_COLUMNS
+from thence.trace.source import LINE_LIMIT
 
 PAGE = (Path(__file__).parents[3] / "docs" / "trace.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -29,7 +29,7 @@ def test_the_table_of_columns_is_the_schema() -> None:
 def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_jsonl(parse("a!1>bc b?a1 b!1>c c?b1 c?a1"), tmp_path / "trace.jsonl")
-    commands = re.findall(r"^\$ whence (.*)$", PAGE, re.MULTILINE)
+    commands = re.findall(r"^\$ thence (.*)$", PAGE, re.MULTILINE)
     assert len(commands) == 5
     for command in commands:
         assert main(shlex.split(command)) == 0, command
@@ -46,7 +46,7 @@ def test_the_example_prints_what_it_says() -> None:
 
 
 def test_the_reasons_are_real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from whence.trace.read import open_trace
+    from thence.trace.read import open_trace
 
     monkeypatch.chdir(tmp_path)
     good = '{"run":"r","process":"a","index":1,"kind":"internal"}'

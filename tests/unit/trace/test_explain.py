@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from whence.model.events import Event, parse
-from whence.model.order import Violation, judge
-from whence.trace.explain import Step, diagram, path, scene, sentence
+from thence.model.events import Event, parse
+from thence.model.order import Violation, judge
+from thence.trace.explain import Step, diagram, path, scene, sentence
 
 
 def proof(text: str, place: int = 0) -> tuple[list[Event], Violation, list[Step] | None]:

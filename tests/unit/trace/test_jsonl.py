@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from whence.errors import MisuseError
-from whence.model.events import Event, parse
-from whence.trace import source
-from whence.trace.jsonl import located, parse_line, read_jsonl, write_jsonl
-from whence.trace.source import Quarantined
+from thence.errors import MisuseError
+from thence.model.events import Event, parse
+from thence.trace import source
+from thence.trace.jsonl import located, parse_line, read_jsonl, write_jsonl
+from thence.trace.source import Quarantined
 
 LINE = b'{"run":"r","process":"a","index":1,"kind":"internal"}'
 

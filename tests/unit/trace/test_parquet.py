@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from whence.errors import MisuseError, TraceError
-from whence.model.events import Event, parse
-from whence.model.roster import Roster
-from whence.trace.parquet import read_parquet, read_rosters, write_parquet
-from whence.trace.source import Quarantined
+from thence.errors import MisuseError, TraceError
+from thence.model.events import Event, parse
+from thence.model.roster import Roster
+from thence.trace.parquet import read_parquet, read_rosters, write_parquet
+from thence.trace.source import Quarantined
 
 EVENTS = parse("a!1>bc b?a1 b!1>c c<b1 c?b1 c?a1 c. a#")
 
@@ -90,7 +90,7 @@ def test_rosters_travel_with_the_table(tmp_path: Path) -> None:
     assert read_rosters(tmp_path / "t.parquet") == rosters
     write_parquet(EVENTS, tmp_path / "u.parquet")
     assert read_rosters(tmp_path / "u.parquet") == []
-    pq.write_table(table().replace_schema_metadata({"whence.rosters": '[["a","a"]]'}), tmp_path / "v.parquet")
+    pq.write_table(table().replace_schema_metadata({"thence.rosters": '[["a","a"]]'}), tmp_path / "v.parquet")
     with pytest.raises(TraceError, match="holds no rosters"):
         read_rosters(tmp_path / "v.parquet")
     (tmp_path / "w.parquet").write_bytes(b"nothing")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from whence.errors import MisuseError, TraceError
-from whence.model.events import parse
-from whence.trace.jsonl import write_jsonl
-from whence.trace.parquet import write_parquet
-from whence.trace.read import detect, open_trace
-from whence.trace.source import expand
+from thence.errors import MisuseError, TraceError
+from thence.model.events import parse
+from thence.trace.jsonl import write_jsonl
+from thence.trace.parquet import write_parquet
+from thence.trace.read import detect, open_trace
+from thence.trace.source import expand
 
 EVENTS = parse("a!1>bc b?a1 c?a1")
 LOG = 'a {"a":1}\none\n'

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from whence.model.events import Event, parse
-from whence.trace.schema import (
+from thence.model.events import Event, parse
+from thence.trace.schema import (
     ARRIVAL_COLUMNS,
     EVENT_COLUMNS,
     arrival_columns,

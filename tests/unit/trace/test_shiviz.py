@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from whence.errors import MisuseError
-from whence.trace.shiviz import ClockEvent, compile_pattern, parse_clock, parse_log, read_shiviz
-from whence.trace.source import Quarantined
+from thence.errors import MisuseError
+from thence.trace.shiviz import ClockEvent, compile_pattern, parse_clock, parse_log, read_shiviz
+from thence.trace.source import Quarantined
 
 LOGS = Path(__file__).parents[2] / "data" / "shiviz"
 

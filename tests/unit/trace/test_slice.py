@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from whence.errors import MisuseError, TraceError
-from whence.model.events import Event, parse, render
-from whence.model.order import Rejected
-from whence.trace.causality import causal_order, vector_clocks, with_order
-from whence.trace.clocks import audit_clocks
-from whence.trace.shiviz import ClockEvent, parse_log, read_shiviz
-from whence.trace.shiviz_writer import write_clock_events, write_shiviz
-from whence.trace.slice import around
+from thence.errors import MisuseError, TraceError
+from thence.model.events import Event, parse, render
+from thence.model.order import Rejected
+from thence.trace.causality import causal_order, vector_clocks, with_order
+from thence.trace.clocks import audit_clocks
+from thence.trace.shiviz import ClockEvent, parse_log, read_shiviz
+from thence.trace.shiviz_writer import write_clock_events, write_shiviz
+from thence.trace.slice import around
 
 LOGS = Path(__file__).parents[2] / "data" / "shiviz"
 LONG = "e!1>f f?e1 a. a!1>bc a. e!2>f b. b?a1 b. b!1>c f?e2 c. c?b1 c. c?a1 c. e!3>f f?e3"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from whence.model.events import Event
-from whence.model.order import judge_runs
-from whence.model.roster import Roster
-from whence.trace.jsonl import read_jsonl, write_jsonl
-from whence.trace.parquet import read_parquet, read_rosters
-from whence.trace.source import Quarantined
+from thence.model.events import Event
+from thence.model.order import judge_runs
+from thence.model.roster import Roster
+from thence.trace.jsonl import read_jsonl, write_jsonl
+from thence.trace.parquet import read_parquet, read_rosters
+from thence.trace.source import Quarantined
 
 V1 = Path(__file__).parents[2] / "data" / "v1"
 

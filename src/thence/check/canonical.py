@@ -1,0 +1,135 @@
+"""Names that do not depend on who is called what: two systems share a key iff one is the other with processes renamed.
+
+Member states, copies and pasts are replaced by small numbers, equal values by equal numbers, so that keys are
+short, exact (nothing is hashed away) and can be compared. The key is the least over all renamings that the
+setting allows; renamings that cannot be the least are left out by sorting processes by something every
+renaming keeps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thence.check import past as pasts
+from thence.check.engine import Engine
+from thence.check.past import Perm
+from thence.check.setting import Step
+from thence.check.system import UNTOLD, Flying, Node, System
+from thence.model.codec import rename_mask
+
+
+class Names:
+    """Keys of the systems of one engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Work out which renamings leave the setting as it is."""
+        self.engine = engine
+        self.perms = engine.setting.symmetries(engine.space.perms())
+        self._pasts: dict[Perm, dict[pasts.Past, int]] = {}
+        self._masks: dict[Perm, dict[tuple[int, ...], int]] = {}
+
+    def key(self, system: System, silent: Step | None) -> Any:
+        """Return the key of a system whose last step was this silent one, if any."""
+        best: Any = None
+        for perm in self._candidates(system):
+            mark = (-1, "") if silent is None else (perm[silent.process], silent.kind)
+            key = (self._named(system, perm), mark)
+            if best is None or key < best:
+                best = key
+        return best
+
+    def plain(self, system: System) -> Any:
+        """Return the key of a system under its own names."""
+        return self._named(system, self.engine.identity)
+
+    def local(self, system: System, process: int) -> Any:
+        """Return all that decides what can happen, and how it is judged, at one process if nobody else emits."""
+        engine = self.engine
+        inbox = tuple(flying for flying in system.flight if flying.copy.destination == process)
+        needed = None if system.needed is None else (system.needed.processes[process], system.needed.messages)
+        return (
+            process,
+            engine.name(system.nodes[process], engine.identity),
+            self._flight(inbox, engine.identity),
+            pasts.local(system.past, engine.space, process),
+            needed,
+        )
+
+    def orbit(self, rests: tuple[tuple[Node, int], ...]) -> frozenset[Any]:
+        """Return the members and lost facts of a system at rest under every renaming, comparable across engines."""
+        found = set()
+        for perm in self.perms:
+            named: list[Any] = [None] * len(rests)
+            for p, (node, lost) in enumerate(rests):
+                state = None if node.member is None else node.member.state(perm)
+                named[perm[p]] = (state, self.engine.space.renamed(lost, perm))
+            found.add(tuple(named))
+        return frozenset(found)
+
+    def _candidates(self, system: System) -> list[Perm]:
+        if len(self.perms) == 1:
+            return self.perms
+        n = self.engine.n
+        inbox, outbox = [0] * n, [0] * n
+        for flying in system.flight:
+            inbox[flying.copy.destination] += 1
+            outbox[flying.copy.source] += 1
+        about, past = self.engine.space.about, system.past
+        marks = [
+            (
+                0 if node.member is None else node.member.count,
+                inbox[p],
+                outbox[p],
+                past.known[p].bit_count(),
+                (past.held & about[p]).bit_count(),
+                system.faulty >> p & 1,
+            )
+            for p, node in enumerate(system.nodes)
+        ]
+        ranked = sorted(marks)
+        fitting = [perm for perm in self.perms if all(ranked[perm[p]] == marks[p] for p in range(n))]
+        return fitting or self.perms
+
+    def _named(self, system: System, perm: Perm) -> Any:
+        engine = self.engine
+        nodes = [0] * engine.n
+        for p, node in enumerate(system.nodes):
+            nodes[perm[p]] = node.ids.get(perm) or engine.name(node, perm)
+        rest: tuple[int, ...] = (system.left, system.drops, self._past(system.past, perm))
+        if system.needed is not None:
+            rest += (engine.intern(system.needed.renamed(engine.space, perm)),)
+        if engine.crashing:
+            rest += (self._faults((system.faulty, system.crashed, *system.trust), perm),)
+        if system.token is not None:
+            rest += (engine.intern(repr(system.token)),)
+        return tuple(nodes), self._flight(system.flight, perm), rest
+
+    def _past(self, past: pasts.Past, perm: Perm) -> int:
+        table = self._pasts.setdefault(perm, {})
+        number = table.get(past)
+        if number is None:
+            number = table[past] = self.engine.intern(pasts.renamed(past, self.engine.space, perm))
+        return number
+
+    def _faults(self, masks: tuple[int, ...], perm: Perm) -> int:
+        table = self._masks.setdefault(perm, {})
+        number = table.get(masks)
+        if number is None:
+            moved = [mask if mask == UNTOLD else rename_mask(mask, perm) for mask in masks]
+            trust = [0] * self.engine.n
+            for p, mask in enumerate(moved[2:]):
+                trust[perm[p]] = mask
+            number = table[masks] = self.engine.intern((*moved[:2], *trust))
+        return number
+
+    def _flight(self, flight: tuple[Flying, ...], perm: Perm) -> Any:
+        name = self.engine.name
+        if not self.engine.setting.fifo:
+            return tuple(sorted([name(flying, perm) for flying in flight]))
+        places: dict[tuple[int, int], int] = {}
+        keys = []
+        for flying in flight:
+            channel = (flying.copy.source, flying.copy.destination)
+            places[channel] = places.get(channel, 0) + 1
+            keys.append((name(flying, perm), places[channel]))
+        return tuple(sorted(keys))

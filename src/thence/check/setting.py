@@ -1,0 +1,187 @@
+"""What to explore: a protocol, a size, a network and the faults allowed; and the steps an execution is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from thence.check.past import Perm
+from thence.errors import MisuseError
+from thence.model.faults import groups_of
+from thence.model.roster import Roster, positions
+from thence.protocols.base import Member
+from thence.protocols.registry import REGISTRY, Entry
+from thence.protocols.variant import Variant
+
+PRINTED = ("ks", "serial", "bounded", "ageing", "topology", "ft")
+"""modules protocols/printed_*.py; attempts that failed are in protocols/attempts.py"""
+DETECTORS = ("eager", "falling")
+DESTINATIONS = ("unicast", "any", "broadcast")
+
+
+class CopyName(NamedTuple):
+    """Which copy in flight to a process: of this message, from that process, the nth (from 0) that looks so."""
+
+    source: int
+    sender: int
+    number: int
+    kind: str
+    nth: int = 0
+
+
+class Start(NamedTuple):
+    """What is decided before the first step: who will crash, and what the failure detector tells each process."""
+
+    faulty: int = 0
+    trust: tuple[int, ...] = ()
+
+
+class Step(NamedTuple):
+    """One step of an execution: `send`, `receive`, `lose`, `crash` or `trust`, always at one process."""
+
+    kind: str
+    process: int
+    target: int = 0
+    """destinations of a send, processes trusted from now on"""
+    copy: CopyName | None = None
+    """what is received or lost"""
+
+
+@cache
+def variants() -> dict[str, Variant]:
+    """Return the printed forms of the papers, which are no part of the registry."""
+    found: dict[str, Variant] = {}
+    for name in (*(f"printed_{paper}" for paper in PRINTED), "attempts"):
+        module = import_module(f"thence.protocols.{name}")
+        found |= {variant.name: variant for variant in getattr(module, "VARIANTS", ())}
+    return found
+
+
+def entry_of(name: str, *, printed: bool = False) -> Entry:
+    """Return the entry of a registered protocol, or of a printed variant if those are admitted."""
+    if name in REGISTRY:
+        return REGISTRY[name]
+    known = variants()
+    if name in known and printed:
+        ours = REGISTRY[known[name].of]
+        needs = tuple(need for need in ours.needs if need != "broadcast only")  # what a printed form forgets to say
+        return replace(ours, protocol=known[name].protocol, needs=needs)
+    if name in known:
+        raise MisuseError(f"{name!r} is a printed form that fails; admit those with --variants")
+    raise MisuseError(f"no protocol {name!r}; there are {', '.join(sorted([*REGISTRY, *(known if printed else ())]))}")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A bounded system: everything that can happen in it is explored."""
+
+    protocol: str
+    processes: int = 3
+    messages: int = 3
+    destinations: str = "unicast"
+    """`unicast`, `any` non-empty set, or `broadcast` (all others)"""
+    to_self: bool = False
+    """whether a process may also address itself"""
+    fifo: bool = False
+    loss: int = 0
+    """how many copies the network may lose"""
+    crashes: int = 0
+    """how many processes may crash"""
+    detector: str = "eager"
+    """`eager`: each process trusts as few as is legal from the start; `falling`: everybody, until it falls to that"""
+    groups: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    printed: bool = False
+    """admit the printed variants"""
+
+    def __post_init__(self) -> None:
+        """Refuse what the protocol cannot be given."""
+        if self.destinations not in DESTINATIONS:
+            raise MisuseError(f"destinations {self.destinations!r} are none of {', '.join(DESTINATIONS)}")
+        if self.detector not in DETECTORS:
+            raise MisuseError(f"detector {self.detector!r} is none of {', '.join(DETECTORS)}")
+        if self.processes < 1 or self.messages < 0 or self.loss < 0 or self.crashes < 0:
+            raise MisuseError("an exploration needs a process at least, and no negative bound")
+        known = self.entry.protocol.options
+        for option in self.options:
+            if option not in known:
+                raise MisuseError(
+                    f"protocol {self.protocol} has no option {option!r}; it has {', '.join(known) or 'none'}"
+                )
+        needs = self.entry.needs
+        if "fifo" in needs and not self.fifo:
+            raise MisuseError(f"protocol {self.protocol} needs FIFO channels; explore it with --fifo")
+        if "broadcast only" in needs and self.destinations != "broadcast":
+            raise MisuseError(
+                f"protocol {self.protocol} is for broadcast only; explore it with --destinations broadcast"
+            )
+        if "unicast only" in needs and self.destinations != "unicast":
+            raise MisuseError(f"protocol {self.protocol} is for unicast only; explore it with --destinations unicast")
+        if self.crashes and "failure detector" not in needs:
+            raise MisuseError(f"protocol {self.protocol} does not say what a crash means to it; leave --crashes out")
+        if self.loss and "failure detector" in needs:
+            raise MisuseError(f"protocol {self.protocol} assumes quasi-reliable links; copies are lost by crashes only")
+
+    @property
+    def entry(self) -> Entry:
+        """What the registry says of the protocol."""
+        return entry_of(self.protocol, printed=self.printed)
+
+    @property
+    def per_group(self) -> bool:
+        """Whether the failure detector is accurate in each group; read literally, the paper's need not be."""
+        return not getattr(self.entry.protocol, "literal_detector", False)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether messages address whole groups."""
+        return "groups" in self.entry.needs
+
+    def roster(self) -> Roster:
+        """Return the processes a, b, c, ..."""
+        return Roster.of(self.processes)
+
+    def group_masks(self) -> tuple[int, ...]:
+        """Return the groups as masks; each process is one if none are given."""
+        return groups_of(self.groups, self.roster())
+
+    def member(self, process: int) -> Member:
+        """Make one member."""
+        options = dict(self.options)
+        if self.grouped and "groups" in self.entry.protocol.options:
+            options.setdefault("groups", self.groups)
+        return self.entry.protocol(self.roster(), process, **options)
+
+    def addressable(self, process: int) -> list[int]:
+        """Return the sets a process may send to, smallest first; on a topology, sets of its neighbours."""
+        reach: int = (1 << self.processes) - 1
+        if "topology" in self.entry.needs:
+            reach &= getattr(self.member(process), "reach", reach)
+        if not self.to_self and not self.grouped:
+            reach &= ~(1 << process)
+        units = [mask for mask in self.group_masks() if mask & reach] if self.grouped else [
+            1 << d for d in positions(reach)
+        ]  # fmt: skip
+        if self.destinations == "broadcast":
+            return [sum(units)] if units else []
+        if self.destinations == "unicast":
+            return units
+        sets = [sum(units[i] for i in positions(pick)) for pick in range(1, 1 << len(units))]
+        return sorted(sets, key=lambda mask: (mask.bit_count(), mask))
+
+    def symmetries(self, perms: list[Perm]) -> list[Perm]:
+        """Return the renamings under which the system looks the same; identity first."""
+        rigid = {"coordinator", "topology", "serialized sends"} & set(self.entry.needs)
+        groups = set(self.group_masks())
+
+        def kept(perm: Perm) -> bool:
+            """Groups stay groups; and members name a group by its first process, so that stays its first process."""
+            moved = {sum(1 << perm[p] for p in positions(g)): perm[next(positions(g))] for g in groups}
+            return moved.keys() == groups and all(next(positions(g)) == first for g, first in moved.items())
+
+        identity = tuple(range(self.processes))
+        if rigid:
+            return [identity]
+        return [identity] + [perm for perm in perms if perm != identity and (not self.grouped or kept(perm))]

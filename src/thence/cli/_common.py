@@ -1,0 +1,108 @@
+"""What every verb shares: where its result goes and how progress shows.
+
+Law: stdout carries the result and nothing else; progress and errors go to stderr. With `--json -` the JSON is the
+result, and what is meant for people moves to stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+
+import typer
+
+from thence.errors import MisuseError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+T = TypeVar("T")
+
+JsonFile = Annotated[
+    str | None,
+    typer.Option("--json", metavar="FILE", help="Also write the result as JSON; - is standard output."),
+]
+"""The `--json FILE` that every verb takes: declare a parameter `json_file: JsonFile = None`."""
+
+
+def option_of(text: str) -> tuple[str, Any]:
+    """Read NAME=VALUE, an option of a protocol: true and false, whole numbers, text."""
+    name, found, value = text.partition("=")
+    if not found or not name:
+        raise MisuseError(f"option {text!r} is not NAME=VALUE")
+    if value in ("true", "false"):
+        return name, value == "true"
+    return name, int(value) if value.lstrip("-").isdecimal() else value
+
+
+def write_json(target: str | None, result: Any) -> None:
+    """Write `result` to the file named by `--json`, to stdout for `-`, nowhere for None."""
+    if target is None:
+        return
+    text = json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if target == "-":
+        sys.stdout.write(text)
+    else:
+        Path(target).write_text(text, encoding="utf-8")
+
+
+def console(json_file: str | None = None) -> Console:
+    """Return where tables and sentences for people go: stdout, or stderr if the JSON goes to stdout."""
+    from rich.console import Console
+
+    to_stderr = json_file == "-"
+    piped = not (sys.stderr if to_stderr else sys.stdout).isatty()
+    return Console(stderr=to_stderr, highlight=False, markup=False, width=_WIDE if piped else None)
+
+
+_WIDE = 200
+"""Columns of a table that no terminal limits."""
+
+
+def table(*columns: str, rows: Iterable[Iterable[object]], title: str | None = None) -> Table:
+    """Return a plain table for `console(...).print`; a column of numbers stands to the right, None is empty."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    body = [list(row) for row in rows]
+    made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for position, name in enumerate(columns):
+        numbers = bool(body) and all(isinstance(row[position], int | float | None) for row in body)
+        made.add_column(name, justify="right" if numbers else "left", overflow="fold")
+    for row in body:
+        made.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+    return made
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show that `what` is going on, on a terminal; say nothing when piped."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+def progress(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
+    """Pass `items` through and show how far they are, on a terminal; say nothing when piped."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(items, what, total=total, console=Console(stderr=True), transient=True)
+
+
+def finish(code: int) -> NoReturn:
+    """End the command with this exit code: 1 when the data violates causal order or a check failed."""
+    raise typer.Exit(code)

@@ -1,0 +1,162 @@
+"""`thence deliver`: arrivals in any order in, causal order out, as a batch or as a stream."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from thence.cli._common import JsonFile, console, finish, table, working, write_json
+from thence.errors import MisuseError
+
+EXAMPLE = "thence deliver arrivals.parquet --by stamp --out ordered"
+SHOWN = 20
+
+
+def deliver(
+    arrivals: Annotated[str, typer.Argument(help="A file, a folder or a glob: .parquet, .jsonl or .jsonl.gz.")],
+    by: Annotated[str, typer.Option(help="What rows say of their causes: stamp, clock or depends_on.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the ordered rows go, as Parquet.")],
+    roster: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="The processes, for stamps; default: as the files say.")
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="OURS=YOURS,...", help="Other names for the contract's columns.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="What parts independent orders; default: run,destination.")
+    ] = None,
+    policy: Annotated[str, typer.Option(help="For a cause that does not come: wait, release or fail.")] = "wait",
+    after_rows: Annotated[int | None, typer.Option(help="Release or fail after so many later rows.")] = None,
+    after_seconds: Annotated[float | None, typer.Option(help="... or after so much event time.")] = None,
+    remember: Annotated[int | None, typer.Option(help="How many delivered ids are kept.")] = None,
+    held_limit: Annotated[int | None, typer.Option(help="How many rows a key may hold.")] = None,
+    when_full: Annotated[str, typer.Option(help="What then: fail or release.")] = "fail",
+    stream: Annotated[bool, typer.Option("--stream", help="Go on as files arrive; needs --checkpoint.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="With --stream: take what is there, then stop.")] = False,
+    checkpoint: Annotated[Path | None, typer.Option(metavar="DIR", help="Where a stream keeps its state.")] = None,
+    files_per_batch: Annotated[int | None, typer.Option(help="With --stream: files in one micro-batch.")] = None,
+    cores: Annotated[int, typer.Option(help="Cores of the embedded Spark session.", min=1)] = 2,
+    json_file: JsonFile = None,
+) -> None:
+    """Put each destination's rows into causal order and say what the rest waits for.
+
+    Every row comes out once, with outcome, position, waited_for, held_for, held_seconds, reason, missing and blocker.
+    Exit code 0, also if rows are blocked; 1 if policy fail or a full key stopped it; 2 if the input can not be read.
+    """
+    if stream != (checkpoint is not None):
+        raise MisuseError("--stream and --checkpoint DIR go together")
+    if not stream and out.exists() and any(out.iterdir()):
+        raise MisuseError(f"{out} is not empty; name a new folder")
+    options: dict[str, Any] = {"policy": policy, "after_rows": after_rows, "after_seconds": after_seconds}
+    options |= {"remember": remember, "held_limit": held_limit, "when_full": when_full}
+    result: dict[str, Any] = {"out": str(out)}
+    with working("Starting Spark"):
+        session = _session(cores)
+    names = _pairs(columns)
+    keys = None if key is None else [name.strip() for name in key.split(",")]
+    ordered = _ordered(session, arrivals, by, roster, names, keys, options, stream, files_per_batch)
+    with working("Delivering"):
+        try:
+            if checkpoint is not None:
+                _run_stream(ordered, out, checkpoint, once)
+            else:
+                ordered.write.parquet(str(out))
+        except Exception as error:
+            _failed(error)
+    result["outcomes"] = _outcomes(session, out)
+    result["rows"] = sum(result["outcomes"].values())
+    result["waiting"] = _waiting(session, out, checkpoint, keys)
+    _show(result, json_file)
+    write_json(json_file, result)
+
+
+def _session(cores: int) -> Any:
+    from thence.spark.session import local_session
+
+    return local_session(cores=cores)
+
+
+def _ordered(
+    session: Any, path: str, by: str, roster: str | None, names: dict[str, str], key: list[str] | None,
+    options: dict[str, Any], stream: bool, files: int | None,
+) -> Any:  # fmt: skip
+    from thence.delivery.columns import Columns
+    from thence.delivery.reading import BYS, By
+    from thence.spark import deliver as on_spark
+    from thence.spark.arrivals import read_arrivals
+
+    if by not in BYS:
+        raise MisuseError(f"--by {by}: one of {', '.join(BYS)} is accepted")
+    how: By = by
+    table, carried = read_arrivals(session, path, how, Columns(how, names, key), stream=stream, files_per_batch=files)
+    told: Any = roster.split(",") if roster is not None else carried if how == "stamp" else None
+    return on_spark(table, how, roster=told, key=key, columns=names, **options)
+
+
+def _pairs(columns: str | None) -> dict[str, str]:
+    if columns is None:
+        return {}
+    pairs = [part.partition("=") for part in columns.split(",")]
+    for ours, sign, yours in pairs:
+        if not (ours and sign and yours):
+            raise MisuseError(f"--columns {columns}: OURS=YOURS,... is accepted, as in message=event_id")
+    return {ours.strip(): yours.strip() for ours, _, yours in pairs}
+
+
+def _run_stream(ordered: Any, out: Path, checkpoint: Path, once: bool) -> None:
+    writer = ordered.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
+    writer = writer.option("path", str(out))
+    query = (writer.trigger(availableNow=True) if once else writer).start()
+    try:
+        query.awaitTermination()
+    except KeyboardInterrupt:
+        query.stop()
+
+
+def _failed(error: Exception) -> None:
+    """End with 1 where a policy stopped the work, and say what it said."""
+    for line in str(error).splitlines():
+        where = line.find("thence.errors.TraceError: ")
+        if where >= 0:
+            console("-").print(f"thence: {line[where + len('thence.errors.TraceError: ') :]}")
+            finish(1)
+    raise error
+
+
+def _outcomes(session: Any, out: Path) -> dict[str, int]:
+    rows = session.read.parquet(str(out)).groupBy("outcome").count().collect()
+    return {row["outcome"]: row["count"] for row in sorted(rows)}
+
+
+def _waiting(session: Any, out: Path, checkpoint: Path | None, key: list[str] | None) -> list[dict[str, Any]]:
+    from thence.spark import waiting
+
+    if checkpoint is not None:
+        found = waiting(session, checkpoint)
+    else:
+        found = waiting(session.read.parquet(str(out)), key=None if key is None else tuple(key))
+    return [row.asDict() for row in found.collect()]
+
+
+def _show(result: dict[str, Any], json_file: str | None) -> None:
+    to = console(json_file)
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in result["outcomes"].items())
+    to.print(f"{result['rows']} rows in {result['out']}: {counts or 'none'}")
+    show_waiting(result["waiting"], json_file)
+
+
+def show_waiting(rows: list[dict[str, Any]], json_file: str | None) -> None:
+    """Show what waits: all in JSON, the first for people."""
+    to = console(json_file)
+    to.print(f"{len(rows)} rows wait")
+    if rows:
+        shown = [[_text(value) for value in row.values()] for row in rows[:SHOWN]]
+        to.print(table(*rows[0], rows=shown))
+    if len(rows) > SHOWN:
+        to.print(f"... and {len(rows) - SHOWN} more; --json FILE names them all")
+
+
+def _text(value: Any) -> Any:
+    return ", ".join(map(str, value)) if isinstance(value, list) else value

@@ -1,0 +1,261 @@
+"""`thence demo`: the main job end to end on an embedded default.
+
+A demo is a list of steps over one `Demo`; each step prints what it found and adds to the result and to the page. A new
+part is one function more in `STEPS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from thence.cli._common import JsonFile, console, finish, progress, write_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from rich.console import Console
+
+    from thence.model.order import Judgement
+    from thence.report.page import Section
+    from thence.sim import Result, Scenario
+
+EXAMPLE = "thence demo --out demo"
+LIAR = "unordered"
+
+
+@dataclass(slots=True)
+class Demo:
+    """What the steps share: where files go, what was run, what came of it, and whether all is as it should be."""
+
+    out: Path
+    console: Console
+    seed: int
+    runs: dict[str, tuple[Result, Judgement]] = field(default_factory=dict)
+    traces: dict[str, Path] = field(default_factory=dict)
+    arrivals: dict[str, Path] = field(default_factory=dict)
+    result: dict[str, Any] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
+    spark: SparkSession | None = None
+
+    def session(self) -> SparkSession:
+        """Return the embedded Spark session, started when it is first asked for."""
+        from thence.cli._common import working
+        from thence.spark.session import local_session
+
+        if self.spark is None:
+            with working("Starting Spark"):
+                self.spark = local_session(quick=True)
+        return self.spark
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where traces, arrivals and the page go.")] = Path(
+        "demo"
+    ),
+    seed: Annotated[int, typer.Option(help="Of every run.")] = 1,
+    json_file: JsonFile = None,
+) -> None:
+    """Run the main job end to end: simulate, record, audit and deliver on Spark, cost, an HTML page.
+
+    Exit code 1 means that a protocol broke its promise, that the liar was not caught, or that Spark and the
+    definition disagree.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    made = Demo(out, console(json_file), seed)
+    try:
+        for step in STEPS:
+            step(made)
+    finally:
+        if made.spark is not None:
+            made.spark.stop()
+    made.result["failures"] = made.failures
+    write_json(json_file, made.result)
+    if made.failures:
+        for failure in made.failures:
+            made.console.print(f"FAILED: {failure}")
+        finish(1)
+
+
+def scenario_for(protocol: str, seed: int) -> Scenario | None:
+    """Return a small run that meets the needs of a protocol; None if no simulated scenario does."""
+    from thence.errors import MisuseError
+    from thence.protocols.registry import lookup
+    from thence.sim import Scenario
+
+    needs = lookup(protocol).needs
+    fanout = "broadcast" if "broadcast only" in needs else "unicast" if "unicast only" in needs else "uniform"
+    scenario = Scenario(
+        protocol=protocol,
+        processes=6,
+        messages=150,
+        fanout=fanout,
+        fifo="fifo" in needs,
+        seed=seed,
+        run=protocol,
+        bound=100 if protocol == "bounded" else None,
+    )
+    try:
+        scenario.check()
+    except MisuseError:
+        return None
+    return scenario
+
+
+def simulate_and_judge(made: Demo) -> None:
+    """Run every protocol on the same workload, record it, and judge the record by definition."""
+    from thence.cli.simulate import show
+    from thence.model.order import judge
+    from thence.protocols.registry import REGISTRY
+    from thence.report.page import Section
+    from thence.report.simulation import comparison_table
+    from thence.sim import simulate
+
+    for name in progress(REGISTRY, "Simulating"):
+        scenario = scenario_for(name, made.seed)
+        if scenario is None:
+            continue
+        result = simulate(scenario, trace=True, arrivals=True)
+        assert result.recorder is not None
+        assert result.arrivals is not None
+        made.traces[name], made.arrivals[name] = made.out / f"{name}.jsonl", made.out / f"{name}.arrivals.jsonl"
+        result.recorder.write(made.traces[name])
+        result.arrivals.write(made.arrivals[name])
+        made.runs[name] = (result, judge(result.events))
+        kept = result.judge()
+        if kept.violations or kept.undelivered or kept.duplicates or kept.misdelivered or result.outcome.stuck:
+            made.failures.append(f"{name} broke its promise ({scenario.entry.guarantee}) with seed {made.seed}")
+    compared = comparison_table(list(made.runs.values()))
+    show(compared, made.console)
+    made.sections.append(Section("Every protocol on the same traffic", [compared]))
+    made.console.print(f"Every process may send to any others; copies overtake each other. Traces are in {made.out}.\n")
+    made.result["runs"] = {
+        name: result.row() | {"verdict": judgement.verdict, "violations": len(judgement.violations)}
+        for name, (result, judgement) in made.runs.items()
+    }
+
+
+def catch_the_liar(made: Demo) -> None:
+    """Show that delivery on arrival is found out, and why it is wrong."""
+    from thence.report.page import Section, Words
+    from thence.trace.explain import diagram, path, scene, sentence
+
+    result, judgement = made.runs[LIAR]
+    if not judgement.violations:
+        made.failures.append(f"the liar {LIAR} was not caught with seed {made.seed}")
+        return
+    proofs = [(path(result.events, violation) or [], violation) for violation in judgement.violations]
+    # the shortest chain that leads through another process; FIFO channels would not have helped
+    proof, violation = min(proofs, key=lambda found: (len({step.process for step in found[0]}) < 2, len(found[0])))
+    said = sentence(proof, violation)
+    made.console.print(
+        f"{LIAR} delivers on arrival: {len(judgement.violations)} deliveries came too late. One of them:"
+    )
+    made.console.print(f"  {said}.\n")
+    drawn = diagram(scene(result.events, violation, proof), path=proof, violation=violation)
+    made.console.print(drawn)
+    made.sections.append(Section("The liar", [Words(f"{said}."), Words(drawn, plain=True)]))
+    made.result["liar"] = {"sentence": said, "path": [step.row() for step in proof]}
+
+
+def audit_on_spark(made: Demo) -> None:
+    """Audit every recorded trace on Spark in one go; the verdicts must be those of the definition."""
+    from thence.cli._common import working
+    from thence.cli.simulate import show
+    from thence.report.page import Section
+    from thence.report.tables import Cell, Table
+    from thence.spark import audit
+    from thence.trace.jsonl import read_jsonl
+    from thence.trace.parquet import write_parquet
+
+    events = [event for path in made.traces.values() for event in read_jsonl(path, [])]
+    recorded = made.out / "all.parquet"
+    write_parquet([replace(event, order=place) for place, event in enumerate(events)], recorded)
+    with working("Auditing on Spark"), audit(made.session().read.parquet(str(recorded))) as result:
+        verdicts = {row["run"]: row.asDict() for row in result.verdicts.collect()}
+    shown: list[tuple[Cell, ...]] = []
+    for name, (_, judgement) in made.runs.items():
+        found = verdicts.get(name, {})
+        shown.append((name, found.get("verdict"), found.get("violations")))
+        if found.get("verdict") != judgement.verdict or found.get("violations") != len(judgement.violations):
+            made.failures.append(f"the audit on Spark says {found} of {name}, the definition {judgement.verdict}")
+    title = f"The audit on Spark of {len(events)} events, the same verdicts as the definition"
+    audited = Table(title, ("run", "verdict", "violations"), tuple(shown))
+    show(audited, made.console)
+    made.sections.append(Section("Audit on Spark", [audited]))
+    made.result["audit"] = {name: row["verdict"] for name, row in verdicts.items()}
+
+
+def deliver_on_spark(made: Demo) -> None:
+    """Deliver the recorded arrivals of ks on Spark: each destination gets what its process got, in that order."""
+    from thence.cli._common import working
+    from thence.delivery.columns import Columns
+    from thence.report.page import Section, Words
+    from thence.spark import deliver, with_rosters
+    from thence.spark.arrivals import read_arrivals
+
+    arrivals, rosters = read_arrivals(made.session(), str(made.arrivals["ks"]), "stamp", Columns("stamp", None, None))
+    with working("Delivering on Spark"):
+        ordered = deliver(with_rosters(arrivals, rosters), by="stamp")
+        rows = ordered.select("destination", "position", "message", "outcome", "held_for").collect()
+    order: dict[str, list[str]] = {}
+    for row in sorted((row for row in rows if row["position"] is not None), key=lambda row: int(row["position"])):
+        order.setdefault(row["destination"], []).append(row["message"])
+    recorded: dict[str, list[str]] = {}
+    for event in made.runs["ks"][0].events:
+        if event.kind == "deliver":
+            recorded.setdefault(event.process, []).append(event.message or "")
+    held = sum(row["held_for"] is not None and row["held_for"] > 0 for row in rows)
+    if order != recorded:
+        made.failures.append("delivery on Spark gave another order than the run")
+    said = (
+        f"Delivery on Spark of {len(rows)} arrivals at {len(order)} destinations: {held} were held for a cause, "
+        f"and every destination got the order of the run."
+    )
+    made.console.print(said)
+    made.sections.append(Section("Delivery on Spark", [Words(said)]))
+    made.result["deliver"] = {"rows": len(rows), "held": held}
+
+
+def cost_of_the_traffic(made: Demo) -> None:
+    """Replay the traffic of ks through every protocol that could be recommended, and recommend one."""
+    from thence.cli.simulate import show
+    from thence.costing import profile, recommend, replay
+    from thence.costing.recommend import recommendable
+    from thence.report.page import Section, Words
+    from thence.report.simulation import costs_table
+
+    run = made.runs["ks"][0]
+    events, roster = run.events, run.scenario.roster
+    costs = {name: replay(events, name, roster) for name in recommendable()}
+    choice = recommend(profile(events, roster).findings, costs)
+    priced = costs_table(list(costs.values()), choice)
+    made.console.print()
+    show(priced, made.console)
+    made.console.print(f"Recommended for this traffic: {choice.reason}.")
+    made.sections.append(Section("What each protocol would cost", [priced, Words(f"Recommended: {choice.reason}.")]))
+    made.result["cost"] = {"recommended": choice.row(), "protocols": {name: cost.row() for name, cost in costs.items()}}
+
+
+def write_page(made: Demo) -> None:
+    """Write what was shown as one HTML page."""
+    from thence.report.page import page
+
+    target = made.out / "index.html"
+    lead = f"Six processes, 150 messages, seed {made.seed}: thence demo, as one page."
+    target.write_text(page("thence demo", made.sections, lead=lead), encoding="utf-8")
+    made.console.print(f"The page is {target}.")
+
+
+STEPS: tuple[Callable[[Demo], None], ...] = (
+    simulate_and_judge,
+    catch_the_liar,
+    audit_on_spark,
+    deliver_on_spark,
+    cost_of_the_traffic,
+    write_page,
+)

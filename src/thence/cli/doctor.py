@@ -1,0 +1,155 @@
+"""`thence doctor`: what Spark needs, what was found, what to do about the rest."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from typing import Annotated
+
+import typer
+
+from thence import __version__
+from thence.cli._common import JsonFile, console, finish, table, working, write_json
+from thence.errors import MisuseError
+from thence.java import Java, find_java
+
+EXAMPLE = "thence doctor --json -"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at: `ok`, `missing`, `broken`, or `note` (fine, but there is something to know)."""
+
+    what: str
+    status: str
+    found: str
+    advice: str | None = None
+
+    @property
+    def fine(self) -> bool:
+        """Whether nothing needs to be done."""
+        return self.status in ("ok", "note")
+
+
+def doctor(
+    start: Annotated[
+        bool, typer.Option("--start/--no-start", help="Start a Spark session and run a small job.")
+    ] = True,
+    warm: Annotated[
+        bool, typer.Option("--warm", help="Make a class archive once, so that later sessions start sooner.")
+    ] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Say what is here of Java, Spark, workers and packages, what is missing, and what to do.
+
+    Exit code 0 if all is fine, 1 if something is missing or does not work.
+    """
+    findings = [*_python(), *_packages()]
+    java = _java(findings)
+    if java is not None and _installed("pyspark"):
+        findings.append(_archive(java, make=warm))
+        if start:
+            findings.extend(_spark(java))
+    elif start:
+        findings.append(Finding("spark session", "missing", "not started", "see the lines above"))
+    fine = all(finding.fine for finding in findings)
+    rows = [(f.what, f.status, f.found, f.advice) for f in findings]
+    console(json_file).print(table("what", "status", "found", "what to do", rows=rows))
+    write_json(json_file, {"ok": fine, "findings": [asdict(finding) for finding in findings]})
+    finish(0 if fine else 1)
+
+
+def _python() -> Iterator[Finding]:
+    yield Finding("thence", "ok", __version__)
+    # The package does not install on an older one, but a checkout on the path would be imported by it.
+    status, advice = ("ok", None) if sys.version_info >= (3, 11) else ("broken", "use Python 3.11 or newer")
+    yield Finding("python", status, f"{platform.python_version()}, {sys.executable}", advice)
+    yield Finding("cores", "ok", str(os.cpu_count()))
+
+
+def _packages() -> Iterator[Finding]:
+    """Look at every package that an extra of ours names."""
+    seen: set[str] = set()
+    for requirement in metadata.requires("thence") or ():
+        match = re.match(r"""([\w.-]+)[^;]*;\s*extra\s*==\s*["']([\w-]+)["']""", requirement)
+        if match is None or match[1] in seen or match[1] == "thence":
+            continue
+        seen.add(match[1])
+        version = _installed(match[1])
+        if version:
+            yield Finding(match[1], "ok", version)
+        else:
+            yield Finding(match[1], "missing", "not installed", f'pip install "thence[{match[2]}]"')
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _java(findings: list[Finding]) -> Java | None:
+    """Find a Java, add what was found to the findings, and return it."""
+    try:
+        java = find_java()
+    except MisuseError as error:
+        findings.append(Finding("java", "missing", str(error), 'pip install "thence[java]"'))
+        return None
+    findings.append(Finding("java", "ok", f"{java.version} from {java.origin}, {java.home}"))
+    return java
+
+
+def _archive(java: Java, *, make: bool) -> Finding:
+    from thence.spark import archive
+
+    if make:
+        with working("Making the class archive (a minute or less)"):
+            return Finding("class archive", "ok", str(archive.build(java)))
+    if archive.options(java):
+        return Finding("class archive", "ok", str(archive.archive_path(java)))
+    if not archive.supported(java):
+        return Finding("class archive", "note", "cannot be used with this Java; sessions start without it")
+    return Finding("class archive", "note", "none", "optional: `thence doctor --warm` halves the start of Spark")
+
+
+def _spark(java: Java) -> Iterator[Finding]:
+    """Start a session on `java`, run a job through its workers, and say how that went."""
+    from thence.spark.probe import probe
+    from thence.spark.session import local_session
+
+    began = time.perf_counter()
+    try:
+        with working(f"Starting Spark on Java {java.version}"):
+            spark = local_session(app="thence doctor", quick=True)
+        started = time.perf_counter()
+    except Exception as error:  # whatever Spark throws is the finding
+        yield Finding("spark session", "broken", _first_line(error), "see the log above; try another JAVA_HOME")
+        return
+    yield Finding("spark session", "ok", f"Spark {spark.version}, started in {started - began:.1f} s")
+    try:
+        with working("Running a small job"):
+            workers = probe(spark)
+        yield _workers(workers, time.perf_counter() - started)
+    except Exception as error:
+        yield Finding("workers", "broken", _first_line(error), "the Python of the workers lacks a package")
+    finally:
+        spark.stop()
+
+
+def _workers(workers: list[dict[str, str]], seconds: float) -> Finding:
+    here = (platform.python_version(), __version__)
+    found = "; ".join(", ".join(f"{name} {version}" for name, version in row.items()) for row in workers)
+    if [(row["python"], row["thence"]) for row in workers] == [here]:
+        return Finding("workers", "ok", f"{found}, first job in {seconds:.1f} s")
+    return Finding("workers", "broken", found, f"workers must run Python {here[0]} with thence {here[1]}")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,152 @@
+"""`thence explore`: every interleaving of a small system, a verdict, and the smallest execution that breaks it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from thence.cli._common import JsonFile, console, finish, option_of, write_json
+
+if TYPE_CHECKING:
+    from thence.check.coverage import Coverage
+    from thence.check.shrink import Smallest
+    from thence.check.witness import Witness
+
+EXAMPLE = "thence explore --protocol ks --processes 3 --messages 4"
+
+
+def explore(
+    protocol: Annotated[str, typer.Option(help="What to explore; see `thence protocols`.")] = "ks",
+    processes: Annotated[int, typer.Option(help="How many processes.")] = 3,
+    messages: Annotated[int, typer.Option(help="How many messages at most.")] = 3,
+    destinations: Annotated[str, typer.Option(help="unicast, any or broadcast.")] = "unicast",
+    fifo: Annotated[bool, typer.Option("--fifo", help="Channels keep the order of sending.")] = False,
+    to_self: Annotated[bool, typer.Option("--self", help="Processes may address themselves.")] = False,
+    crashes: Annotated[int, typer.Option(help="How many processes may crash.")] = 0,
+    loss: Annotated[int, typer.Option(help="How many copies may be lost.")] = 0,
+    groups: Annotated[str, typer.Option(help="Groups for protocols that need them: ab|c.")] = "",
+    detector: Annotated[str, typer.Option(help="Failure detector: eager or falling.")] = "eager",
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the protocol; repeatable.")
+    ] = None,
+    properties: Annotated[
+        list[str] | None, typer.Option("--property", help="Judge this instead of what the protocol promises.")
+    ] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds.")] = None,
+    variants: Annotated[bool, typer.Option("--variants", help="Admit the printed forms of the papers.")] = False,
+    replay: Annotated[Path | None, typer.Option(help="Replay an execution written by --save.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Write the smallest failing execution here.")] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Try all interleavings of a small system; say what was covered, and show the smallest failure."""
+    from thence.check.properties import chosen
+    from thence.check.setting import Setting
+
+    if replay is not None:
+        _replay(replay, json_file)
+        return
+    setting = Setting(
+        protocol, processes, messages, destinations, to_self=to_self, fifo=fifo, loss=loss, crashes=crashes,
+        detector=detector, groups=groups, options=dict(map(option_of, option or ())), printed=variants,
+    )  # fmt: skip
+    coverage, smallest = _find(setting, chosen(properties) if properties else None, time_limit)
+    out = console(json_file)
+    for line in coverage_lines(coverage):
+        out.print(line)
+    if smallest is not None:
+        out.print("")
+        _show(smallest.witness, out)
+        if save is not None:
+            save.write_text(smallest.witness.dumps(), encoding="utf-8")
+            out.print(f"replay it with: thence explore --replay {save}")
+    write_json(json_file, result_row(coverage, smallest))
+    finish(1 if coverage.failures else 0)
+
+
+def _find(setting: Any, properties: frozenset[str] | None, limit: float | None) -> tuple[Coverage, Smallest | None]:
+    from thence.check.shrink import find
+
+    options: dict[str, Any] = {} if properties is None else {"properties": properties}
+    if not sys.stderr.isatty():
+        return find(setting, time_limit=limit, **options)
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"exploring {setting.protocol}") as status:
+
+        def progress(coverage: Coverage) -> None:
+            status.update(f"exploring {setting.protocol}: {coverage.states} states, depth {coverage.depth}")
+
+        return find(setting, time_limit=limit, progress=progress, **options)
+
+
+def coverage_lines(coverage: Coverage) -> list[str]:
+    """Say what was explored and what was found."""
+    setting = coverage.setting
+    network = "FIFO channels" if setting.fifo else "any order"
+    faults = "".join(
+        f", up to {number} {what}"
+        for number, what in ((setting.crashes, "crashes"), (setting.loss, "copies lost"))
+        if number
+    )
+    covered = "all of it" if coverage.complete else f"a part of it: {coverage.stopped}"
+    rate = coverage.states / coverage.seconds if coverage.seconds else 0
+    return [
+        f"{setting.protocol}: {coverage.verdict}",
+        f"system: {setting.processes} processes, up to {setting.messages} messages ({setting.destinations}), "
+        f"{network}{faults}",
+        f"judged: {', '.join(coverage.properties)}",
+        f"covered: {covered}; {coverage.states} states, {coverage.executions} executions, depth {coverage.depth}, "
+        f"{coverage.seconds:.1f} s, {rate:.0f} states/s",
+    ]
+
+
+def _show(witness: Witness, out: Any) -> None:
+    out.print(witness.sentence())
+    out.print(witness.notation())
+    if witness.faults():
+        out.print(witness.faults())
+    out.print("")
+    out.print(witness.diagram())
+
+
+def result_row(coverage: Coverage, smallest: Smallest | None) -> dict[str, Any]:
+    """Return the result as plain data."""
+    from dataclasses import asdict
+
+    failure = None
+    if smallest is not None:
+        failure = {**smallest.witness.row(), "fewest": smallest.fewest, "diagram": smallest.witness.diagram()}
+    return {
+        "verdict": coverage.verdict,
+        "setting": asdict(coverage.setting),
+        "properties": list(coverage.properties),
+        "complete": coverage.complete,
+        "stopped": coverage.stopped,
+        "states": coverage.states,
+        "executions": coverage.executions,
+        "depth": coverage.depth,
+        "seconds": round(coverage.seconds, 3),
+        "failure": failure,
+    }
+
+
+def _replay(path: Path, json_file: str | None) -> None:
+    from thence.check.witness import Impossible, loads
+    from thence.errors import TraceError
+
+    try:
+        witness = loads(path.read_text(encoding="utf-8"))
+        result = witness.run()
+    except OSError as error:
+        raise TraceError(f"cannot read {path}: {error.strerror}") from None
+    except Impossible as error:
+        raise TraceError(f"{path} is no execution of its setting any more: {error}") from None
+    out = console(json_file)
+    _show(witness, out)
+    broken = result.problem.property if result.problem is not None else None
+    out.print(f"breaks: {broken}" if broken else "breaks nothing")
+    write_json(json_file, {**witness.row(), "breaks": broken})
+    finish(1 if broken else 0)

@@ -1,0 +1,148 @@
+"""`thence reproduce`: every table and figure of the papers, published value beside ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from thence.cli._common import JsonFile, console, finish, progress, working, write_json
+from thence.errors import MisuseError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from thence.papers.paper import Paper, Scale
+    from thence.report.tables import Table
+    from thence.sim.grid import Grid, Planned
+    from thence.spark.sweep_task import Store
+
+EXAMPLE = "thence reproduce ci-dc separators --out reproduce"
+
+
+def reproduce(
+    papers: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="PAPER", help="ks98, ci-dc, separators, genuine, bounded, costs; all if none."),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Page, rows and pictures go here.")] = Path(
+        "reproduce"
+    ),
+    full: Annotated[bool, typer.Option("--full", help="The papers' own counts: hours; call again to resume.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Seconds, to see that it works; most claims stay open.")
+    ] = False,
+    processes: Annotated[
+        list[int] | None, typer.Option("--processes", "-n", metavar="N", help="Only these sizes; repeatable.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The first seed.")] = 1,
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="Of the embedded Spark session; 1 runs here, without; 2 unless --quick.")
+    ] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Measure again what the papers publish: tables, figures, a verdict for each claim, and one HTML page.
+
+    Exit code 1: a simulation failed, or a protocol broke its promise in one. Verdicts do not change it.
+    """
+    from thence.cli.simulate import show
+    from thence.papers.paper import Scale
+    from thence.papers.run import PAPERS, counted, write
+    from thence.papers.run import reproduce as measured
+
+    if full and quick:
+        raise MisuseError("--full and --quick exclude each other")
+    scale = Scale("full" if full else "quick" if quick else "default", tuple(processes or ()), seed)
+    wanted = _chosen(papers or [], PAPERS, scale)
+    run = _Runner(cores or (1 if quick else 2))
+    made = [measured(PAPERS[name], scale, run, out / "runs" / scale.level / name, during=working) for name in wanted]
+    result = write(out, made, _command(papers or [], scale))
+    shown = console(json_file)
+    broken = [problem for each in made for problem in each.broken]
+    for each in made:
+        if each.findings:
+            show(_short(each.verdicts(), each.paper.name), shown)
+        elif not each.broken:
+            show(each.paper.tables(each.data)[0], shown)
+    if any(each.findings for each in made):
+        show(counted(made), shown)
+    shown.print(f"The page is {out / 'index.html'}.")
+    for problem in broken:
+        shown.print(f"FAILED: {problem}")
+    write_json(json_file, result | {"failed": broken})
+    if broken:
+        finish(1)
+
+
+def _chosen(named: list[str], papers: dict[str, Paper], scale: Scale) -> list[str]:
+    """Return the papers to do; a paper that has none of the sizes wanted is an error only if it was named."""
+    for name in named:
+        if name not in papers:
+            raise MisuseError(f"no paper {name!r}; there are {', '.join(papers)}")
+    wanted = [name for name in papers if (not named or name in named) and (name in named or papers[name].has(scale))]
+    for name in wanted:
+        sizes = papers[name].sizes
+        if sizes is not None and not papers[name].has(scale):
+            known = ", ".join(map(str, scale.pick(*sizes)))
+            raise MisuseError(f"{name} has no such number of processes; at this scale it has {known}")
+    if not wanted:
+        raise MisuseError(f"no paper has {', '.join(map(str, scale.processes))} processes at this scale")
+    return wanted
+
+
+def _command(papers: list[str], scale: Scale) -> str:
+    """Return the command that makes the same files again."""
+    words = ["thence reproduce", *papers, *([f"--{scale.level}"] if scale.level != "default" else [])]
+    words += [f"--processes {n}" for n in scale.processes]
+    return " ".join([*words, *([f"--seed {scale.seed}"] if scale.seed != 1 else [])])
+
+
+def _short(claims: Table, name: str) -> Table:
+    """Return the verdicts for a terminal: the thresholds are on the page."""
+    from thence.report.tables import Table
+
+    return Table(name, claims.columns[:4], tuple(row[:4] for row in claims.rows))
+
+
+class _Runner:
+    """Runs grids in the manner of `thence sweep`: here, one after the other, or spread by an embedded Spark."""
+
+    def __init__(self, cores: int) -> None:
+        self.cores = cores
+        self.spark: SparkSession | None = None
+
+    def __call__(self, grid: Grid, folder: Path) -> Iterable[dict[str, Any]]:
+        from thence.spark.sweep_task import RESULT, Store
+
+        store, done = Store(str(folder)), Store(str(folder)).finished()
+
+        def row(each: Planned) -> dict[str, Any]:
+            return dict(store.read(f"results/scenario={each.id}/{RESULT}").to_pylist()[0])
+
+        left = [each for each in grid.scenarios if each.id not in done or row(each)["status"] == "failed"]
+        if left and self.cores == 1:
+            self._here(grid, left, store)
+        elif left:
+            self._spread(grid, folder)
+        return [row(each) for each in sorted(grid.scenarios, key=lambda each: each.id)]
+
+    def _here(self, grid: Grid, left: list[Planned], store: Store) -> None:
+        from thence.spark.sweep_task import run_one
+
+        for each in progress(left, "Simulating", len(left)):
+            spec = json.dumps(each.scenario.row())
+            run_one(store, each.id, spec, traces=False, warmup=grid.warmup, batches=grid.batches)
+
+    def _spread(self, grid: Grid, folder: Path) -> None:
+        from thence.cli.sweep import bar
+        from thence.spark.session import local_session
+        from thence.spark.sweep import sweep
+
+        if self.spark is None:
+            with working("Starting Spark"):
+                self.spark = local_session(cores=self.cores, quick=True)
+        with bar() as show:
+            sweep(self.spark, grid, str(folder), retry=True, progress=show)

@@ -1,0 +1,161 @@
+"""`thence simulate`: one run of one protocol, recorded and measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from thence.cli._common import JsonFile, console, finish, option_of, progress, table, write_json
+from thence.errors import MisuseError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from thence.report.tables import Table
+    from thence.sim import Result
+
+EXAMPLE = "thence simulate --protocol ks --processes 8 --messages 1000 --fanout uniform --seed 1 --trace trace.jsonl"
+SHOWN = 10
+
+
+def simulate(
+    protocol: Annotated[str, typer.Option(help="See `thence protocols`.")] = "ks",
+    processes: Annotated[int, typer.Option("--processes", "-n", help="How many; named a, b, c, ...")] = 8,
+    messages: Annotated[int, typer.Option(help="Messages to send, over all processes.")] = 1000,
+    fanout: Annotated[
+        str | None, typer.Option(help="uniform (mean n/2), unicast, broadcast, or a number K.", show_default="uniform")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same run, to the byte.")] = 1,
+    fifo: Annotated[bool, typer.Option("--fifo", help="Copies of one link arrive in order.")] = False,
+    to_self: Annotated[bool, typer.Option("--self", help="A process may send to itself, too.")] = False,
+    delay: Annotated[
+        str,
+        typer.Option(
+            metavar="SPEC",
+            help="constant:T, uniform:LOW,HIGH, exponential:MEAN, pareto:MEAN,SHAPE, lognormal:MEDIAN,SIGMA, "
+            "adversarial:MEAN; exceptions follow, as in exponential:0.05;a>b=constant:1",
+        ),
+    ] = "exponential:0.05",
+    workload: Annotated[
+        str,
+        typer.Option(
+            metavar="SPEC",
+            help="poisson, hotspot:HOT,SHARE, bursts:TALK,SILENCE, groups:4x3 or groups:abc/cd, "
+            "request-reply:SERVERS,THINK, replicated:ITEMS,COPIES",
+        ),
+    ] = "poisson",
+    rate: Annotated[float, typer.Option(help="Requests per second of each process.")] = 10.0,
+    labels: Annotated[int, typer.Option(help="Independent causal orders side by side.")] = 0,
+    bound: Annotated[int | None, typer.Option(metavar="B", help="Of `bounded`: sends in an epoch.")] = None,
+    crashes: Annotated[int, typer.Option(help="Processes that stop at a random time.")] = 0,
+    loss: Annotated[float, typer.Option(help="Share of copies lost; only for protocols that bear it.")] = 0.0,
+    duplicates: Annotated[float, typer.Option(help="Share of copies that arrive twice.")] = 0.0,
+    partition: Annotated[
+        list[str] | None, typer.Option(metavar="SPEC", help="1.5-4:abc|de: two sides for those seconds; repeatable.")
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the protocol; repeatable.")
+    ] = None,
+    run: Annotated[str, typer.Option(help="Name of the run in the trace.", show_default="from the scenario")] = "",
+    warmup: Annotated[float, typer.Option(help="Share of the messages left out of the measures.")] = 0.2,
+    stamps: Annotated[bool, typer.Option("--stamps", help="Record dependencies in the clear.")] = False,
+    cpu: Annotated[bool, typer.Option("--cpu", help="Also time every operation.")] = False,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where events go: .jsonl, .jsonl.gz or .parquet.")
+    ] = None,
+    arrivals: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where arrivals with their stamps go: .jsonl or .parquet.")
+    ] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Simulate one run: a protocol, a workload, a network, a seed. Record it and measure it.
+
+    Exit code 1 means a deadlock: something waits for ever although nothing was lost.
+    """
+    from thence.sim import Scenario
+    from thence.sim import simulate as simulate_run
+    from thence.sim.record import format_of
+
+    if stamps and trace is None:
+        raise MisuseError("--stamps puts dependencies into a trace; give --trace FILE, too")
+    for path in (trace, arrivals):
+        if path is not None:
+            format_of(path)
+    if not 0.0 <= warmup < 1.0:
+        raise MisuseError(f"warm-up {warmup} is not a share; from 0 up to, but not, 1 is accepted")
+    scenario = Scenario(
+        protocol=protocol,
+        processes=processes,
+        messages=messages,
+        fanout=fanout,
+        workload=workload,
+        rate=rate,
+        delay=delay,
+        fifo=fifo,
+        to_self=to_self,
+        labels=labels,
+        bound=bound,
+        crashes=crashes,
+        loss=loss,
+        duplicates=duplicates,
+        partitions=tuple(partition or ()),
+        options=tuple(option_of(text) for text in option or ()),
+        seed=seed,
+        run=run,
+    )
+    result = simulate_run(
+        scenario,
+        trace=trace is not None,
+        stamps=stamps,
+        arrivals=arrivals is not None,
+        cpu=cpu,
+        warmup=warmup,
+        through=lambda requests: progress(requests, f"Simulating {protocol}", messages),
+    )
+    written = _write(result, trace, arrivals)
+    _tell(result, written, console(json_file))
+    write_json(json_file, result.row() | {"written": written})
+    if result.outcome.deadlock:
+        finish(1)
+
+
+def _write(result: Result, trace: Path | None, arrivals: Path | None) -> dict[str, int]:
+    written = {}
+    if trace is not None and result.recorder is not None:
+        written[str(trace)] = result.recorder.write(trace)
+    if arrivals is not None and result.arrivals is not None:
+        written[str(arrivals)] = result.arrivals.write(arrivals)
+    return written
+
+
+def _tell(result: Result, written: dict[str, int], out: Console) -> None:
+    from thence.report.simulation import cpu_table, measures_table, outcome_table
+    from thence.sim import explain
+
+    show(outcome_table(result.outcome), out)
+    if result.measures is not None and result.measures.copies:
+        show(measures_table(result.measures), out)
+    if result.cpu is not None:
+        show(cpu_table(result.cpu), out)
+    stuck = result.outcome.stuck
+    if stuck:
+        out.print("Deadlock." if result.outcome.deadlock else "Something waits for ever for what was lost.")
+        for process, pending in stuck[:SHOWN]:
+            out.print(f"  {explain(process, pending)}")
+        if len(stuck) > SHOWN:
+            out.print(f"  ... and {len(stuck) - SHOWN} more")
+    for path, rows in written.items():
+        out.print(f"{rows} rows written to {path}")
+
+
+def show(made: Table, out: Console) -> None:
+    """Print a table and its note."""
+    from thence.report.tables import text
+
+    cells = [[text(cell) if isinstance(cell, float) else cell for cell in row] for row in made.rows]
+    out.print(table(*made.columns, rows=cells, title=made.title))
+    if made.note:
+        out.print(made.note)
+        out.print()

@@ -1,0 +1,112 @@
+"""`thence sweep`: simulations over a grid, spread by Spark, resumable."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from thence.cli._common import JsonFile, console, finish, table, working, write_json
+from thence.errors import MisuseError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+EXAMPLE = "thence sweep grid.toml --out sweep-results"
+SHOWN = 40
+MEASURED = ("entries_per_copy", "facts_per_copy", "bytes_per_copy", "bytes_per_message", "log_size", "latency_per_copy")
+
+
+def sweep(
+    grid: Annotated[Path, typer.Argument(metavar="GRID.toml", help="What to run; see docs/sweep.md.")],
+    out: Annotated[str, typer.Option(metavar="DIR", help="Results go here; what is finished there is not run again.")],
+    traces: Annotated[bool, typer.Option("--traces", help="Keep the trace of every scenario, too.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Run scenarios again that had failed.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it: .png, .svg, or both if the name has no ending.")
+    ] = None,
+    x: Annotated[str, typer.Option(help="The plot's axis: a key of the grid.")] = "processes",
+    y: Annotated[str, typer.Option(help="The plot's measure.")] = "bytes_per_message",
+    by: Annotated[str, typer.Option(help="The plot's lines: a key of the grid.")] = "protocol",
+    cores: Annotated[int, typer.Option(help="Cores of the embedded Spark session.", min=1)] = 2,
+    json_file: JsonFile = None,
+) -> None:
+    """Run every scenario of a grid, spread by Spark, and join the seeds with confidence intervals.
+
+    Exit code 1: a scenario failed, or waits for ever although nothing was lost.
+    """
+    from thence.sim.grid import read_grid
+
+    plan = read_grid(grid)
+    from thence.spark.session import local_session
+    from thence.spark.sweep import sweep as run_sweep
+    from thence.spark.sweep_task import MEASURES, SETTING
+
+    for name, known in ((x, SETTING), (by, SETTING), (y, MEASURES)):
+        if name not in known:
+            raise MisuseError(f"no {name!r} to draw; there are {', '.join(known)}")
+    with working("Starting Spark"):
+        spark = local_session(cores=cores, quick=True)
+    with bar() as show:
+        done = run_sweep(spark, plan, out, traces=traces, retry=retry, progress=show)
+    rows = [row.asDict() for row in done.summary.orderBy("protocol", "processes", *SETTING).collect()]
+    wrong = done.results.where("status = 'failed'").select("scenario", "error").orderBy("scenario").collect()
+    failures = [row.asDict() for row in wrong]
+    said = {"out": out, "ran": done.ran, "before": done.before, "failed": failures, "settings": rows}
+    _show(said, console(json_file))
+    write_json(json_file, said)
+    if plot is not None:
+        from thence.report.plots import save, sweep_plot
+
+        save(sweep_plot(rows, x=x, y=y, by=by), plot)
+    if failures or any(row["deadlocks"] for row in rows):
+        finish(1)
+
+
+@contextmanager
+def bar() -> Iterator[Callable[[int, int], None] | None]:
+    """Show how many scenarios are finished, on a terminal; nothing when piped."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    with Progress(
+        *Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn(),
+        console=Console(stderr=True), transient=True,
+    ) as bar:  # fmt: skip
+        task = bar.add_task("Sweeping", total=None)
+        yield lambda finished, of: bar.update(task, completed=finished, total=of)
+
+
+def _show(said: dict[str, Any], out: Console) -> None:
+    rows = said["settings"]
+    varied = [name for name in _settings(rows) if len({str(row[name]) for row in rows}) > 1 or name == "protocol"]
+    body = [
+        [*(row[name] for name in varied), row["seeds"], *(_interval(row, name) for name in MEASURED)] for row in rows
+    ]
+    out.print(f"{said['ran']} scenarios run, {said['before']} were finished before; results in {said['out']}")
+    out.print(table(*varied, "seeds", *MEASURED, rows=body[:SHOWN]))
+    if len(rows) > SHOWN:
+        out.print(f"... and {len(rows) - SHOWN} more settings; --json has them all")
+    for row in [row for row in rows if row["deadlocks"]][:SHOWN]:
+        words = ", ".join(f"{name} {row[name]}" for name in varied)
+        out.print(f"DEADLOCK: {row['deadlocks']} of {row['seeds']} runs of {words}")
+    for each in said["failed"][:SHOWN]:
+        out.print(f"FAILED: {each['scenario']}: {each['error']}")
+
+
+def _settings(rows: list[dict[str, Any]]) -> list[str]:
+    from thence.spark.sweep_task import SETTING
+
+    return [name for name in SETTING if rows and name in rows[0]]
+
+
+def _interval(row: dict[str, Any], name: str) -> str | None:
+    mean, half = row[name], row[f"{name}_ci95"]
+    return None if mean is None else f"{mean:.4g}" if half is None else f"{mean:.4g} ± {half:.2g}"

@@ -1,0 +1,64 @@
+"""A receiver that has a rule of its own (`ses` compares times), behind the same face as a lane.
+
+Law. It is the protocol's receiver, untouched: rows leave when it says so. What it can not do is let a row go without
+its causes, so policies that release are refused for it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from thence.model.codec import Reader
+from thence.model.message import Cause, Copy, MessageId
+from thence.protocols.base import Receiver
+from thence.protocols.effects import Deliver, Duplicate, Hold
+
+Verdict = Literal["duplicate", "hold", "deliver"]
+
+
+class ForeignLane:
+    """One causal order at one destination, decided by a protocol's own receiver."""
+
+    def __init__(self, receiver: Receiver) -> None:
+        """Take an empty receiver."""
+        self.receiver = receiver
+        self.tickets: dict[MessageId, int] = {}
+        self.waits: dict[int, tuple[str, ...]] = {}
+
+    def arrive(self, ticket: int, copy: Copy) -> tuple[Verdict, list[int], tuple[Cause, ...]]:
+        """Hand a copy over; return what became of it, the tickets that leave in order, and what it waits for."""
+        delivered: list[int] = []
+        verdict: Verdict = "deliver"
+        waits: tuple[Cause, ...] = ()
+        for effect in self.receiver.receive(copy):
+            if isinstance(effect, Deliver):
+                delivered.append(ticket if effect.copy is copy else self.tickets.pop(effect.copy.id))
+            elif isinstance(effect, Hold):
+                verdict, waits = "hold", effect.waits_for
+                self.tickets[copy.id] = ticket
+            elif isinstance(effect, Duplicate):
+                verdict = "duplicate"
+        return verdict, delivered, waits
+
+    def missing(self, ticket: int) -> tuple[str, ...]:
+        """Name what a held row still waits for."""
+        name = self.receiver.roster.name
+        for copy, needs in self.receiver.pending():
+            if self.tickets.get(copy.id) == ticket:
+                return tuple(str(Cause(name(s), c)) for s, c in needs)
+        return ()
+
+    def dump(self) -> bytes:
+        """Return the receiver's state."""
+        out = bytearray()
+        self.receiver.dump(out, self.receiver.size)
+        return bytes(out)
+
+    def load(self, data: bytes, tickets: list[int], waits: list[tuple[str, ...]]) -> None:
+        """Take over a state; `tickets` and `waits` are those of the held copies in the order of arrival."""
+        reader = Reader(data, self.receiver.size)
+        self.receiver.load(reader)
+        reader.done()
+        held = [copy.id for copy, _ in self.receiver.pending()]
+        self.tickets = dict(zip(held, tickets, strict=True))
+        self.waits = dict(zip(tickets, waits, strict=True))

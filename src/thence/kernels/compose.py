@@ -1,0 +1,396 @@
+"""Chunks put together in order: what each left open is decided here, without seeing any row again.
+
+Law. Let an event of a chunk know process p up to index i by its in-chunk clock. Then it truly knows, besides,
+all that p knew on entering the chunk and all that the messages imported at p up to i carried. So the true clock
+is the in-chunk clock joined with one stored vector for each process it knows, and what a chunk needs from its
+past are only the clocks on entering (process x process) and those of the messages in flight. Cost: (imports +
+exports) x processes^2 per chunk.
+
+A violation whose missing message was sent in an earlier chunk is established here. Which message came early follows
+from when the processes of that chunk first heard of each other: it is the first delivery to tell the destination of a
+send made after the entrance, or the import, by which its sender knew of the missing message.
+
+A message that was delivered to all its destinations leaves its chunk without trace; if it turns up again, or
+where it was not addressed, `finish` wants it, and the chunks are summarised once more with those messages kept.
+What is then still unknown was never sent.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from thence.kernels import found
+from thence.kernels.chunk import DONE, OPEN, SETTLED, LaneSummary, Summary
+from thence.kernels.found import aside, part
+from thence.kernels.lane import Clocks
+from thence.kernels.packing import unpacked
+from thence.kernels.rows import NORMAL, Ints, Longs
+
+
+@njit(cache=True)
+def _stack(known: Any, at: Any, index: Any, carried: Any) -> Any:
+    """For each process, what it knew on entering and after each import.
+
+    Return (rows, index of each, first row of each process, import of each).
+    """
+    processes, width = known.shape
+    starts = np.zeros(processes + 1, np.int64)
+    for p in at:
+        starts[p + 1] += 1
+    for p in range(processes):
+        starts[p + 1] += starts[p] + 1
+    rows = np.empty((starts[processes], width), known.dtype)
+    since = np.zeros(starts[processes], np.int64)
+    origin = np.full(starts[processes], -1, np.int64)
+    fill = starts[:-1].copy()
+    for p in range(processes):
+        rows[starts[p]] = known[p]
+    for i in range(len(at)):
+        last = fill[at[i]]
+        fill[at[i]] += 1
+        since[last + 1] = index[i]
+        origin[last + 1] = i
+        for c in range(width):
+            rows[last + 1, c] = max(rows[last, c], carried[i, c])
+    return rows, since, starts, origin
+
+
+@njit(cache=True)
+def _latest(since: Any, start: int, end: int, index: int) -> int:
+    """Return the last row of a process at or before an index."""
+    while end - start > 1:
+        middle = (start + end) >> 1
+        if since[middle] <= index:
+            start = middle
+        else:
+            end = middle
+    return start
+
+
+@njit(cache=True)
+def _lift(clocks: Any, who: Any, rows: Any, since: Any, starts: Any) -> Any:
+    """Join each in-chunk clock with what entered the processes it knows.
+
+    `who` is the process of each clock; clocks of one process come in order, so each starts from the one before and
+    joins only what is new.
+    """
+    processes = clocks.shape[1]
+    lifted = clocks.copy()
+    before = np.full(processes, -1, np.int64)
+    joined = np.full((processes, processes), -1, np.int32)
+    for i in range(len(clocks)):
+        mine = lifted[i]
+        if before[who[i]] >= 0:
+            last = lifted[before[who[i]]]
+            for c in range(processes):
+                if last[c] > mine[c]:
+                    mine[c] = last[c]
+        before[who[i]] = i
+        for p in range(processes):
+            if clocks[i, p] > 0:
+                place = _latest(since, starts[p], starts[p + 1], clocks[i, p])
+                if place != joined[who[i], p]:
+                    joined[who[i], p] = place
+                    row = rows[place]
+                    for c in range(processes):
+                        if row[c] > mine[c]:
+                            mine[c] = row[c]
+    return lifted
+
+
+@njit(cache=True)
+def _knew(before: Any, at: Any, index: Any, source: Any, least: Any, rows: Any, since: Any, starts: Any) -> Any:
+    """Tell for each delivery whether its process knew `least` or later of `source` just before it."""
+    knew = np.zeros(len(at), np.bool_)
+    for i in range(len(at)):
+        s, d = source[i], at[i]
+        found = before[i, s] > 0 or (rows[_latest(since, starts[d], starts[d + 1], index[i] - 1), s] >= least[i])
+        for p in range(before.shape[1]):
+            if found:
+                break
+            if before[i, p] > 0:
+                found = rows[_latest(since, starts[p], starts[p + 1], before[i, p]), s] >= least[i]
+        knew[i] = found
+    return knew
+
+
+@njit(cache=True)
+def _earliest(
+    to: Any, source: Any, least: Any, rows: Any, starts: Any, origin: Any, here: Any, met: Any, heard: Any, place: Any,
+    none: int,
+) -> Any:  # fmt: skip
+    """For each question, the first delivery after which `to` knows of `least` or later of `source`; -1: in no good run.
+
+    The missing messages were sent before the chunk. `here` is each process as the chunk numbers them, or -1.
+    """
+    answer = np.full(len(to), none, np.int64)
+    for q in range(len(to)):
+        d, s = here[to[q]], source[q]
+        for p in range(len(here)):
+            if here[p] < 0:
+                continue
+            if p == s:  # any send of it here comes after the missing one
+                answer[q] = min(answer[q], met[here[p], d])
+            low, high = starts[p], starts[p + 1]
+            while low < high:
+                middle = (low + high) >> 1
+                if rows[middle, s] >= least[q]:
+                    high = middle
+                else:
+                    low = middle + 1
+            if low == starts[p + 1]:
+                continue
+            if low == starts[p]:
+                answer[q] = min(answer[q], met[here[p], d])
+            else:
+                answer[q] = min(answer[q], heard[origin[low], d])
+                if p == to[q]:
+                    answer[q] = min(answer[q], place[origin[low]])
+        if answer[q] == none:
+            answer[q] = -1
+    return answer
+
+
+@dataclass(slots=True)
+class _Flying:
+    """A message that left its chunk."""
+
+    label: str | None
+    sender: int
+    index: int
+    clock: Clocks
+
+
+@dataclass(slots=True)
+class _State:
+    """What is known on entering the next chunk, in one lane."""
+
+    roster: dict[str, int] = field(default_factory=dict)
+    known: Clocks = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+
+    def codes(self, names: list[str]) -> Ints:
+        """Return the codes of processes, new ones added."""
+        codes = np.array([self.roster.setdefault(n, len(self.roster)) for n in names], np.int32)
+        more = len(self.roster) - len(self.known)
+        if more:
+            self.known = np.pad(self.known, ((0, more), (0, more)))
+        return codes
+
+
+@dataclass(slots=True)
+class _Copies:
+    """All copies that left their chunk, as arrays that grow; `at` finds one by message and process."""
+
+    message: list[str] = field(default_factory=list)
+    label: list[str | None] = field(default_factory=list)
+    to: list[str] = field(default_factory=list)
+    numbers: Longs = field(default_factory=lambda: np.zeros((0, 4), np.int64))
+    """destination, sender, index of the send, state"""
+    at: dict[tuple[str, int], int] = field(default_factory=dict)
+
+
+class Composer:
+    """Takes the summaries of one run in order."""
+
+    def __init__(self, run: str, *, last_round: bool = False) -> None:
+        """`last_round`: what is unknown now was never sent."""
+        self.run = run
+        self.last_round = last_round
+        self.trouble: str | None = None
+        self.gaps = 0
+        self._last: dict[str, int] = {}
+        self._states: dict[str | None, _State] = {}
+        self._flying: dict[str, _Flying] = {}
+        self._copies = _Copies()
+        self._astray: set[tuple[str, int]] = set()
+        self._strange: list[tuple[str, pa.Table]] = []
+        self._unsent: set[str] = set()
+        self._parts: list[pa.Table] = []
+
+    def add(self, summary: Summary) -> None:
+        """Take the next chunk."""
+        strangers = unpacked(summary.strangers)
+        self._stand(summary)
+        for place in summary.receipts.tolist():
+            self._strange.append((strangers["message"][place].as_py(), strangers.slice(place, 1)))
+        for lane in summary.lanes:
+            self._lane(lane, strangers)
+        self._settle_receipts()
+
+    def _stand(self, summary: Summary) -> None:
+        for name, first, last in zip(summary.processes, summary.first.tolist(), summary.last.tolist(), strict=True):
+            before = self._last.get(name, 0)
+            if first <= before:
+                self.trouble = f"index {first} of process {name} comes after {before} in the order"
+            self.gaps += first != before + 1
+            self._last[name] = last
+
+    def _settle_receipts(self) -> None:
+        """Let go of receipts whose message is known to have been sent under their label."""
+        self._strange = [
+            (name, row)
+            for name, row in self._strange
+            if name not in self._flying or self._flying[name].label != row["label"][0].as_py()
+        ]
+
+    def _lane(self, lane: LaneSummary, strangers: pa.Table) -> None:
+        state = self._states.setdefault(lane.label, _State())
+        codes = state.codes(lane.processes)
+        width = len(state.roster)
+        used, tested = self._imports(lane, codes, strangers)
+        carried = np.zeros((len(used), width), np.int64)
+        for row, i in enumerate(used):
+            clock = self._flying[lane.imports[i]].clock
+            carried[row, : len(clock)] = clock
+        at, index = codes[lane.at], lane.at_index
+        rows, since, starts, origin = _stack(state.known, at[used], index[used], carried)
+        late = self._late(lane, tested, _spread(lane.before, codes, width), at, rows, since, starts)
+        leaving = _spread(lane.carried, codes, width)
+        self._leave(lane, codes, _lift(leaving, codes[lane.sender], rows, since, starts))
+        known = np.zeros((width, width), np.int64)
+        known[codes] = _spread(lane.known, codes, width)
+        lifted = _lift(known, np.arange(width), rows, since, starts)
+        state.known = np.maximum(lifted, rows[starts[1:] - 1])
+        late += self._overtaken(lane.label, state.known, len(lane.copy_of))
+        if late:
+            here = np.full(width, -1, np.int64)
+            here[codes] = np.arange(len(codes))
+            to, source, least = self._copies.numbers[late, :3].T
+            early = _earliest(
+                to, source, least, rows, starts, origin, here, lane.met, lane.heard[used], lane.place[used],
+                len(lane.texts),
+            )  # fmt: skip
+            self._name(late, found.names(lane.texts, early))
+
+    def _name(self, late: list[int], early: pa.StringArray) -> None:
+        """Note violations: copies that came late or not at all, and what came early instead."""
+        missing, to = [self._copies.message[i] for i in late], [self._copies.to[i] for i in late]
+        self._parts.append(part(found.VIOLATION, self.run, len(late), message=missing, destination=to, early=early))
+
+    def _imports(self, lane: LaneSummary, codes: Ints, strangers: pa.Table) -> tuple[Ints, list[tuple[int, int]]]:
+        """Say which imports carry knowledge, and which are first deliveries to be tested (import, copy)."""
+        used: list[int] = []
+        tested: list[tuple[int, int]] = []
+        again: list[int] = []
+        astray: list[int] = []
+        copies = self._copies
+        for i, name in enumerate(lane.imports):
+            sent = self._flying.get(name)
+            if sent is None or sent.label != lane.label:
+                self._strange.append((name, strangers.slice(int(lane.rows[i]), 1)))
+                if sent is None:
+                    self._unsent.add(name)
+                continue
+            used.append(i)
+            key = (name, int(codes[lane.at[i]]))
+            copy = copies.at.get(key)
+            if copy is None:
+                astray.append(i)
+                if key in self._astray:
+                    again.append(i)
+                self._astray.add(key)
+            elif copies.numbers[copy, 3] == DONE:
+                again.append(i)
+            else:
+                if copies.numbers[copy, 3] == OPEN:
+                    tested.append((i, copy))
+                copies.numbers[copy, 3] = DONE
+        for tag, which in ((found.DUPLICATE, again), (found.MISDELIVERED, astray)):
+            if which:
+                names = [lane.imports[i] for i in which]
+                places = [lane.processes[lane.at[i]] for i in which]
+                self._parts.append(part(tag, self.run, len(which), message=names, destination=places))
+        return np.array(used, np.int32), tested
+
+    def _late(
+        self,
+        lane: LaneSummary,
+        tested: list[tuple[int, int]],
+        before: Clocks,
+        at: Ints,
+        rows: Any,
+        since: Any,
+        starts: Any,
+    ) -> list[int]:
+        """Return the copies among those tested that were delivered late."""
+        if not tested:
+            return []
+        which = np.array([i for i, _ in tested], np.int64)
+        copies = np.array([copy for _, copy in tested], np.int64)
+        facts = self._copies.numbers[copies]
+        knew = _knew(before[which], at[which], lane.at_index[which], facts[:, 1], facts[:, 2], rows, since, starts)
+        return [int(copy) for copy in copies[knew]]
+
+    def _leave(self, lane: LaneSummary, codes: Ints, clocks: Clocks) -> None:
+        """Note the messages that leave the chunk, and their copies."""
+        for i, name in enumerate(lane.exports):
+            if name in self._flying:
+                self.trouble = f"message {name} is sent twice"
+            if name in self._unsent:
+                self.trouble = f"message {name} is delivered before it is sent"
+            self._flying[name] = _Flying(lane.label, int(codes[lane.sender[i]]), int(lane.index[i]), clocks[i])
+        copies = self._copies
+        start = len(copies.message)
+        names = [lane.exports[i] for i in lane.copy_of]
+        to = codes[lane.copy_to]
+        copies.message += names
+        copies.label += [lane.label] * len(names)
+        copies.to += [lane.processes[i] for i in lane.copy_to]
+        copies.at.update(zip(zip(names, to.tolist(), strict=True), range(start, start + len(names)), strict=True))
+        fresh = np.stack([to, codes[lane.sender[lane.copy_of]], lane.index[lane.copy_of], lane.copy_state], axis=1)
+        copies.numbers = np.concatenate([copies.numbers, fresh.astype(np.int64)])
+        self._astray |= {(lane.exports[i], int(codes[p])) for i, p in zip(lane.astray_of, lane.astray_at, strict=True)}
+
+    def _overtaken(self, label: str | None, known: Clocks, fresh: int) -> list[int]:
+        """Return the copies still open whose message its destination now knows of; the last `fresh` left just now."""
+        numbers = self._copies.numbers
+        waiting = np.flatnonzero(numbers[: len(numbers) - fresh, 3] == OPEN)
+        if len(self._states) > 1:
+            waiting = np.array([i for i in waiting if self._copies.label[i] == label], np.int64)
+        to, sender, index = (numbers[waiting, c] for c in range(3))
+        hit = waiting[known[to, sender] >= index]
+        numbers[hit, 3] = SETTLED
+        return [int(i) for i in hit]
+
+    def finish(self) -> pa.Table:
+        """Return what the run turned out to be, or what is wanted first, or the trouble that was met."""
+        if self.trouble:
+            return part(found.TROUBLE, self.run, 1, reason=self.trouble)
+        unknown = frozenset(name for name, _ in self._strange if name not in self._flying)
+        if unknown and not self.last_round:
+            return part(found.WANT, self.run, 1, payload=[pickle.dumps(unknown, 5)])
+        copies = self._copies
+        never = np.flatnonzero(copies.numbers[:, 3] != DONE).tolist()
+        undelivered = part(
+            found.UNDELIVERED, self.run, len(never),
+            message=[copies.message[i] for i in never], destination=[copies.to[i] for i in never],
+        )  # fmt: skip
+        counts = part(found.RUN, self.run, 1, events=0, messages=0, gaps=self.gaps)
+        return pa.concat_tables([counts, undelivered, *self._parts, *self._rejected()])
+
+    def _rejected(self) -> list[pa.Table]:
+        parts = []
+        for name, row in self._strange:
+            sent = self._flying.get(name)
+            label = row["label"][0].as_py()
+            reason = (
+                f"message {name} was never sent"
+                if sent is None
+                else f"message {name} was sent under label {sent.label}, not {label}"
+            )
+            table = pa.table({n: row[n] if n in row.column_names else pa.nulls(1) for n in NORMAL.names})
+            parts.append(aside(self.run, table, [reason]))
+        return parts
+
+
+def _spread(clocks: Clocks, codes: Ints, width: int) -> Clocks:
+    """Put the columns of a chunk's clocks where the run has those processes."""
+    wide = np.zeros((len(clocks), width), np.int64)
+    wide[:, codes] = clocks
+    return wide

@@ -1,0 +1,276 @@
+"""One lane: the sends and deliveries of one run under one label, and the scan over them in blocks of columns.
+
+Law. Lanes do not touch each other: happened-before within a label uses that label's rows only. A lane has its own small
+codes for processes and messages, so that the width of its clocks is the number of processes that take part in it. Any
+block width gives the same answer; a narrow one only bounds the memory that clocks in flight take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from thence.kernels.rows import DELIVER, SEND, Bytes, Flags, Ints, Longs, Rows
+from thence.kernels.scan import locate, match, scan, slots
+
+CLOCK_BYTES = 256 << 20
+"""Clocks of messages in flight may take about this much at a time."""
+
+Clocks = NDArray[Any]
+
+
+@dataclass(slots=True)
+class Lane:
+    """Rows of one label; `row`, `processes`, `messages` lead back to the rows and codes of the run."""
+
+    label: int
+    row: Longs
+    sends: Flags
+    process: Ints
+    index: Longs
+    message: Ints
+    offsets: Longs
+    destinations: Ints
+    processes: Ints
+    messages: Ints
+
+    @property
+    def width(self) -> int:
+        """Return the number of processes."""
+        return len(self.processes)
+
+
+@dataclass(slots=True)
+class Matched:
+    """Deliveries met with their sends; see `scan.match`."""
+
+    send_row: Longs
+    delivered: Longs
+    role: Bytes
+    uses: Ints
+    disorder: bool
+
+
+@dataclass(slots=True)
+class Copies:
+    """Copies not delivered among the rows: message, destination, sender, index of the send, row of the send."""
+
+    message: Ints
+    destination: Ints
+    sender: Ints
+    index: Longs
+    send: Longs
+
+
+def lanes(rows: Rows, good: Flags) -> Iterator[Lane]:
+    """Part the good sends and deliveries by label; there are none without rows."""
+    used = np.flatnonzero(good & (rows.kind <= DELIVER))
+    labels = rows.label[used]
+    kinds = labels[:1] if len(labels) and bool(np.all(labels == labels[0])) else np.unique(labels)
+    for label in kinds.tolist():
+        mine = used if len(kinds) == 1 else used[labels == label]
+        yield lane_of(rows, label, mine, compact=len(kinds) > 1)
+
+
+def lane_of(rows: Rows, label: int, mine: Longs, *, compact: bool) -> Lane:
+    """Return some rows as a lane, with small codes of its own or with those of the run."""
+    offsets, destinations = _gather(rows.offsets, rows.destinations, mine, rows.kind)
+    process, message = rows.process[mine], rows.message[mine]
+    if compact:
+        processes, codes = np.unique(np.concatenate([process, destinations]), return_inverse=True)
+        process, destinations = codes[: len(process)].astype(np.int32), codes[len(process) :].astype(np.int32)
+        messages, numbers = np.unique(message, return_inverse=True)
+        message = numbers.astype(np.int32)
+    else:
+        processes = np.arange(len(rows.processes), dtype=np.int32)
+        messages = np.arange(len(rows.messages), dtype=np.int32)
+    return Lane(
+        label, mine, rows.kind[mine] == SEND, process, rows.index[mine], message, offsets, destinations,
+        processes.astype(np.int32), messages.astype(np.int32),
+    )  # fmt: skip
+
+
+@njit(cache=True)
+def _gather(offsets: Any, values: Any, rows: Any, kind: Any) -> Any:
+    starts = np.zeros(len(rows) + 1, np.int64)
+    for i in range(len(rows)):
+        length = offsets[rows[i] + 1] - offsets[rows[i]] if kind[rows[i]] == SEND else 0
+        starts[i + 1] = starts[i] + length
+    taken = np.empty(starts[-1], np.int32)
+    for i in range(len(rows)):
+        for j in range(starts[i + 1] - starts[i]):
+            taken[starts[i] + j] = values[offsets[rows[i]] + j]
+    return starts, taken
+
+
+def reordered(lane: Lane, order: Longs) -> Lane:
+    """Return the lane with its rows in another order, or without some of them."""
+    kind = np.where(lane.sends, SEND, DELIVER).astype(np.int8)
+    offsets, destinations = _gather(lane.offsets, lane.destinations, order, kind)
+    return Lane(
+        lane.label, lane.row[order], lane.sends[order], lane.process[order], lane.index[order],
+        lane.message[order], offsets, destinations, lane.processes, lane.messages,
+    )  # fmt: skip
+
+
+def meet(lane: Lane) -> Matched:
+    """Meet each delivery of the lane with its send."""
+    found = match(lane.sends, lane.process, lane.message, len(lane.messages), lane.offsets, lane.destinations)
+    return Matched(*found)
+
+
+def open_copies(lane: Lane, matched: Matched) -> Copies:
+    """Return the copies that no row of the lane delivers."""
+    gone = np.flatnonzero(matched.delivered < 0)
+    send = np.searchsorted(lane.offsets, gone, side="right") - 1
+    return Copies(
+        lane.message[send], lane.destinations[gone], lane.process[send], lane.index[send], send.astype(np.int64)
+    )
+
+
+def clock_type(lane: Lane) -> Any:
+    """Return the narrowest integer type that holds every index of the lane."""
+    return np.int32 if not len(lane.index) or int(lane.index.max()) < 2**31 - 1 else np.int64
+
+
+def block_width(lane: Lane, places: int, asked: int | None) -> int:
+    """Return how many columns to scan at a time."""
+    if asked is not None:
+        return max(1, min(asked, lane.width or 1))
+    each = max(1, (places + lane.width) * np.dtype(clock_type(lane)).itemsize)
+    return int(max(1, min(lane.width or 1, CLOCK_BYTES // each)))
+
+
+@dataclass(slots=True)
+class Scanned:
+    """What a scan found: late deliveries (rows), open copies already overtaken, clocks where they were asked for."""
+
+    late: Longs
+    overtaken: Flags
+    known: Clocks
+    before: Clocks
+    carried: Clocks
+    met: Ints
+    """met[p, d]: the row after which d first knows of a send of p"""
+    heard: Ints
+    """heard[i, d]: the row after which d first knows of a send that came after import i at its process"""
+    place: Ints
+    places: int
+    """Where the clock of each message was kept, and how many such places there were."""
+
+
+def run_clocks(
+    lane: Lane,
+    matched: Matched,
+    opened: Copies,
+    *,
+    kept: Ints | None = None,
+    imports: Longs | None = None,
+    block: int | None = None,
+) -> Scanned:
+    """Scan the lane from an empty state, block after block of columns.
+
+    `kept` are messages whose clocks are wanted at the end, `imports` the rows of imported deliveries; without
+    them the clocks are not kept at all, nor who met whom when.
+    """
+    keep = np.zeros(len(lane.messages), np.bool_)
+    wanted = kept is not None
+    chosen: Ints = kept if kept is not None else np.zeros(0, np.int32)
+    keep[chosen] = True
+    brought: Longs = imports if imports is not None else np.zeros(0, np.int64)
+    place, places = slots(lane.sends, lane.message, matched.uses, keep)
+    width, kind = lane.width, clock_type(lane)
+    step = block_width(lane, places, block)
+    late = np.zeros(len(lane.row), np.bool_)
+    overtaken = np.zeros(len(opened.message), np.bool_)
+    whole = (width, len(brought), len(chosen)) if wanted else (0, 0, 0)
+    marks, starts, order = _marks(lane, brought, kind, wanted=wanted)
+    contact = np.full((len(marks), width), -1, np.int32)
+    known_all, before_all, carried_all = (np.zeros((n, width if wanted else 0), kind) for n in whole)
+    for low in range(0, width, step):
+        high = min(width, low + step)
+        known = np.zeros((width, high - low), kind)
+        carried = np.zeros((places, high - low), kind)
+        before = np.zeros((whole[1], high - low), kind)
+        scan(
+            lane.sends, lane.process, lane.index, lane.message, matched.role, matched.send_row, place,
+            known, carried, low, late, before, marks, starts, contact,
+        )  # fmt: skip
+        mine = np.flatnonzero((opened.sender >= low) & (opened.sender < high))
+        overtaken[mine] = known[opened.destination[mine], opened.sender[mine] - low] >= opened.index[mine]
+        if wanted:
+            known_all[:, low:high] = known
+            before_all[:, low:high] = before
+            carried_all[:, low:high] = carried[place[chosen]]
+    met, heard = contact[starts[:-1]], contact[order]
+    return Scanned(np.flatnonzero(late), overtaken, known_all, before_all, carried_all, met, heard, place, places)
+
+
+def _marks(lane: Lane, imports: Longs, kind: Any, *, wanted: bool) -> tuple[Clocks, Longs, Longs]:
+    """Return the marks of each process, the first of each, and that of each import; none if not wanted.
+
+    A process is marked at its start (1: knowing any send of it) and at every import.
+    """
+    if not wanted:
+        return np.zeros(0, kind), np.zeros(1, np.int64), np.zeros(0, np.int64)
+    at = lane.process[imports]
+    counts = np.bincount(at, minlength=lane.width) + 1
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    marks = np.ones(starts[-1], kind)
+    order = np.argsort(at, kind="stable")
+    mine = np.empty(len(imports), np.int64)
+    mine[order] = np.arange(len(imports)) + at[order] + 1  # each process before takes one mark more than it has imports
+    marks[mine] = lane.index[imports]
+    return marks, starts, mine
+
+
+@dataclass(slots=True)
+class Questions:
+    """Where did `destination` first learn of a send of `source` at `index` or later? From row `since` on."""
+
+    destination: Ints
+    source: Ints
+    index: Longs
+    since: Longs
+
+
+def questions_of(lane: Lane, matched: Matched, scanned: Scanned, opened: Copies) -> tuple[Questions, Ints]:
+    """Return the question each violation poses, and the message that was missing in each."""
+    sent = matched.send_row[lane.message[scanned.late]]
+    over = scanned.overtaken
+    missing = np.concatenate([lane.message[scanned.late], opened.message[over]])
+    asked = Questions(
+        np.concatenate([lane.process[scanned.late], opened.destination[over]]),
+        np.concatenate([lane.process[sent], opened.sender[over]]),
+        np.concatenate([lane.index[sent], opened.index[over]]),
+        np.concatenate([sent, opened.send[over]]),
+    )
+    return asked, missing
+
+
+def first_early(lane: Lane, scanned: Scanned, asked: Questions, *, block: int | None = None) -> Longs:
+    """Return for each question the row that delivers the first message sent after the missing one, or -1."""
+    answer = np.full(len(asked.index), -1, np.int64)
+    if not len(answer):
+        return answer
+    place, places = scanned.place, scanned.places
+    sources = np.unique(asked.source)
+    step = block_width(lane, places, block)
+    kind = clock_type(lane)
+    for low in range(0, len(sources), step):
+        columns = sources[low : low + step]
+        column_of = np.full(lane.width, -1, np.int32)
+        column_of[columns] = np.arange(len(columns), dtype=np.int32)
+        mine = np.flatnonzero(column_of[asked.source] >= 0)
+        mine = mine[np.argsort(asked.since[mine], kind="stable")]
+        answer[mine] = locate(
+            lane.sends, lane.process, lane.index, lane.message, place,
+            np.zeros((lane.width, len(columns)), kind), np.zeros((places, len(columns)), kind), column_of,
+            asked.destination[mine], column_of[asked.source[mine]], asked.index[mine], asked.since[mine],
+        )  # fmt: skip
+    return answer

@@ -1,0 +1,254 @@
+"""A table of events with its strings coded once: process, message and label are small integers from here on.
+
+Law. Coding loses nothing: `names[code]` is the text that stood in the row. Whatever makes a row unusable by itself
+(an unknown kind, no process, an index below 1, ...) is found here, with the texts that `trace.schema` uses.
+
+A *normal table* is what every source is brought to first: `run, process, index, kind (int8 code), message,
+destinations, label, order`, and `odd` (a reason found earlier, else null), `file`, `line` (null unless known).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from thence.kernels.intern import intern
+from thence.kernels.scan import sort_segments
+from thence.model.events import KINDS
+
+SEND, DELIVER, RECEIVE, INTERNAL, CRASH, UNKNOWN = range(6)
+KIND_NAMES = ("send", "deliver", "receive", "internal", "crash")
+KIND_CODES = {name: code for code, name in enumerate(KIND_NAMES)}
+assert set(KIND_NAMES) == KINDS
+
+NORMAL = pa.schema(
+    [
+        ("run", pa.string()),
+        ("process", pa.string()),
+        ("index", pa.int64()),
+        ("kind", pa.int8()),
+        ("message", pa.string()),
+        ("destinations", pa.list_(pa.string())),
+        ("label", pa.string()),
+        ("order", pa.int64()),
+        ("odd", pa.string()),
+        ("file", pa.string()),
+        ("line", pa.int64()),
+    ]
+)
+"""The columns of a normal table; string columns may be dictionaries of strings as well."""
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Bytes = NDArray[np.int8]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Rows:
+    """Rows of one run as arrays; `-1` is null in the coded columns."""
+
+    process: Ints
+    index: Longs
+    kind: Bytes
+    message: Ints
+    label: Ints
+    order: Longs | None
+    """None unless every row has one."""
+    offsets: Longs
+    """Row r is addressed to destinations[offsets[r]:offsets[r + 1]], sorted, each once."""
+    destinations: Ints
+    addressed: Flags
+    """Rows whose `destinations` is not null."""
+    processes: pa.StringArray
+    messages: pa.StringArray
+    labels: pa.StringArray
+    odd: dict[int, str]
+    """Rows that are unusable by themselves, and why."""
+
+    def __len__(self) -> int:
+        return len(self.process)
+
+
+def code(table: pa.Table) -> Rows:
+    """Code a normal table of one run; rows stay where they are."""
+    count = len(table)
+    process, processes = codes_of(table.column("process"))
+    message, messages = codes_of(table.column("message"))
+    label, labels = codes_of(table.column("label"))
+    offsets, destinations, addressed, processes, doubled = _addresses(table.column("destinations"), processes)
+    order = table.column("order")
+    kind = table.column("kind").to_numpy().astype(np.int8, copy=False) if count else np.zeros(0, np.int8)
+    index = pc.fill_null(table.column("index"), 0).to_numpy().astype(np.int64, copy=False)
+    rows = Rows(
+        process=fixed(process),
+        index=fixed(index),
+        kind=fixed(kind),
+        message=fixed(message),
+        label=fixed(label),
+        order=None if order.null_count else order.to_numpy().astype(np.int64, copy=False),
+        offsets=offsets,
+        destinations=destinations,
+        addressed=addressed,
+        processes=processes,
+        messages=messages,
+        labels=labels,
+        odd={},
+    )
+    rows.odd.update(_odd(table, rows, doubled))
+    return rows
+
+
+def fixed(array: Any) -> Any:
+    """Return an array that cannot be written to.
+
+    To numba it is of another type than one that can, and what comes from Arrow is now this, now that: every loop would
+    be compiled more than once.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def codes_of(column: pa.ChunkedArray) -> tuple[Ints, pa.StringArray]:
+    """Return the codes and the names of a string column; null is -1."""
+    if len(column) == 0:
+        return np.zeros(0, np.int32), pa.array([], pa.string())
+    if column.null_count == len(column):
+        return np.full(len(column), -1, np.int32), pa.array([], pa.string())
+    if not pa.types.is_dictionary(column.type):
+        return intern(_whole(column).cast(pa.string()))
+    if column.num_chunks > 1:
+        column = column.unify_dictionaries()
+    whole = column.combine_chunks()
+    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+    indices = whole.indices
+    codes = (pc.fill_null(indices, -1) if indices.null_count else indices).to_numpy(zero_copy_only=False)
+    return codes.astype(np.int32, copy=False), whole.dictionary.cast(pa.string())
+
+
+def _whole(column: pa.ChunkedArray) -> Any:
+    """Return a column in one piece."""
+    whole = column.combine_chunks()
+    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
+
+
+def _addresses(
+    column: pa.ChunkedArray, processes: pa.StringArray
+) -> tuple[Longs, Ints, Flags, pa.StringArray, dict[int, str]]:
+    """Return the destinations of each row in the codes of the processes, names not met before appended."""
+    lists = _whole(column)
+    addressed = lists.is_valid().to_numpy(zero_copy_only=False)
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    offsets = np.zeros(len(lists) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    codes, names = codes_of(pa.chunked_array([lists.flatten()]))
+    known = pc.index_in(names, processes)
+    fresh = names.filter(known.is_null())
+    roster = pa.concat_arrays([processes, fresh]) if len(fresh) else processes
+    place = pc.index_in(names, roster).to_numpy(zero_copy_only=False).astype(np.int32)
+    placed = np.append(place, np.int32(-1))[codes]
+    destinations = placed.astype(np.int32, copy=True)
+    doubled = sort_segments(offsets, destinations)
+    return offsets, destinations, addressed, roster, _refused_destinations(doubled, offsets, destinations, roster)
+
+
+def _refused_destinations(rows: Longs, offsets: Longs, destinations: Ints, roster: pa.StringArray) -> dict[int, str]:
+    """Say what is wrong with the destinations of rows that hold one twice, or hold a null or an empty name."""
+    found: dict[int, str] = {}
+    for row in rows.tolist():
+        names = destinations[offsets[row] : offsets[row + 1]]
+        if names[0] < 0:
+            found[row] = "an entry of destinations is missing"
+        else:
+            twice = names[1:][names[1:] == names[:-1]]
+            found[row] = f"destinations holds '{roster[int(twice[0])].as_py()[:60]}' twice"
+    empty = pc.index(roster, "").as_py() if len(roster) else -1
+    if empty >= 0:
+        for place in np.flatnonzero(destinations == empty):
+            row = int(np.searchsorted(offsets, place, side="right")) - 1
+            found[row] = "an entry of destinations is empty; a name is accepted"
+    return found
+
+
+def _odd(table: pa.Table, rows: Rows, doubled: dict[int, str]) -> dict[int, str]:
+    """Find the rows that no run could use, with the reason for each."""
+    found = dict(doubled)
+    for row in np.flatnonzero(rows.kind >= UNKNOWN).tolist():
+        found[row] = "kind is unknown"
+    missing = table.column("index").is_null().to_numpy() if table.column("index").null_count else None
+    for row in np.flatnonzero(rows.index < 1).tolist():
+        gone = missing is not None and bool(missing[row])
+        found[row] = "index is missing" if gone else f"index is {rows.index[row]}; indexes count from 1"
+    for row in np.flatnonzero(rows.process < 0).tolist():
+        found[row] = "process is missing"
+    empty = pc.index(rows.processes, "").as_py() if len(rows.processes) else -1
+    if empty >= 0:
+        for row in np.flatnonzero(rows.process == empty).tolist():
+            found[row] = "process is empty; a name is accepted"
+    if table.column("run").null_count:
+        for row in np.flatnonzero(table.column("run").is_null().to_numpy()).tolist():
+            found[row] = "run is missing"
+    odd = table.column("odd")
+    if odd.null_count < len(odd):
+        for row in np.flatnonzero(odd.is_valid().to_numpy()).tolist():
+            found[row] = odd[row].as_py()
+    return found
+
+
+def by_run(table: pa.Table) -> tuple[Ints, list[str | None]]:
+    """Return for each row of a normal table the place of its run in a list of runs; null is a run too."""
+    codes, names = codes_of(table.column("run"))
+    runs: list[str | None] = names.to_pylist()
+    if bool(np.any(codes < 0)):
+        codes = np.where(codes < 0, np.int32(len(runs)), codes)
+        runs.append(None)
+    return codes, runs
+
+
+def as_they_come(table: pa.Table) -> pa.Table:
+    """Return the rows in their `order` where every row has one, else as they are."""
+    order = table.column("order")
+    if order.null_count or len(table) < 2:
+        return table
+    values = order.to_numpy()
+    if bool(np.all(values[1:] >= values[:-1])):
+        return table
+    order = pa.array(_sorting(values))  # texts are coded afterwards: neighbours meet their like soon
+    columns = [c if c.null_count == len(c) else _whole(c).take(order) for c in table.columns]
+    return pa.table(columns, names=table.column_names)
+
+
+def _sorting(values: Longs) -> Longs:
+    """Return the places of values in their order, equal ones as they come; at once if none is left out or repeated."""
+    low = int(values.min())
+    if int(values.max()) - low == len(values) - 1:
+        places = np.full(len(values), -1, np.int64)
+        places[values - low] = np.arange(len(values))
+        if bool(np.all(places >= 0)):
+            return places
+    return np.argsort(values, kind="stable")
+
+
+def kind_codes(column: Any) -> tuple[pa.Array, pa.Array]:
+    """Return the codes of a column of kinds, and a reason where a kind is none of ours."""
+    accepted = ", ".join(sorted(KINDS))
+    if not pa.types.is_dictionary(column.type):
+        column = pc.dictionary_encode(column)
+    whole = column.unify_dictionaries().combine_chunks()
+    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+    texts = whole.dictionary.to_pylist()
+    codes = np.array([KIND_CODES.get(text, UNKNOWN) for text in texts] + [UNKNOWN], np.int8)
+    reasons = [
+        None if text in KIND_CODES else f"kind is '{text[:60]}'; one of {accepted} is accepted" for text in texts
+    ] + ["kind is missing"]
+    places = pc.fill_null(whole.indices, len(texts)).to_numpy(zero_copy_only=False)
+    kinds = codes[places]
+    if not np.any(kinds == UNKNOWN):
+        return pa.array(kinds), pa.nulls(len(kinds), pa.string())
+    return pa.array(kinds), pa.array(reasons, pa.string()).take(pa.array(places))

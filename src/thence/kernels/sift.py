@@ -1,0 +1,151 @@
+"""Which rows of a run the definition speaks of: the rules of `model.order.usable`, over arrays.
+
+Law. Rows come in the order in which they count as recorded. Set aside, in this order: a row unusable by itself;
+a second row with the same process and index; a row without its message or destinations; a second send of one
+message; a delivery or receipt of a message never sent, or under another label than its send. Cycles are for
+`derive`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from numba import njit
+
+from thence.kernels.derive import by_process
+from thence.kernels.rows import CRASH, DELIVER, INTERNAL, KIND_NAMES, RECEIVE, SEND, Bytes, Rows
+from thence.kernels.scan import increasing
+
+GOOD, ODD, TWICE, NO_MESSAGE, NO_DESTINATIONS, SENT_TWICE, NEVER_SENT, OTHER_LABEL, CYCLE = range(9)
+
+
+def sift(rows: Rows) -> Bytes:
+    """Return for each row of a whole run GOOD or why it is set aside."""
+    fate = seats(rows)
+    empty = _empty_message(rows)
+    _needs(rows.kind, rows.message, rows.addressed, empty, fate)
+    _senders(rows.kind, rows.message, rows.label, len(rows.messages), fate)
+    return fate
+
+
+def seats(rows: Rows) -> Bytes:
+    """Set aside odd rows and rows whose place (process, index) is taken."""
+    fate = np.zeros(len(rows), np.int8)
+    if rows.odd:
+        fate[list(rows.odd)] = ODD
+        good = np.flatnonzero(fate == GOOD)
+        process, index = rows.process[good], rows.index[good]
+    else:
+        good, process, index = None, rows.process, rows.index
+    if not increasing(process, index, len(rows.processes)):
+        taken = _taken(process, index, len(rows.processes))
+        fate[taken if good is None else good[taken]] = TWICE
+    return fate
+
+
+@njit(cache=True)
+def _taken(process: Any, index: Any, processes: int) -> Any:
+    rows, starts = by_process(process, index, processes)
+    found = []
+    for p in range(processes):
+        start = starts[p]
+        while start < starts[p + 1]:
+            end = start + 1
+            first = rows[start]
+            while end < starts[p + 1] and index[rows[end]] == index[rows[start]]:
+                first = min(first, rows[end])
+                end += 1
+            for i in range(start, end):
+                if rows[i] != first:
+                    found.append(rows[i])
+            start = end
+    taken = np.empty(len(found), np.int64)
+    for i in range(len(found)):
+        taken[i] = found[i]
+    return taken
+
+
+def _empty_message(rows: Rows) -> int:
+    names = rows.messages
+    if not len(names):
+        return -2
+    place = pc.index(names, "").as_py()
+    return place if place >= 0 else -2
+
+
+@njit(cache=True)
+def _needs(kind: Any, message: Any, addressed: Any, empty: int, fate: Any) -> None:
+    for row in range(len(kind)):
+        if fate[row] != GOOD or kind[row] > RECEIVE:
+            continue
+        if message[row] < 0 or message[row] == empty:
+            fate[row] = NO_MESSAGE
+        elif kind[row] == SEND and not addressed[row]:
+            fate[row] = NO_DESTINATIONS
+
+
+@njit(cache=True)
+def _senders(kind: Any, message: Any, label: Any, messages: int, fate: Any) -> None:
+    sender = np.full(messages, -1, np.int64)
+    for row in range(len(kind)):
+        if fate[row] == GOOD and kind[row] == SEND:
+            if sender[message[row]] >= 0:
+                fate[row] = SENT_TWICE
+            else:
+                sender[message[row]] = row
+    for row in range(len(kind)):
+        if fate[row] == GOOD and (kind[row] == DELIVER or kind[row] == RECEIVE):
+            sent = sender[message[row]]
+            if sent < 0:
+                fate[row] = NEVER_SENT
+            elif label[sent] != label[row]:
+                fate[row] = OTHER_LABEL
+
+
+def reason(rows: Rows, row: int, fate: int, sent_label: str | None = None) -> str:
+    """Say why a row is set aside, in the words of `model.order`."""
+    message = rows.messages[int(rows.message[row])].as_py() if rows.message[row] >= 0 else None
+    process = rows.processes[int(rows.process[row])].as_py() if rows.process[row] >= 0 else None
+    if fate == ODD:
+        return rows.odd[row]
+    if fate == TWICE:
+        return f"index {rows.index[row]} of process {process} stands twice"
+    if fate == NO_MESSAGE:
+        return f"a {KIND_NAMES[rows.kind[row]]} row needs a message"
+    if fate == NO_DESTINATIONS:
+        return "a send row needs destinations"
+    if fate == SENT_TWICE:
+        return f"message {message} is sent twice"
+    if fate == NEVER_SENT:
+        return f"message {message} was never sent"
+    if fate == OTHER_LABEL:
+        label = rows.labels[int(rows.label[row])].as_py() if rows.label[row] >= 0 else None
+        return f"message {message} was sent under label {sent_label}, not {label}"
+    assert fate == CYCLE
+    return "it happened before its own cause (cycle)"
+
+
+def gaps(rows: Rows) -> int:
+    """Count the places at which the indexes of a process leave something out; odd rows have no place."""
+    usable = np.ones(len(rows), np.bool_)
+    if rows.odd:
+        usable[list(rows.odd)] = False
+    return int(_gaps(rows.process[usable], rows.index[usable], len(rows.processes)))
+
+
+@njit(cache=True)
+def _gaps(process: Any, index: Any, processes: int) -> int:
+    rows, starts = by_process(process, index, processes)
+    found = 0
+    for p in range(processes):
+        last = 0
+        for i in range(starts[p], starts[p + 1]):
+            if index[rows[i]] > last + 1:
+                found += 1
+            last = index[rows[i]]
+    return found
+
+
+assert (SEND, DELIVER, RECEIVE, INTERNAL, CRASH) == (0, 1, 2, 3, 4)

@@ -1,0 +1,119 @@
+"""All that is known of one run from all its rows: the array twin of `model.order.judge`.
+
+Law. `judge(table)` finds what `model.order.judge` finds in the same rows, taken in their `order` where every row has
+one. That order is used only if causes come first in it; else one is derived, and deliveries on cycles are set aside.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from thence.kernels.derive import on_cycles, order_of
+from thence.kernels.found import (
+    DUPLICATE,
+    MISDELIVERED,
+    RUN,
+    UNDELIVERED,
+    VIOLATION,
+    names,
+    part,
+    quarantined,
+)
+from thence.kernels.lane import (
+    Lane,
+    Matched,
+    first_early,
+    lanes,
+    meet,
+    open_copies,
+    questions_of,
+    reordered,
+    run_clocks,
+)
+from thence.kernels.rows import Longs, Rows, as_they_come, code
+from thence.kernels.scan import ASTRAY, increasing
+from thence.kernels.scan import DUPLICATE as REPEATED
+from thence.kernels.sift import CYCLE, GOOD, gaps, sift
+
+
+def judge(run: str | None, table: pa.Table, *, block: int | None = None) -> pa.Table:
+    """Judge all rows of one run, a normal table, and return the findings with one `run` row of counts."""
+    table = as_they_come(table)
+    rows = code(table)
+    fate = sift(rows)
+    parts: list[pa.Table] = []
+    messages = 0
+    for lane in lanes(rows, fate == GOOD):
+        ordered, cyclic = in_order(lane)
+        fate[cyclic] = CYCLE
+        messages += int(np.count_nonzero(ordered.sends))
+        parts += judge_lane(run, rows, ordered, block=block)
+    counts = part(RUN, run, 1, events=len(rows), messages=messages, gaps=gaps(rows))
+    return pa.concat_tables([counts, quarantined(run, table, rows, fate), *parts])
+
+
+def in_order(lane: Lane) -> tuple[Lane, Longs]:
+    """Return the lane in an order in which causes come first, and the rows that lie on cycles, left out."""
+    nobody = np.zeros(0, np.int64)
+    arrays = (lane.sends, lane.process, lane.index, lane.message, lane.width, len(lane.messages))
+    if increasing(lane.process, lane.index, lane.width) and not _deliveries_first(lane):
+        return lane, nobody
+    order = order_of(*arrays)
+    if len(order) == len(lane.row):
+        return reordered(lane, order), nobody
+    cyclic = on_cycles(*arrays)
+    rest, _ = in_order(reordered(lane, np.flatnonzero(~cyclic)))
+    return rest, lane.row[cyclic]
+
+
+def _deliveries_first(lane: Lane) -> bool:
+    """Tell whether some delivery comes before its send; in a whole run every delivery has one."""
+    first = np.full(len(lane.messages), len(lane.row), np.int64)
+    sends = np.flatnonzero(lane.sends)
+    first[lane.message[sends]] = sends
+    return bool(np.any(first[lane.message] > np.arange(len(lane.row))))
+
+
+def judge_lane(run: str | None, rows: Rows, lane: Lane, *, block: int | None = None) -> list[pa.Table]:
+    """Return the findings in one lane whose rows are good and in order."""
+    matched = meet(lane)
+    opened = open_copies(lane, matched)
+    scanned = run_clocks(lane, matched, opened, block=block)
+    asked, missing = questions_of(lane, matched, scanned, opened)
+    early = first_early(lane, scanned, asked, block=block)
+    message = lane.messages
+    process = lane.processes
+    return [
+        part(
+            VIOLATION, run, len(missing),
+            message=names(rows.messages, message[missing]),
+            destination=names(rows.processes, process[asked.destination]),
+            early=names(rows.messages, message[lane.message[early]]),
+        ),
+        part(
+            UNDELIVERED, run, len(opened.message),
+            message=names(rows.messages, message[opened.message]),
+            destination=names(rows.processes, process[opened.destination]),
+        ),
+        copies(DUPLICATE, run, rows, lane, repeats(lane, matched)),
+        copies(MISDELIVERED, run, rows, lane, np.flatnonzero(matched.role == ASTRAY)),
+    ]  # fmt: skip
+
+
+def repeats(lane: Lane, matched: Matched) -> Longs:
+    """Return the deliveries after the first of one message at one process."""
+    astray = np.flatnonzero(matched.role == ASTRAY)
+    keys = lane.message[astray].astype(np.int64) * max(1, lane.width) + lane.process[astray]
+    _, first = np.unique(keys, return_index=True)
+    again = np.delete(astray, first)
+    return np.sort(np.concatenate([np.flatnonzero(matched.role == REPEATED), again]))
+
+
+def copies(tag: str, run: str | None, rows: Rows, lane: Lane, which: Longs) -> pa.Table:
+    """Return a row for each of some deliveries."""
+    return part(
+        tag, run, len(which),
+        message=names(rows.messages, lane.messages[lane.message[which]]),
+        destination=names(rows.processes, lane.processes[lane.process[which]]),
+    )  # fmt: skip

@@ -1,0 +1,408 @@
+"""Happened-before and causal order by definition: slow, obvious, the judge of everything else.
+
+Law (Lamport; KS98 definitions 1 and 2). Within one run and one label:
+
+1. rows of one process happened in order of `index`; the send of a message happened before each of its deliveries; and
+   the relation is transitive. `receive` rows carry no causality.
+2. if d is a destination of m and of m', and the send of m happened before the send of m', then d delivers m before m'.
+
+Every result here is computed from those sentences with sets of events, without clocks. Rows that cannot be used are
+set aside with a reason, never dropped silently.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Literal
+
+from thence.model.events import Event
+
+Guarantee = Literal["causal", "two-hop", "fifo", "none"]
+Verdict = Literal["causal", "violated", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """At `destination`, `early` was delivered before (or without) `missing`, which was sent causally before it."""
+
+    run: str
+    destination: str
+    early: str
+    missing: str
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A message and one process: a delivery that is missing, doubled or misplaced."""
+
+    run: str
+    message: str
+    destination: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A row that cannot be used, and why."""
+
+    event: Event
+    reason: str
+
+
+@dataclass(slots=True)
+class Judgement:
+    """What the definition says of one run."""
+
+    run: str
+    events: int = 0
+    messages: int = 0
+    gaps: list[tuple[str, int]] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+    undelivered: list[Copied] = field(default_factory=list)
+    duplicates: list[Copied] = field(default_factory=list)
+    misdelivered: list[Copied] = field(default_factory=list)
+    quarantine: list[Rejected] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Violated if anything came too early; unknown if a rejected row or a gap could hide that; else causal."""
+        if self.violations:
+            return "violated"
+        return "unknown" if self.quarantine or self.gaps else "causal"
+
+
+class Execution:
+    """One run under one label: its usable rows, and happened-before as a set of earlier rows for each."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        """Take rows of one run and one label whose every delivery has its send; see `usable`."""
+        self.events = [event for event in events if event.kind != "receive"]
+        self.rows: dict[str, list[int]] = defaultdict(list)
+        self.send: dict[str, int] = {}
+        self.deliveries: dict[str, list[int]] = defaultdict(list)
+        for place, event in enumerate(self.events):
+            self.rows[event.process].append(place)
+            if event.kind == "send" and event.message is not None:
+                self.send[event.message] = place
+        for places in self.rows.values():
+            places.sort(key=lambda place: self.events[place].index)
+        for process, places in self.rows.items():
+            self.deliveries[process] = [place for place in places if self.events[place].kind == "deliver"]
+        self.past = self._closure()
+
+    def direct(self, place: int) -> list[int]:
+        """Return the rows that precede this one by one step: the previous of its process, and the send it delivers."""
+        event = self.events[place]
+        rows = self.rows[event.process]
+        before = rows.index(place)
+        causes = [rows[before - 1]] if before else []
+        if event.kind == "deliver" and event.message is not None:
+            causes.append(self.send[event.message])
+        return causes
+
+    def _closure(self) -> list[int]:
+        previous: dict[int, int] = {}
+        for rows in self.rows.values():
+            previous.update((later, earlier) for earlier, later in pairwise(rows))
+        past = [0] * len(self.events)
+        waiting: dict[int, list[int]] = {place: [] for place in range(len(self.events))}
+        missing = [0] * len(self.events)
+        for place, event in enumerate(self.events):
+            causes = [previous[place]] if place in previous else []
+            if event.kind == "deliver" and event.message is not None:
+                causes.append(self.send[event.message])
+            for cause in causes:
+                waiting[cause].append(place)
+                missing[place] += 1
+        ready = [place for place, count in enumerate(missing) if count == 0]
+        while ready:
+            place = ready.pop()
+            past[place] |= 1 << place
+            for effect in waiting[place]:
+                past[effect] |= past[place]
+                missing[effect] -= 1
+                if missing[effect] == 0:
+                    ready.append(effect)
+        return past
+
+    def before(self, first: int, second: int) -> bool:
+        """Tell whether row `first` happened before row `second`."""
+        return first != second and bool(self.past[second] >> first & 1)
+
+    def precedes(self, first: str, second: str) -> bool:
+        """Tell whether message `first` was sent causally before message `second`."""
+        return self.before(self.send[first], self.send[second])
+
+    def precedes_fifo(self, first: str, second: str) -> bool:
+        """Tell whether both come from one process, `first` sent earlier."""
+        return self._sender(first) == self._sender(second) and self.precedes(first, second)
+
+    def precedes_two_hop(self, first: str, second: str) -> bool:
+        """Tell whether a chain of at most two messages leads from `first` to `second` (KS98 section 7.1).
+
+        Either one process sent both, or the sender of `second` had delivered `first` itself, or a later message of the
+        sender of `first`, before it sent `second`.
+        """
+        if self.precedes_fifo(first, second):
+            return True
+        here = self.send[second]
+        origin = self._sender(first)
+        for place in self.deliveries[self.events[here].process]:
+            if not self.before(place, here):
+                continue
+            through = self.events[place].message
+            assert through is not None
+            if self._sender(through) == origin and (through == first or self.precedes(first, through)):
+                return True
+        return False
+
+    def _sender(self, message: str) -> str:
+        return self.events[self.send[message]].process
+
+    def relation(self, guarantee: Guarantee) -> Callable[[str, str], bool]:
+        """Return the order among messages that a guarantee promises to keep."""
+        table: dict[str, Callable[[str, str], bool]] = {
+            "causal": self.precedes,
+            "fifo": self.precedes_fifo,
+            "two-hop": self.precedes_two_hop,
+            "none": lambda first, second: False,
+        }
+        return table[guarantee]
+
+    def delivered(self, process: str) -> list[str]:
+        """Return the messages delivered at a process in order, repeats left out."""
+        return list(dict.fromkeys(self.events[place].message or "" for place in self.deliveries[process]))
+
+    def violations(self, guarantee: Guarantee = "causal") -> list[Violation]:
+        """Return one violation for each (destination, missing message): the first delivered successor of it."""
+        precedes = self.relation(guarantee)
+        found = []
+        for missing, place in self.send.items():
+            for destination in self.events[place].destinations or ():
+                for early in self.delivered(destination):
+                    if early == missing:
+                        break
+                    if precedes(missing, early):
+                        found.append(Violation(self.events[place].run, destination, early, missing))
+                        break
+        return found
+
+    def undelivered(self) -> list[Copied]:
+        """Return each destination that never delivered a message addressed to it."""
+        return [
+            Copied(event.run, message, destination)
+            for message, event in ((m, self.events[place]) for m, place in self.send.items())
+            for destination in event.destinations or ()
+            if message not in self.delivered(destination)
+        ]
+
+    def duplicates(self) -> list[Copied]:
+        """Return each delivery after the first of one message at one process."""
+        found = []
+        for process, places in self.deliveries.items():
+            seen: set[str] = set()
+            for event in (self.events[place] for place in places):
+                assert event.message is not None
+                if event.message in seen:
+                    found.append(Copied(event.run, event.message, process))
+                seen.add(event.message)
+        return found
+
+    def misdelivered(self) -> list[Copied]:
+        """Return each delivery of a message at a process it was not addressed to."""
+        return [
+            Copied(event.run, event.message or "", process)
+            for process, places in self.deliveries.items()
+            for event in (self.events[place] for place in places)
+            if process not in (self.events[self.send[event.message or ""]].destinations or ())
+        ]
+
+
+def usable(events: Iterable[Event]) -> tuple[list[Event], list[Rejected]]:
+    """Part the rows of one run into those the definition speaks of and those it cannot.
+
+    Set aside, in this order: a second row with the same process and index; a row without its message or destinations; a
+    second send of one message; a delivery or receipt of a message never sent, or under another label than its send; and
+    deliveries on a cycle, which no execution has.
+    """
+    kept: list[Event] = []
+    rejected: list[Rejected] = []
+    places: set[tuple[str, int]] = set()
+    sends: dict[str, Event] = {}
+    for event in events:
+        reason = None
+        if (event.process, event.index) in places:
+            reason = f"index {event.index} of process {event.process} stands twice"
+        elif event.kind in ("send", "deliver", "receive") and not event.message:
+            reason = f"a {event.kind} row needs a message"
+        elif event.kind == "send" and event.destinations is None:
+            reason = "a send row needs destinations"
+        elif event.kind == "send" and event.message in sends:
+            reason = f"message {event.message} is sent twice"
+        places.add((event.process, event.index))
+        if reason is not None:
+            rejected.append(Rejected(event, reason))
+            continue
+        kept.append(event)
+        if event.kind == "send" and event.message is not None:
+            sends[event.message] = event
+    good: list[Event] = []
+    for event in kept:
+        reason = None
+        if event.kind in ("deliver", "receive"):
+            sent = sends.get(event.message or "")
+            if sent is None:
+                reason = f"message {event.message} was never sent"
+            elif sent.label != event.label:
+                reason = f"message {event.message} was sent under label {sent.label}, not {event.label}"
+        if reason is not None:
+            rejected.append(Rejected(event, reason))
+        else:
+            good.append(event)
+    for label, rows in by_label(good).items():
+        looping = _on_cycles(rows)
+        rejected.extend(Rejected(event, "it happened before its own cause (cycle)") for event in looping)
+        gone = set(map(id, looping))
+        good = [event for event in good if event.label != label or id(event) not in gone]
+    return good, rejected
+
+
+def by_label(events: Iterable[Event]) -> dict[str | None, list[Event]]:
+    """Part rows by label; a crash belongs to every label there is."""
+    events = list(events)
+    labels: dict[str | None, list[Event]] = {event.label: [] for event in events if event.kind != "crash"}
+    if not labels:
+        labels = {None: []}
+    for event in events:
+        for label in labels if event.kind == "crash" else (event.label,):
+            labels[label].append(event)
+    return labels
+
+
+def _on_cycles(events: list[Event]) -> list[Event]:
+    """Return the deliveries from which their own send can be reached."""
+    rows: dict[str, list[Event]] = defaultdict(list)
+    deliveries: dict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        if event.kind == "receive":
+            continue
+        rows[event.process].append(event)
+        if event.kind == "deliver":
+            deliveries[event.message or ""].append(event)
+    following: dict[int, Event] = {}
+    for places in rows.values():
+        places.sort(key=lambda event: event.index)
+        for one, two in pairwise(places):
+            following[id(one)] = two
+
+    def reaches(start: Event, goal: Event) -> bool:
+        seen: set[int] = set()
+        stack = [start]
+        while stack:
+            event = stack.pop()
+            if event is goal:
+                return True
+            if id(event) in seen:
+                continue
+            seen.add(id(event))
+            if id(event) in following:
+                stack.append(following[id(event)])
+            if event.kind == "send":
+                stack.extend(deliveries[event.message or ""])
+        return False
+
+    if not _acyclic(events, following, deliveries):
+        sends = {event.message: event for event in events if event.kind == "send"}
+        return [d for group in deliveries.values() for d in group if reaches(d, sends[d.message])]
+    return []
+
+
+def _acyclic(events: list[Event], following: dict[int, Event], deliveries: dict[str, list[Event]]) -> bool:
+    rows = [event for event in events if event.kind != "receive"]
+    waiting: dict[int, int] = {id(event): 0 for event in rows}
+    effects: dict[int, list[Event]] = {}
+    for event in rows:
+        effects[id(event)] = [following[id(event)]] if id(event) in following else []
+        if event.kind == "send":
+            effects[id(event)] = effects[id(event)] + deliveries[event.message or ""]
+        for effect in effects[id(event)]:
+            waiting[id(effect)] += 1
+    ready = [event for event in rows if waiting[id(event)] == 0]
+    done = 0
+    while ready:
+        event = ready.pop()
+        done += 1
+        for effect in effects[id(event)]:
+            waiting[id(effect)] -= 1
+            if waiting[id(effect)] == 0:
+                ready.append(effect)
+    return done == len(rows)
+
+
+def gaps(events: Iterable[Event]) -> list[tuple[str, int]]:
+    """Return each (process, index) at which the indexes of a process leave something out; they count from 1."""
+    indexes: dict[str, set[int]] = defaultdict(set)
+    for event in events:
+        indexes[event.process].add(event.index)
+    found: list[tuple[str, int]] = []
+    for process, seen in sorted(indexes.items()):
+        found.extend((process, index) for index in sorted(seen) if index > 1 and index - 1 not in seen)
+    return found
+
+
+def judge(events: Iterable[Event], guarantee: Guarantee = "causal") -> Judgement:
+    """Judge the rows of one run, all labels, against a guarantee."""
+    rows = list(events)
+    good, rejected = usable(rows)
+    result = Judgement(rows[0].run if rows else "run", events=len(rows), gaps=gaps(rows), quarantine=rejected)
+    for part in by_label(good).values():
+        execution = Execution(part)
+        result.messages += len(execution.send)
+        result.violations += execution.violations(guarantee)
+        result.undelivered += execution.undelivered()
+        result.duplicates += execution.duplicates()
+        result.misdelivered += execution.misdelivered()
+    return result
+
+
+def judge_runs(events: Iterable[Event]) -> dict[str, Judgement]:
+    """Judge every run of a table apart."""
+    runs: dict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        runs[event.run].append(event)
+    return {run: judge(rows) for run, rows in runs.items()}
+
+
+def needless(events: Iterable[Event]) -> list[Copied]:
+    """Return each copy that was held although every cause of it was there.
+
+    By definition: once a copy has been received and the last message addressed to that process that causally precedes
+    it has been delivered, nothing but other deliveries may stand between that row and its own delivery.
+    """
+    good, _ = usable(events)
+    found: list[Copied] = []
+    for part in by_label(good).values():
+        execution = Execution(part)
+        addressed: dict[str, list[str]] = defaultdict(list)
+        for sent, origin in execution.send.items():
+            for destination in execution.events[origin].destinations or ():
+                addressed[destination].append(sent)
+        rows: dict[str, list[Event]] = defaultdict(list)
+        for event in part:
+            rows[event.process].append(event)
+        for process, mine in rows.items():
+            mine.sort(key=lambda event: event.index)
+            received = {e.message: place for place, e in enumerate(mine) if e.kind == "receive"}
+            delivered = {e.message: place for place, e in enumerate(mine) if e.kind == "deliver"}
+            for message, place in delivered.items():
+                if message is None or message not in received:
+                    continue
+                causes = [m for m in addressed[process] if execution.precedes(m, message)]
+                if any(delivered.get(cause, place) > place for cause in causes):
+                    continue
+                enabled = max([received[message], *(delivered[c] for c in causes if c in delivered)])
+                if any(event.kind != "deliver" for event in mine[enabled + 1 : place]):
+                    found.append(Copied(mine[place].run, message, process))
+    return found

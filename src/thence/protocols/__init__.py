@@ -1,0 +1,23 @@
+"""Causal order as state machines: one file per algorithm; no time, chance, I/O or logging."""
+
+from thence.protocols.base import Member, Receiver
+from thence.protocols.effects import Deferred, Deliver, Duplicate, Effect, Hold, Pending, Sent, Transmit
+from thence.protocols.registry import REGISTRY, Entry, create, lookup, require
+
+__all__ = [
+    "REGISTRY",
+    "Deferred",
+    "Deliver",
+    "Duplicate",
+    "Effect",
+    "Entry",
+    "Hold",
+    "Member",
+    "Pending",
+    "Receiver",
+    "Sent",
+    "Transmit",
+    "create",
+    "lookup",
+    "require",
+]

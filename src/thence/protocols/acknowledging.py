@@ -1,0 +1,77 @@
+"""What `synchronous` and `acked` share: unicasts without control information, one at a time, each
+acknowledged.
+
+Law. A member has at most one copy on its way; the next may leave when the acknowledgement has come. A copy
+is delivered on arrival and acknowledged at once. So whatever a process puts on the network comes after the
+delivery of all it put there before, and along a chain of messages that carries over from process to process:
+an effect can arrive nowhere before its cause. No stamp is needed; the count in the header tells repeats.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from thence.errors import MisuseError
+from thence.model.codec import INT, PROCESS, Optional, Record, Shape
+from thence.model.message import MESSAGE, Copy
+from thence.model.roster import Roster
+from thence.protocols.base import Duplicate, Effect, Transmit
+from thence.protocols.effects import name_of
+from thence.protocols.receiver import ClockMember, Needs
+from thence.protocols.unordered import NOTHING
+
+ACK = "ack"
+
+
+class AcknowledgingMember(ClockMember):
+    """A member with one copy on its way at most."""
+
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: NOTHING, ACK: NOTHING}
+    fields: ClassVar[dict[str, Shape]] = {"away": Optional(Record(INT, PROCESS))}
+
+    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
+        """Start with nothing on its way."""
+        super().__init__(roster, process, label=label)
+        self.away: tuple[int, int] | None = None
+        """count and destination of the copy that is not acknowledged yet"""
+
+    @staticmethod
+    def needs(copy: Copy, me: int) -> Needs:
+        """Nothing: what arrives may be delivered."""
+        return ()
+
+    def _one(self, destinations: int) -> int:
+        """Return the position of the only destination."""
+        if destinations & (destinations - 1):
+            found = ", ".join(self.roster.members(destinations))
+            raise MisuseError(f"protocol {self.name} is unicast only; a send goes to one process, not to {found}")
+        return destinations.bit_length() - 1
+
+    def _delivered(self, copy: Copy) -> list[Effect]:
+        ids = (copy.sender, copy.count, copy.destinations)
+        return [Transmit((Copy(*ids, self.me, copy.sender, (), copy.label, ACK),))]
+
+    def _arrived(self, copy: Copy) -> list[Effect]:
+        if copy.sender != self.me or self.away is None or copy.count != self.away[0]:
+            return [Duplicate(copy)]
+        self.away = None
+        return self._freed()
+
+    def _freed(self) -> list[Effect]:
+        """Let the next one go."""
+        raise NotImplementedError
+
+    def _reason(self) -> str:
+        assert self.away is not None
+        count, destination = self.away
+        return f"{self.roster.name(destination)} has not acknowledged {name_of(self.roster.name(self.me), count)}"
+
+    @classmethod
+    def entries(cls, copy: Copy) -> int:
+        """Nothing is carried."""
+        return 0
+
+    @classmethod
+    def facts(cls, copy: Copy) -> int:
+        """Nothing is carried."""
+        return 0

@@ -1,0 +1,72 @@
+"""Birman, Schiper and Stephenson, "Lightweight causal and atomic group multicast", 1991: vector clocks for broadcast.
+
+Law. A broadcast goes to all others. It carries a vector: of each process the number of its broadcasts in the causal
+past. A copy is delivered when that many broadcasts of each process, the destination's own left aside, have been
+delivered.
+
+Needs: broadcast only, fixed membership. On a multicast a process would wait for messages it never gets (errata 12),
+so a send to anything but all others is refused. Cost: n numbers.
+
+Departures: the sender's own component is the number of its *previous* broadcasts; the count of this one is in the
+header.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from thence.errors import MisuseError
+from thence.model.codec import INT, Shape, Vector
+from thence.model.message import MESSAGE, Copy, MessageId
+from thence.model.roster import Roster
+from thence.protocols.base import Sent
+from thence.protocols.receiver import ClockMember, ClockReceiver, Needs
+
+
+class BSS(ClockMember):
+    """The vector of broadcasts."""
+
+    name = "bss"
+    code = 5
+    receiver: ClockReceiver
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Vector(INT, make=tuple)}
+
+    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
+        """Keep no log: the delivered clock and one's own count are the vector."""
+        super().__init__(roster, process, label=label)
+
+    @staticmethod
+    def needs(copy: Copy, me: int) -> Needs:
+        """Every broadcast the sender knew of, but for this destination's own."""
+        return [(k, count) for k, count in enumerate(copy.stamp) if count and k != me]
+
+    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+        self._no_context(context)
+        check_broadcast(self, destinations)
+        vector = self.receiver.delivered[:]
+        vector[self.me] = self.count
+        self.count += 1
+        stamp = tuple(vector)
+        copies = self._copies(destinations, lambda d: stamp)
+        return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
+
+    @classmethod
+    def entries(cls, copy: Copy) -> int:
+        """Count the n numbers."""
+        return len(copy.stamp)
+
+    def log_size(self) -> int:
+        """Count the n numbers."""
+        return self.size
+
+
+def check_broadcast(member: ClockMember, destinations: int) -> None:
+    """Refuse destinations other than all others."""
+    others = member.roster.everyone & ~member.bit
+    if destinations != others:
+        found = ", ".join(member.roster.members(destinations))
+        wanted = ", ".join(member.roster.members(others))
+        raise MisuseError(
+            f"protocol {member.name} is broadcast only: {member.roster.name(member.me)} sends to {found}; "
+            f"it must be {wanted}"
+        )

@@ -1,0 +1,136 @@
+"""The dependency log of KS98 and ci-dc: messages of the causal past with their still relevant destinations.
+
+Law (KS98 section 4.2). A log maps each sender to a *group*: its entries (count, destinations) by ascending count, as an
+immutable tuple. An entry means: the message may still be on its way to these destinations. What is absent speaks too:
+if a sender's newest entry is t, every message of it below t that has no entry is delivered, or guaranteed to be
+delivered in order, everywhere. So an empty entry is kept only as the newest of its sender.
+
+Groups are immutable because most of them pass unchanged from log to stamp to log: they are shared, compared by identity
+first, and only the senders that changed cost anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from thence.errors import PeerError
+from thence.model.message import MessageId
+from thence.model.roster import positions
+
+Group = tuple[tuple[int, int], ...]
+Log = dict[int, Group]
+
+
+def without(group: Group, mask: int) -> Group:
+    """Take destinations out of every entry and drop the older entries this empties (PURGE_NULL_ENTRIES)."""
+    newest, last = group[-1]
+    if len(group) == 1:
+        return ((newest, last & ~mask),)
+    kept = [(count, rest) for count, dests in group[:-1] if (rest := dests & ~mask)]
+    kept.append((newest, last & ~mask))
+    return tuple(kept)
+
+
+def appended(group: Group | None, count: int, destinations: int) -> Group:
+    """Add a newer entry; an empty newest before it need not stay."""
+    if group is None:
+        return ((count, destinations),)
+    if group[-1][1] == 0:
+        return (*group[:-1], (count, destinations))
+    return (*group, (count, destinations))
+
+
+def merged(mine: Group, theirs: Group) -> Group:
+    """Merge two groups of one sender (KS98 RCV(4), first loop as its comment says, and RCV(5)).
+
+    An entry one side lacks is redundant if that side knows a newer message of the sender; of an entry both have, the
+    destinations both have remain.
+    """
+    newest = theirs[-1][0]
+    result = []
+    at, end = 0, len(theirs)
+    for entry in mine:
+        count, dests = entry
+        while at < end and theirs[at][0] < count:
+            at += 1
+        if at < end and theirs[at][0] == count:
+            result.append((count, dests & theirs[at][1]))
+            at += 1
+        elif count > newest:
+            result.append(entry)
+    result += theirs[at:]
+    last = result.pop()
+    kept = [entry for entry in result if entry[1]]
+    kept.append(last)
+    return tuple(kept)
+
+
+def merge_into(log: Log, other: Iterable[tuple[int, Group]], delivered: int = 0) -> None:
+    """Merge the groups of a stamp or a context into a log; `delivered` is taken out of what comes in.
+
+    Most groups are older throughout and change nothing, or newer throughout and simply stand: only the rest is
+    worked out.
+    """
+    known = log.get
+    for sender, theirs in other:
+        mine = known(sender)
+        newest, dests = theirs[-1]
+        if mine is None:
+            log[sender] = without(theirs, delivered) if delivered else theirs
+        elif newest < mine[0][0]:
+            pass  # older throughout
+        elif len(theirs) == 1:
+            dests &= ~delivered
+            if mine[-1][0] < newest:
+                log[sender] = ((newest, dests),)
+            elif len(mine) == 1:  # neither is older nor newer, so both speak of one message
+                common = mine[0][1] & dests
+                if common != mine[0][1]:
+                    log[sender] = ((newest, common),)
+            else:
+                log[sender] = merged(mine, ((newest, dests),))
+        else:
+            if delivered:
+                theirs = without(theirs, delivered)
+            if mine[-1][0] < theirs[0][0]:
+                log[sender] = theirs
+            elif mine != theirs:
+                log[sender] = merged(mine, theirs)
+
+
+def needs_of(log: Log, me: int) -> list[tuple[int, int]]:
+    """Return the messages that are, as far as a log knows, still on their way to position `me`."""
+    bit = 1 << me
+    return [(sender, count) for sender, group in log.items() for count, dests in group if dests & bit]
+
+
+def entry_count(log: Log) -> int:
+    """Count the entries, empty ones too."""
+    return sum(map(len, log.values()))
+
+
+def fact_count(log: Log) -> int:
+    """Count the pairs (message, destination)."""
+    return sum(dests.bit_count() for group in log.values() for _, dests in group)
+
+
+def facts_of(log: Log) -> set[tuple[MessageId, int]]:
+    """Return the pairs (message, destination)."""
+    return {
+        (MessageId(sender, count), d)
+        for sender, group in log.items()
+        for count, dests in group
+        for d in positions(dests)
+    }
+
+
+def in_the_clear(log: Log) -> list[tuple[MessageId, int]]:
+    """Return the entries by sender and count."""
+    return [(MessageId(sender, count), dests) for sender in sorted(log) for count, dests in log[sender]]
+
+
+def check_future(log: Log, sender: int, count: int, name: str) -> None:
+    """Refuse a stamp that speaks of its own message or of a later one of its sender."""
+    group = log.get(sender)
+    if group is not None and group[-1][0] >= count:
+        raise PeerError(f"the stamp of {name} speaks of message {group[-1][0]} of the same sender, which comes later")

@@ -1,0 +1,163 @@
+"""Rodrigues and Veríssimo, "Causal separators and topological timestamping", 1995: extended causal histories, R1 to R8.
+
+Law. A member keeps a causal history H of messages with their addresses A, and for each of them a carbon copy C: the
+processes to which it has already been reported. A message m is stamped with the elements of H not yet reported to
+all of its address (R7); it is delivered at q when every element of its stamp that is addressed to q is in q's
+delivery history (R3). An element reported to its whole address is dropped (R8).
+
+Needs nothing. Cost: the elements of the history. Unlike `ks` it remembers what a destination was told, and can
+therefore go below the propagation constraints on some copies (errata 8). With `carbon=True` stamps carry the carbon
+copies too (R6.1): fewer elements, more bytes.
+
+Departures:
+
+- R5, `is-in`: some n *from the same sender* with c_m <= c_n; without those words it is unsafe (errata 14). That is
+  the shared rule of `receiver.py`.
+- R4: at a send, `D_q` means the sender's own delivery history; and since self-addressed copies travel like any other
+  here, a send adds nothing to it. For the same reason a carbon copy names the sender of a self-addressed message
+  (R6.2, R6.3) only once that process has delivered it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from thence.model.codec import MASK, ByCount, ByProcess, Entries, Record, Shape
+from thence.model.message import MESSAGE, Copy, MessageId
+from thence.model.roster import Roster
+from thence.protocols import dependency
+from thence.protocols.base import Effect, Sent
+from thence.protocols.dependency import Log
+from thence.protocols.receiver import ClockMember, Needs
+
+Elements = dict[int, dict[int, tuple[int, int]]]
+"""{sender: {count: (A, C)}}"""
+
+
+class ECH(ClockMember):
+    """Causal histories with carbon copies."""
+
+    name = "ech"
+    code = 10
+    options = ("carbon",)
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Record(Entries(), Entries())}
+    fields: ClassVar[dict[str, Shape]] = {"history": ByProcess(ByCount(Record(MASK, MASK)))}
+
+    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None, carbon: bool = False) -> None:
+        """R1: start empty; `carbon` turns on R6.1."""
+        super().__init__(roster, process, label=label)
+        self.carbon = carbon
+        self.history: Elements = {}
+
+    @staticmethod
+    def needs(copy: Copy, me: int) -> Needs:
+        """R3 with R5: the elements of the stamp that are addressed here."""
+        return dependency.needs_of(copy.stamp[0], me)
+
+    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+        self._no_context(context)
+        self.count += 1  # R2
+        stamp = self._stamp(destinations)
+        copies = self._copies(destinations, lambda d: stamp)
+        for sender, elements in self.history.items():  # R6.2
+            for count, (address, told) in elements.items():
+                elements[count] = (address, told | destinations | self._aware(self.me, sender, address))
+        self.history.setdefault(self.me, {})[self.count] = (destinations, 0)  # R4
+        self._forget()
+        return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
+
+    def _stamp(self, destinations: int) -> tuple[Log, Log]:
+        """R7, and R6.1 if asked."""
+        addresses: Log = {}
+        copies: Log = {}
+        for sender, elements in self.history.items():
+            chosen = [(c, a, told) for c, (a, told) in elements.items() if destinations & ~told]
+            if chosen:
+                chosen.sort()
+                addresses[sender] = tuple((c, a) for c, a, _ in chosen)
+                if self.carbon:
+                    copies[sender] = tuple((c, told) for c, _, told in chosen)
+        return addresses, copies
+
+    def _check(self, copy: Copy) -> None:
+        dependency.check_future(copy.stamp[0], copy.sender, copy.count, self._name(copy))
+
+    def _delivered(self, copy: Copy) -> list[Effect]:
+        sender, address = copy.sender, copy.destinations
+        if sender == self.me:  # its own copy came back: R6.3 speaks of other processes
+            element = self.history.get(sender, {}).get(copy.count)
+            if element is not None:
+                self.history[sender][copy.count] = (address, element[1] | self.bit)
+                self._forget()
+            return []
+        for count, (a, told) in self.history.get(sender, {}).items():  # R6.3, elements of the same sender
+            if count < copy.count:
+                self.history[sender][count] = (a, told | address)
+        stamped, carbon = copy.stamp
+        for source, group in stamped.items():  # R6.3, elements of the stamp
+            told_of = dict(carbon.get(source, ()))
+            mine = self.history.setdefault(source, {})
+            for count, a in group:
+                told = told_of.get(count, 0) | address | self._aware(sender, source, a)
+                for other, (b, _) in mine.items():
+                    if other > count:
+                        told |= b
+                mine[count] = (a, told | mine.get(count, (a, 0))[1])
+        own = self.history.setdefault(sender, {})
+        _, told = own.get(copy.count, (address, 0))
+        own[copy.count] = (
+            address,
+            told | self.bit | (0 if address >> sender & 1 else 1 << sender),
+        )  # R4, R6.3
+        self._forget()
+        return []
+
+    @staticmethod
+    def _aware(process: int, sender: int, address: int) -> int:
+        """Return the process as told of an element of its history, unless it is its own and on its way back."""
+        return 0 if sender == process and address >> process & 1 else 1 << process
+
+    def _forget(self) -> None:
+        """R8."""
+        for sender in list(self.history):
+            elements = self.history[sender]
+            kept = {count: element for count, element in elements.items() if element[0] & ~element[1]}
+            if not kept:
+                del self.history[sender]
+            elif len(kept) < len(elements):
+                self.history[sender] = kept
+
+    def _join(self) -> None:
+        pass
+
+    def _leave(self, process: int) -> list[Effect]:
+        bit = 1 << process
+        for elements in self.history.values():
+            for count, (address, told) in elements.items():
+                elements[count] = (address, told | bit)
+        self._forget()
+        return []
+
+    @classmethod
+    def entries(cls, copy: Copy) -> int:
+        """Count the elements of the stamp."""
+        return dependency.entry_count(copy.stamp[0])
+
+    @classmethod
+    def facts(cls, copy: Copy) -> int:
+        """Count the pairs (message, destination)."""
+        return dependency.fact_count(copy.stamp[0])
+
+    @classmethod
+    def paper_bytes(cls, copy: Copy) -> int:
+        """An id (2 + 4) and its address (2 each), and the carbon copies if there are."""
+        return 6 * cls.entries(copy) + 2 * cls.facts(copy) + 2 * dependency.fact_count(copy.stamp[1])
+
+    @classmethod
+    def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
+        """Return the elements."""
+        return dependency.in_the_clear(copy.stamp[0])
+
+    def log_size(self) -> int:
+        """Count the elements of the history."""
+        return sum(map(len, self.history.values()))

@@ -1,0 +1,90 @@
+"""What a member tells its driver: data, no callbacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from thence.model.message import Cause, Copy, MessageId
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The send happened: hand these copies to the network.
+
+    `ticket` answers an earlier `Deferred`. `token` is what the next serialized sender must be given. `context` holds
+    the message and its causes, for an application that passes contexts itself.
+    """
+
+    message: MessageId
+    destinations: int
+    copies: tuple[Copy, ...]
+    label: str | None = None
+    ticket: int | None = None
+    token: Any = None
+    context: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """The protocol must hold this send back; a `Sent` with the same ticket follows when it can leave."""
+
+    ticket: int
+    destinations: int
+    waits_for: tuple[str, ...]
+    reason: str
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Hand the message of this copy to the application now."""
+
+    copy: Copy
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The copy must wait for these causes."""
+
+    copy: Copy
+    waits_for: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """The copy was received before; nothing is done with it."""
+
+    copy: Copy
+
+
+@dataclass(frozen=True, slots=True)
+class Transmit:
+    """Protocol messages, relays and late copies to hand to the network; no event of the application."""
+
+    copies: tuple[Copy, ...]
+
+
+Effect = Sent | Deliver | Hold | Duplicate | Transmit
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A held copy or a deferred send, explained by name."""
+
+    what: str
+    """`copy` or `send`"""
+    message: str | None
+    """name of the held message; None for a send that has no number yet"""
+    sender: str
+    waits_for: tuple[Cause, ...] = ()
+    processes: tuple[str, ...] = ()
+    """processes whose news a deferred send awaits"""
+    reason: str = ""
+    label: str | None = None
+    ticket: int | None = None
+
+
+def name_of(sender: str, count: int) -> str:
+    """Return the name of the count-th message of a process: a7."""
+    return f"{sender}{count}"

@@ -1,0 +1,58 @@
+"""FIFO order only: messages of one sender to one destination in the order they were sent; nothing across senders.
+
+A baseline, and the second liar: on every network that reorders, the judge of causal order must catch it. Cost: one
+number, the sender's previous message to that destination.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from thence.model.codec import INT, ByProcess, Shape
+from thence.model.message import MESSAGE, Copy, MessageId
+from thence.model.roster import Roster, positions
+from thence.protocols.base import Effect, Sent
+from thence.protocols.receiver import ClockMember, Needs
+
+
+class Fifo(ClockMember):
+    """The previous message to the same destination."""
+
+    name = "fifo"
+    code = 6
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: INT}
+    fields: ClassVar[dict[str, Shape]] = {"last": ByProcess(INT)}
+
+    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
+        """Start with nothing sent."""
+        super().__init__(roster, process, label=label)
+        self.last: dict[int, int] = {}
+
+    @staticmethod
+    def needs(copy: Copy, me: int) -> Needs:
+        """The sender's previous message to here."""
+        return ((copy.sender, copy.stamp),) if copy.stamp else ()
+
+    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+        self._no_context(context)
+        self.count += 1
+        copies = self._copies(destinations, lambda d: self.last.get(d, 0))
+        for d in positions(destinations):
+            self.last[d] = self.count
+        return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
+
+    def _join(self) -> None:
+        pass
+
+    def _leave(self, process: int) -> list[Effect]:
+        self.last.pop(process, None)
+        return []
+
+    @classmethod
+    def entries(cls, copy: Copy) -> int:
+        """Count the one number."""
+        return 1
+
+    def log_size(self) -> int:
+        """Count the numbers kept."""
+        return len(self.last)

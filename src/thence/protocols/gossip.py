@@ -1,0 +1,327 @@
+"""Krishnamurthy and Mukund, "Implementing causal ordering with bounded time-stamps", Protocol 2.
+
+Law. GOSSIP[q][r] is the time of the latest event of r that q knows of, as far as this member knows;
+SENT[r][s] the time of the latest message from r to s that it knows of; DELIV[r] the time of the latest
+message of r delivered here. A copy of p is delivered once, for each r of which p knew more than this member
+does (`best(r) = p`), SENT[r][me] on the copy is not later than DELIV[r]. Whoever knows more of r has the
+right rows of r: they are taken over whole, by reference.
+
+Needs a fixed membership. Gives causal order, waiting for causes only, on any network. Cost: 2n² time-stamps
+on every copy and as many at every member. What a time-stamp is, the protocol leaves to `times`: here it is
+the count of a message; `epochs` and `bounded` change nothing but that.
+
+Departures:
+
+- Multicast (errata 24): one stamp serves all copies, and the receiver of m records in SENT that m went to
+  all of m's destinations, not to itself alone. The printed line loses those: `a!1>bc b<a1 b!1>c c<b1`
+  delivers b1 before a1.
+- Self-addressed copies travel like any other (errata 11). A member always knows its own clock best, so the
+  printed test never asks for its own earlier messages to itself; ours asks for r = me always. Their delivery
+  leaves SENT alone: it may know of later ones.
+- The clock counts sends, not all events: only sends are ever compared (Protocol 3 says the same).
+- GOSSIP[me] is kept twice, in the log and, without one's own clock, in the receiver; that is all the
+  delivery test needs of it, so a destination that never sends can run the receiver alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from heapq import heappop, heappush
+from typing import Any, ClassVar
+
+from thence.errors import PeerError
+from thence.model.codec import INT, Reader, Record, Rename, Seq, Shape, Vector
+from thence.model.message import MESSAGE, Cause, Copy, MessageId
+from thence.model.roster import Roster, positions
+from thence.protocols.base import CopyShape, Deferred, Deliver, Duplicate, Effect, Hold, Member, Receiver, Sent
+
+Row = tuple[int, ...]
+NULL = 0
+"""The time of the event that never was: before every other, a value of its own."""
+
+
+class PackedRow(Shape):
+    """A time-stamp for each position, in as many bits each as the largest needs; the width stands in front."""
+
+    def write(self, value: Any, out: bytearray, size: int) -> None:
+        """Write the width and the row as one number."""
+        out += _row_bytes(value)
+
+    def read(self, reader: Reader) -> Row:
+        """Read a row of the roster's size and insist on its least width."""
+        width, start = reader.take(1)[0], reader.at
+        if width > 63:
+            raise PeerError(f"a row of {width}-bit time-stamps before byte {start}; at most 63 bits are accepted")
+        if width == 0:
+            return _zeros(reader.size)
+        packed = int.from_bytes(reader.take((reader.size * width + 7) // 8), "big")
+        bits = format(packed, f"0{reader.size * width}b")
+        row = tuple(int(bits[at : at + width], 2) for at in range(0, reader.size * width, width))
+        if len(bits) > reader.size * width or max(row).bit_length() != width:
+            raise PeerError(f"the row before byte {reader.at} is not in its shortest form")
+        return row
+
+    def freeze(self, value: Any, rename: Rename) -> Row:
+        """Move the stamps along with their positions."""
+        if rename is None:
+            return tuple(value)
+        moved = [NULL] * len(value)
+        for old, stamp in enumerate(value):
+            moved[rename[old]] = stamp
+        return tuple(moved)
+
+
+@lru_cache(maxsize=1 << 12)
+def _row_bytes(row: Row) -> bytes:
+    width = max(row, default=0).bit_length()
+    if width == 0:
+        return b"\0"
+    bits = "".join([format(stamp, f"0{width}b") for stamp in row])
+    return bytes([width]) + int(bits, 2).to_bytes((len(bits) + 7) // 8, "big")
+
+
+@lru_cache(maxsize=64)
+def _zeros(size: int) -> Row:
+    return (NULL,) * size
+
+
+def put(row: Row, mask: int, stamp: int) -> Row:
+    """Return the row with this stamp at the positions of a mask."""
+    changed = list(row)
+    for position in positions(mask):
+        changed[position] = stamp
+    return tuple(changed)
+
+
+class Times:
+    """What a time-stamp is: here a plain count. The null stamp is 0 in every kind."""
+
+    def later(self, one: int, other: int) -> bool:
+        """Tell whether one stamp of a process is later than another of it."""
+        return one > other
+
+    def aged(self, stamp: int, latest: int) -> int:
+        """Return what is left of an old stamp of a process of which `latest` is known."""
+        return stamp
+
+    def newer(self, theirs: Sequence[int], mine: Sequence[int], me: int) -> list[int]:
+        """Return each r other than me with best(r) = p: their row knows more of it than mine."""
+        later = self.later
+        return [r for r, stamp in enumerate(theirs) if stamp != mine[r] and r != me and later(stamp, mine[r])]
+
+
+class GossipReceiver(Receiver):
+    """The delivery test, what it needs of GOSSIP, DELIV, and the held copies.
+
+    A held copy watches the first r for which it must wait: only a delivery from r can end that wait.
+    """
+
+    fields: ClassVar[dict[str, Shape]] = {
+        "heard": Vector(INT),
+        "deliv": Vector(INT),
+        "seen": Vector(INT),
+        "got": Vector(INT),
+        "now": INT,
+    }
+
+    def __init__(self, roster: Roster, me: int, kinds: dict[str, Shape], times: Times, *, pairwise: bool) -> None:
+        """Start with nothing heard of anybody."""
+        super().__init__(roster, me)
+        self.times, self.pairwise = times, pairwise
+        self.heard = [NULL] * self.size
+        """GOSSIP[me], without one's own clock"""
+        self.deliv = [NULL] * self.size
+        self.seen = [0] * self.size
+        """count of the latest message of each process delivered here: tells repeats, whatever its time-stamp"""
+        self.got = [0] * self.size
+        """number of messages of each process delivered here: names causes that have no count"""
+        self.now = NULL
+        """one's own clock, as far as `aged` looks at it"""
+        self.held: dict[int, Copy] = {}
+        self.arrivals = 0
+        self._keys: set[tuple[int, int]] = set()
+        self._watch: dict[int, list[int]] = {}
+        self._copies = Seq(CopyShape(kinds))
+
+    def receive(self, copy: Copy) -> list[Effect]:
+        """Apply the test to an arrival and to whatever its delivery sets free, in order of arrival."""
+        if copy.count <= self.seen[copy.sender] or (copy.sender, copy.count) in self._keys:
+            return [Duplicate(copy)]
+        unmet = self._unmet(copy)
+        if unmet:
+            return [self._hold(copy, unmet)]
+        effects: list[Effect] = []
+        ready: list[int] = []
+        while True:
+            effects.append(Deliver(copy))
+            self._take(copy)
+            self._wake(copy.sender, ready)
+            if not ready:
+                return effects
+            copy = self.held.pop(heappop(ready))
+            self._keys.discard((copy.sender, copy.count))
+
+    def _wake(self, sender: int, ready: list[int]) -> None:
+        """Look again at the copies that watch a sender."""
+        still = []
+        for arrival in self._watch.pop(sender, ()):
+            copy = self.held[arrival]
+            if self._awaits(copy, sender):
+                still.append(arrival)
+            elif unmet := self._unmet(copy):
+                self._watch.setdefault(unmet[0][0], []).append(arrival)
+            else:
+                heappush(ready, arrival)
+        if still:
+            self._watch[sender] = still
+
+    def _unmet(self, copy: Copy) -> list[tuple[int, int]]:
+        """Return each r with the time of its latest message to here that must come first."""
+        me, sent = self.me, copy.stamp[1]
+        return [(r, row[me]) for r, row in enumerate(sent) if row[me] and self._awaits(copy, r)]
+
+    def _awaits(self, copy: Copy, r: int) -> bool:
+        """Tell whether the latest message of r to here that a copy of p knows of must come first: the delivery test."""
+        gossip, sent = copy.stamp
+        stamp, latest = sent[r][self.me], gossip[copy.sender][r]
+        if r == self.me:
+            return self._own_unmet(stamp)
+        later = self.times.later  # best(r) = p, and not ST_M[r, q] <= DELIV_q[r]
+        return later(latest, self.heard[r]) and later(stamp, self.times.aged(self.deliv[r], latest))
+
+    def _own_unmet(self, stamp: int) -> bool:
+        """Tell whether an own message to oneself, sent at that time, is still on its way."""
+        return self.times.later(self.times.aged(stamp, self.now), self.deliv[self.me])
+
+    def _take(self, copy: Copy) -> None:
+        theirs = copy.stamp[0][copy.sender]
+        heard, deliv = self.heard, self.deliv
+        for r in self.times.newer(theirs, heard, self.me):
+            heard[r] = theirs[r]
+            deliv[r] = self.times.aged(deliv[r], theirs[r])
+        deliv[copy.sender] = theirs[copy.sender]  # DELIV[p] := GP_M[p, p]
+        self.seen[copy.sender] = copy.count
+        self.got[copy.sender] += 1
+
+    def turn(self, now: int) -> None:
+        """Let one's own clock come to a time; only its epoch matters."""
+        self.now = now
+        self.deliv[self.me] = self.times.aged(self.deliv[self.me], now)
+
+    def _hold(self, copy: Copy, unmet: list[tuple[int, int]]) -> Hold:
+        self.arrivals += 1
+        self.held[self.arrivals] = copy
+        self._keys.add((copy.sender, copy.count))
+        self._watch.setdefault(unmet[0][0], []).append(self.arrivals)
+        name = self.roster.name
+        return Hold(copy, tuple(Cause(name(r), c, self.pairwise) for r, c in map(self._cause, unmet)))
+
+    def _cause(self, unmet: tuple[int, int]) -> tuple[int, int]:
+        """Name a cause: by its count where that is its time, else as the next message from there to here."""
+        return (unmet[0], self.got[unmet[0]] + 1) if self.pairwise else unmet
+
+    def pending(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
+        """Return held copies in order of arrival with what they wait for."""
+        return [(copy, [self._cause(u) for u in self._unmet(copy)]) for copy in self.held.values()]
+
+    # Held copies say everything; keys and watches are worked out again.
+
+    def dump(self, out: bytearray, size: int) -> None:
+        """Write the fields and the held copies in order of arrival."""
+        super().dump(out, size)
+        self._copies.write(list(self.held.values()), out, size)
+
+    def load(self, reader: Reader) -> None:
+        """Read the fields and the held copies."""
+        super().load(reader)
+        self.held, self._keys, self._watch, self.arrivals = {}, set(), {}, 0
+        for copy in self._copies.read(reader):
+            unmet = self._unmet(copy)
+            if not unmet:
+                raise PeerError(f"snapshot holds back message {copy.id}, which waits for nothing")
+            self._hold(copy, unmet)
+
+    def freeze(self, rename: Rename) -> tuple[object, ...]:
+        """Freeze the fields and the held copies in order of arrival."""
+        return super().freeze(rename), self._copies.freeze(list(self.held.values()), rename)
+
+    def fork_into(self, twin: object) -> None:
+        """Copy the fields and the tables of held copies."""
+        assert isinstance(twin, GossipReceiver)
+        super().fork_into(twin)
+        twin.held = self.held.copy()
+        twin._keys = self._keys.copy()
+        twin._watch = {r: arrivals[:] for r, arrivals in self._watch.items()}
+
+
+ROW = PackedRow()
+MATRIX = Vector(ROW, make=tuple)
+
+
+class Gossip(Member):
+    """Protocol 2: GOSSIP and SENT whole on every copy."""
+
+    name = "gossip"
+    code = 20
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Record(MATRIX, MATRIX)}
+    fields: ClassVar[dict[str, Shape]] = {"gossip": Vector(ROW), "sent": Vector(ROW)}
+    times: ClassVar[Times] = Times()
+    receiver: GossipReceiver
+
+    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
+        """Start knowing of no event."""
+        super().__init__(roster, process, label=label)
+        self.receiver = self.alone(roster, self.me)
+        self.gossip: list[Row] = [_zeros(self.size)] * self.size
+        self.sent: list[Row] = [_zeros(self.size)] * self.size
+
+    @classmethod
+    def alone(cls, roster: Roster, me: int) -> GossipReceiver:
+        """Return the receiver by itself, for a destination that never sends."""
+        return GossipReceiver(roster, me, cls.kinds, cls.times, pairwise=cls.pairwise)
+
+    def _tick(self) -> int:
+        """Advance the clock T and return the time of the send."""
+        return self.count
+
+    def _send(self, destinations: int, context: Any, token: Any) -> Sent | Deferred:
+        self._no_context(context)
+        return self._stamped(destinations)
+
+    def _stamped(self, destinations: int) -> Sent:
+        me, aged = self.me, self.times.aged
+        self.count += 1
+        now = self._tick()
+        self.gossip[me] = put(self.gossip[me], self.bit, now)  # GOSSIP[p, p] := T(M)
+        self.sent[me] = tuple([aged(stamp, now) for stamp in self.sent[me]])
+        stamp = (tuple(self.gossip), tuple(self.sent))  # GP_M, ST_M
+        copies = self._copies(destinations, lambda d: stamp)
+        self.sent[me] = put(self.sent[me], destinations, now)  # SENT[p, q] := T(M)
+        return Sent(MessageId(me, self.count), destinations, copies, self.label)
+
+    def _delivered(self, copy: Copy) -> list[Effect]:
+        gossip, sent = copy.stamp
+        me, p = self.me, copy.sender
+        theirs, mine = gossip[p], list(self.gossip[me])
+        for r in self.times.newer(theirs, self.gossip[me], me):  # best(r) = p
+            mine[r] = theirs[r]
+            self.gossip[r] = gossip[r]
+            self.sent[r] = sent[r]
+        self.gossip[me] = tuple(mine)
+        if p != me:
+            self.sent[p] = put(self.sent[p], self._addressed(copy), theirs[p])  # SENT[p, q] := GP_M[p, p]
+        return []
+
+    def _addressed(self, copy: Copy) -> int:
+        """Return whom a delivered message is recorded to have gone to: errata 24."""
+        return copy.destinations
+
+    @classmethod
+    def entries(cls, copy: Copy) -> int:
+        """Count the time-stamps of GOSSIP and SENT."""
+        return 2 * len(copy.stamp[0]) ** 2
+
+    def log_size(self) -> int:
+        """Count the time-stamps of GOSSIP, SENT and DELIV."""
+        return 2 * self.size**2 + self.size

@@ -1,0 +1,172 @@
+"""Kshemkalyani and Singhal, "Necessary and sufficient conditions on information for causal message ordering", 1998.
+
+Law. A member carries on each copy, and keeps in its log, exactly the facts "d is a destination of m" that the
+propagation constraints require (section 3.4; `model/minimum.py` computes them by definition): a fact ends where m is
+known to be delivered to d (PC1) or a later message to d takes over (PC2). Stamps differ per destination: at a send
+to D, the facts about D end, except that the copy to d still carries those about d itself.
+
+Needs nothing of the network. Cost: at most n² facts, usually far fewer; entries without destinations count as entries.
+
+Departures from the text of section 4.3:
+
+- RCV(4), first loop, reads `l_{s,t} ∉ LOG`, as its own comment says; `l_{s,t'} ∉ LOG` as printed never holds (errata
+  2).
+- No initial entries (i, 0, ∅): an absent group says the same (errata 1). No sequence numbers for channels that are not
+  FIFO (section 7.1): the delivery condition already orders them (errata 1).
+- No look-ahead before delivery (section 4.5): it is unsafe (errata 3). No suppression of duplicate information
+  (section 3.5): it is unsafe on top of RCV(4) (errata 4).
+- With `explicit=True` a delivery adds nothing to the log: the application merges the contexts of what it has really
+  used and hands the result to `send`. A process's own sends stay ordered.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from thence.errors import MisuseError
+from thence.model.codec import Entries, Shape
+from thence.model.message import MESSAGE, Copy, MessageId
+from thence.model.roster import Roster
+from thence.protocols import dependency
+from thence.protocols.base import Effect, Sent
+from thence.protocols.dependency import Group, Log, appended, merge_into, without
+from thence.protocols.receiver import ClockMember, Needs
+
+
+class KS(ClockMember):
+    """Least information, one stamp per destination."""
+
+    name = "ks"
+    code = 1
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Entries()}
+    fields: ClassVar[dict[str, Shape]] = {"log": Entries()}
+    options = ("explicit",)
+
+    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None, explicit: bool = False) -> None:
+        """Start with an empty log; `explicit` leaves it to the application what a message depends on."""
+        super().__init__(roster, process, label=label)
+        self.explicit = explicit
+        self.log: Log = {}
+
+    @staticmethod
+    def needs(copy: Copy, me: int) -> Needs:
+        """RCV(1): each message the stamp says is on its way here; RCV(2) then sets SR_j[k] to the copy's count."""
+        return dependency.needs_of(copy.stamp, me)
+
+    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+        before = self._causes(context)
+        self.count += 1  # SND(1)
+        after: Log = {}
+        due: dict[int, list[tuple[int, Group]]] = {}
+        for sender, group in before.items():
+            common = 0
+            for _, dests in group:
+                common |= dests
+            common &= destinations
+            if not common:
+                after[sender] = group
+                continue
+            after[sender] = without(group, destinations)  # SND(3), SND(5)
+            while common:
+                low = common & -common
+                due.setdefault(low.bit_length() - 1, []).append((sender, group))
+                common ^= low
+
+        def stamp(destination: int) -> Log:  # SND(2)
+            if destination not in due:
+                return after
+            mine = after.copy()
+            suppressed = destinations & ~(1 << destination)
+            for sender, group in due[destination]:
+                mine[sender] = without(group, suppressed)
+            return mine
+
+        copies = self._copies(destinations, stamp)
+        self.log = after.copy()
+        self.log[self.me] = appended(after.get(self.me), self.count, destinations)  # SND(4)
+        return Sent(
+            MessageId(self.me, self.count),
+            destinations,
+            copies,
+            self.label,
+            context=self.log.copy() if self.explicit else None,
+        )
+
+    def _check(self, copy: Copy) -> None:
+        dependency.check_future(copy.stamp, copy.sender, copy.count, self._name(copy))
+
+    def _delivered(self, copy: Copy) -> list[Effect]:
+        if not self.explicit:
+            log, bit, sender = self.log, self.bit, copy.sender
+            group = appended(copy.stamp.get(sender), copy.count, copy.destinations)
+            merge_into(log, ((sender, group),), bit)  # RCV(3), RCV(4), RCV(5)
+            merge_into(log, copy.stamp.items(), bit)
+        return []
+
+    def _learned(self, copy: Copy) -> Log:
+        """Return the stamp and the message itself without this destination: RCV(3)."""
+        log: Log = copy.stamp.copy()
+        bit = self.bit
+        for sender, _ in dependency.needs_of(copy.stamp, self.me):
+            log[sender] = without(log[sender], bit)
+        log[copy.sender] = appended(log.get(copy.sender), copy.count, copy.destinations & ~bit)
+        return log
+
+    def _causes(self, context: Any) -> Log:
+        if context is None:
+            return self.log
+        if not self.explicit:
+            raise MisuseError(f"protocol {self.name} takes a context only from a member made with explicit=True")
+        log = self.log.copy()
+        merge_into(log, context.items())
+        return log
+
+    def context(self) -> Log:
+        """Return what the next message would depend on."""
+        return self.log.copy()
+
+    def context_of(self, copy: Copy) -> Log:
+        """Return one delivered message and its causes."""
+        return self._learned(copy)
+
+    def merge(self, *contexts: Log) -> Log:
+        """Merge contexts: whatever depends on the result depends on all of them."""
+        result: Log = {}
+        for context in contexts:
+            merge_into(result, context.items())
+        return result
+
+    def _join(self) -> None:
+        pass  # section 4.5: a new process has clock 0 and nobody has an entry of it
+
+    def _leave(self, process: int) -> list[Effect]:
+        self.log = {sender: without(group, 1 << process) for sender, group in self.log.items()}
+        return []
+
+    @classmethod
+    def entries(cls, copy: Copy) -> int:
+        """Count log entries, empty ones too."""
+        return dependency.entry_count(copy.stamp)
+
+    @classmethod
+    def facts(cls, copy: Copy) -> int:
+        """Count the pairs (message, destination)."""
+        return dependency.fact_count(copy.stamp)
+
+    @classmethod
+    def paper_bytes(cls, copy: Copy) -> int:
+        """Each entry a sender (2), a time-stamp (4) and its destinations (2 each)."""
+        return 6 * cls.entries(copy) + 2 * cls.facts(copy)
+
+    @classmethod
+    def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
+        """Return the entries."""
+        return dependency.in_the_clear(copy.stamp)
+
+    def log_facts(self) -> set[tuple[MessageId, int]]:
+        """Return the facts of the log."""
+        return dependency.facts_of(self.log)
+
+    def log_size(self) -> int:
+        """Count the entries of the log."""
+        return dependency.entry_count(self.log)

@@ -1,0 +1,55 @@
+"""KS98 with hardware multicast (section 4.5, first note): one stamp for all destinations.
+
+Law. The sender puts its log on the message as it is; each destination d applies SND(2) for itself at the start of
+RCV(3). Logs stay minimal; copies carry about twice the necessary facts (errata 6), since facts about every addressee
+travel to all of them, but the network sends one packet.
+
+Departures: as `ks`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thence.model.message import Copy, MessageId
+from thence.protocols.base import Effect, Sent
+from thence.protocols.dependency import Log, appended, merge_into, without
+from thence.protocols.ks import KS
+
+
+class KSHardware(KS):
+    """Least information in logs, one stamp for everyone on the wire."""
+
+    name = "ks-hardware"
+    code = 2
+
+    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+        stamp = self._causes(context)
+        self.count += 1  # SND(1)
+        copies = self._copies(destinations, lambda d: stamp)
+        self.log = _suppressed(stamp, destinations)  # SND(3), SND(5)
+        self.log[self.me] = appended(self.log.get(self.me), self.count, destinations)  # SND(4)
+        given = self.log.copy() if self.explicit else None
+        return Sent(MessageId(self.me, self.count), destinations, copies, self.label, context=given)
+
+    def _delivered(self, copy: Copy) -> list[Effect]:
+        if not self.explicit:
+            merge_into(self.log, self._learned(copy).items())  # RCV(4), RCV(5)
+        return []
+
+    def _learned(self, copy: Copy) -> Log:
+        log = _suppressed(copy.stamp, copy.destinations)  # SND(2) done here, which includes RCV(3)
+        log[copy.sender] = appended(log.get(copy.sender), copy.count, copy.destinations & ~self.bit)
+        return log
+
+
+def _suppressed(log: Log, destinations: int) -> Log:
+    after: Log = {}
+    for sender, group in log.items():
+        for _, dests in group:
+            if dests & destinations:
+                after[sender] = without(group, destinations)
+                break
+        else:
+            after[sender] = group
+    return after

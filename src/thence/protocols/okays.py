@@ -1,0 +1,307 @@
+"""The receiving half of Schiper and Pedone's multicasts: relays, OKs and the failure detector.
+
+Law. Processes are parted into groups; a message addresses whole groups. Whoever first receives a message
+hands it on to all its addressees. A process *OKs* a message, to its addressees and its sender, once it has
+F-delivered every earlier message of that sender to its own group. A message is F-delivered in the sender's
+order once, in every group addressed, all trusted members have OKed it: since some correct member is trusted
+wherever there is one, a correct process in each such group then has it, and whatever came before it, and has
+handed them on.
+
+A message is *secured* at its sender once all trusted members of every group addressed have OKed it. A sender
+stamps x only when each earlier message of its own that is not addressed within x's destinations is secured
+(`hold_back`).
+
+What is kept of a message: who has OKed it, at its addressees and at its sender. OKs carry how far their source
+has delivered, and a record is forgotten once every trusted addressee is known to have delivered the message.
+What is on record tells which messages somebody may still lack: a driver whose links break must be able to
+hand those over again. A number below the next expected one tells what comes late, record or not.
+
+Without `counts` a record ends at F-delivery, and at the sender when the message is secured. No step depends
+on what is kept beyond that, so both ways behave alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, ClassVar, NamedTuple
+
+from thence.errors import PeerError
+from thence.model.codec import BOOL, INT, MASK, ByProcess, Reader, Record, Rename, Seq, Shape, Vector, put_varint
+from thence.model.message import MESSAGE, Copy
+from thence.model.roster import Roster, positions
+from thence.protocols.base import CopyShape, Receiver
+from thence.protocols.effects import Deliver, Duplicate, Effect, Transmit
+
+OK = "ok"
+"""kind of a copy that says its source has OKed the message; it carries the message too"""
+COUNTS = ByProcess(INT)
+"""{sender: count of the last message of it that was delivered}"""
+
+
+def kinds_of(stamp: Shape) -> dict[str, Shape]:
+    """Return the kinds of copies of a protocol: messages, and OKs, which carry delivery counts beside the stamp."""
+    return {MESSAGE: stamp, OK: Record(stamp, COUNTS)}
+
+
+class Mail(NamedTuple):
+    """A message that is not F-delivered yet, who has OKed it, and whether this process has."""
+
+    copy: Copy
+    okayed: int
+    said: bool
+
+
+class Mails(Shape):
+    """Mails by sender, then count; their order does not count."""
+
+    def __init__(self, kinds: dict[str, Shape], size: int) -> None:
+        """Take the stamps' shapes and the number of senders."""
+        self.record = Record(CopyShape(kinds), MASK, BOOL, make=Mail)
+        self.size = size
+
+    def write(self, value: Any, out: bytearray, size: int) -> None:
+        """Write them by sender and count."""
+        put_varint(out, sum(map(len, value)))
+        for mine in value:
+            for count in sorted(mine):
+                self.record.write(mine[count], out, size)
+
+    def read(self, reader: Reader) -> list[dict[int, Mail]]:
+        """Read them."""
+        mails: list[Mail] = [self.record.read(reader) for _ in range(reader.length())]
+        keys = [(mail.copy.sender, mail.copy.count) for mail in mails]
+        if keys != sorted(set(keys)):
+            raise PeerError(f"messages before byte {reader.at} do not ascend")
+        found: list[dict[int, Mail]] = [{} for _ in range(self.size)]
+        for (sender, count), mail in zip(keys, mails, strict=True):
+            found[sender][count] = mail
+        return found
+
+    def freeze(self, value: Any, rename: Rename) -> Hashable:
+        """Freeze as a set."""
+        return frozenset(self.record.freeze(mail, rename) for mine in value for mail in mine.values())
+
+    def fork(self, value: Any) -> Any:
+        """Copy the dicts; mails are immutable."""
+        return [mine.copy() for mine in value]
+
+
+class OkReceiver(Receiver):
+    """The OKs of what arrives, and F-delivery; what follows F-delivery is the subclass's."""
+
+    to_sender: ClassVar[bool] = True
+    """whether OKs also go to the sender, who may not be addressed"""
+
+    def __init__(
+        self, roster: Roster, me: int, groups: tuple[int, ...], kinds: dict[str, Shape], *, counts: bool
+    ) -> None:
+        """Start with everybody trusted; with `counts`, records last until what they are about is known delivered."""
+        super().__init__(roster, me)
+        self.groups, self.kinds, self.counts = groups, kinds, counts
+        self.group = next(g for g in groups if g >> me & 1)
+        self.leader = leader(self.group)
+        self.bit = 1 << me
+        self.following = [1] * self.size
+        self.mails: list[dict[int, Mail]] = [{} for _ in range(self.size)]
+        self.trust = roster.everyone
+        self.mine: list[int] = []  # own messages OKed here since the member last looked; empty between steps
+        self.kept: list[dict[int, Mail]] = [{} for _ in range(self.size)]
+        self.done: dict[int, int] = {}  # never changed in place: OKs carry it
+        self.known: dict[int, dict[int, int]] = {}
+        self.fields = {  # type: ignore[misc]
+            "following": Vector(INT),
+            "mails": Mails(kinds, self.size),
+            "trust": MASK,
+            **({"kept": Mails(kinds, self.size), "done": COUNTS, "known": ByProcess(COUNTS)} if counts else {}),
+            **self.more_fields(),
+        }
+
+    def more_fields(self) -> dict[str, Shape]:
+        """Return the fields of a subclass."""
+        return {}
+
+    def number(self, sender: int, stamp: Any) -> int:
+        """Return the place of a message among its sender's messages to this group, from 1."""
+        raise NotImplementedError
+
+    def f_delivered(self, copy: Copy) -> list[Effect]:
+        """Take an F-delivered message; the FIFO multicast hands it to the application."""
+        return [Deliver(copy)]
+
+    def receive(self, copy: Copy) -> list[Effect]:
+        """Lines 10-16, then whatever can be F-delivered: of this sender, for nothing has changed for the others."""
+        sender, count, said_ok = copy.sender, copy.count, copy.kind == OK
+        stamp = copy.stamp[0] if said_ok else copy.stamp
+        number, following = self.number(sender, stamp), self.following[sender]
+        if number < following:
+            return [] if said_ok else [Duplicate(copy)]
+        effects: list[Effect] = []
+        mail = self.mails[sender].get(count)
+        if mail is None:
+            home = Copy(sender, count, copy.destinations, sender, self.me, stamp, copy.label)
+            said = number == following  # line 12
+            okayed = self.bit if said else 0
+            effects += self._tell(home, OK if said else MESSAGE)  # lines 13, 15
+        else:
+            home, okayed, said = mail
+            if not said_ok:
+                effects.append(Duplicate(copy))
+        if said_ok:
+            okayed |= 1 << copy.source
+        self.mails[sender][count] = Mail(home, okayed, said)
+        if number == following and self.secured(home.destinations, okayed):
+            effects += self.advance(sender)
+        return effects
+
+    def _tell(self, home: Copy, kind: str) -> list[Effect]:
+        sender, count, destinations, stamp = home.sender, home.count, home.destinations, home.stamp
+        to = destinations
+        if kind == OK:
+            stamp = (stamp, self.done)
+            if sender == self.me:
+                self.mine.append(count)
+            elif self.to_sender:
+                to |= 1 << sender
+        copies = tuple(
+            Copy(sender, count, destinations, self.me, d, stamp, home.label, kind) for d in positions(to & ~self.bit)
+        )
+        return [Transmit(copies)] if copies else []
+
+    def progress(self) -> list[Effect]:
+        """Lines 17-21 for every sender: the failure detector has spoken."""
+        effects: list[Effect] = []
+        for sender in range(self.size):
+            effects += self.advance(sender)
+        return effects
+
+    def advance(self, sender: int) -> list[Effect]:
+        """Lines 17-21 as long as the next message of a sender is ready."""
+        effects: list[Effect] = []
+        while True:
+            mail = next((m for m in self.next_of(sender) if self.secured(m.copy.destinations, m.okayed)), None)
+            if mail is None:
+                return effects
+            home = mail.copy
+            del self.mails[sender][home.count]
+            self.following[sender] += 1  # line 19
+            found = self.f_delivered(home)  # line 18
+            if self.counts:
+                self.kept[sender][home.count] = mail
+                self._note(found)
+            effects += found
+            effects += self._okay_next(sender)
+
+    def next_of(self, sender: int) -> list[Mail]:
+        """Return what stands next in a sender's order: one message, unless somebody lies about numbers."""
+        following = self.following[sender]
+        found = [m for m in self.mails[sender].values() if self.number(sender, m.copy.stamp) == following]
+        return sorted(found, key=lambda m: m.copy.count) if len(found) > 1 else found
+
+    def secured(self, destinations: int, okayed: int) -> bool:
+        """Tell whether every trusted addressee has OKed: line 17."""
+        return not destinations & self.trust & ~okayed
+
+    def _okay_next(self, sender: int) -> list[Effect]:
+        """Lines 20-21, for every message that has become the next one and is not OKed yet."""
+        effects: list[Effect] = []
+        for mail in self.next_of(sender):
+            if not mail.said:
+                self.mails[sender][mail.copy.count] = Mail(mail.copy, mail.okayed | self.bit, True)
+                effects += self._tell(mail.copy, OK)
+        return effects
+
+    def pending(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
+        """Return what is not F-delivered; `OkMember.pending` says which OKs are missing."""
+        return [(mail.copy, []) for mine in self.mails for _, mail in sorted(mine.items())]
+
+    # -- delivery counts ---------------------------------------------------------------------------------------------
+
+    def _note(self, effects: list[Effect]) -> None:
+        """Count deliveries, and forget what everybody trusted has delivered."""
+        for effect in effects:
+            if isinstance(effect, Deliver):
+                sender, count = effect.copy.sender, effect.copy.count
+                before = self.done.get(sender, 0)
+                self.done = self.done | {sender: count}
+                self._forget(sender, before, count)
+
+    def heard(self, source: int, counts: dict[int, int]) -> bool:
+        """Take the delivery counts that came with an OK; tell whether they are news of one's own messages."""
+        before = self.known.get(source, {})
+        if counts == before:
+            return False
+        newer = [(s, before.get(s, 0), count) for s, count in counts.items() if count > before.get(s, 0)]
+        if not newer:  # an older OK after a younger one
+            return False
+        self.known[source] = before | {sender: count for sender, _, count in newer}
+        for sender, known, count in newer:
+            if self.kept[sender]:
+                self._forget(sender, known, count)
+        return self.me in counts and counts[self.me] > before.get(self.me, 0)
+
+    def _forget(self, sender: int, after: int, upto: int) -> None:
+        """Forget what all have delivered, among the messages of a sender that one is now known to have delivered."""
+        kept = self.kept[sender]
+        for count in [c for c in kept if after < c <= upto]:
+            if self.all_delivered(sender, count, kept[count].copy.destinations):
+                del kept[count]
+
+    def forget(self) -> None:
+        """Forget what is known delivered now that the failure detector has spoken."""
+        for sender, kept in enumerate(self.kept):
+            self._forget(sender, 0, max(kept, default=0))
+
+    def all_delivered(self, sender: int, count: int, destinations: int) -> bool:
+        """Tell whether this process, if addressed, and all trusted addressees are known to have delivered a message."""
+        if destinations & self.bit and self.done.get(sender, 0) < count:
+            return False
+        for p in positions(destinations & self.trust & ~self.bit):
+            known = self.known.get(p)
+            if known is None or known.get(sender, 0) < count:
+                return False
+        return True
+
+
+class CausedOkays(OkReceiver):
+    """After F-delivery, messages wait for their causes; what those are is the subclass's."""
+
+    def __init__(
+        self, roster: Roster, me: int, groups: tuple[int, ...], kinds: dict[str, Shape], *, counts: bool
+    ) -> None:
+        """Start with nothing delivered."""
+        super().__init__(roster, me, groups, kinds, counts=counts)
+        self.delivered = [0] * self.size
+        self.waiting: list[Copy] = []
+
+    def more_fields(self) -> dict[str, Shape]:
+        """The delivered clock and the messages that wait."""
+        return {"delivered": Vector(INT), "waiting": Seq(CopyShape(self.kinds))}
+
+    def missing(self, copy: Copy) -> list[tuple[int, int]]:
+        """Return what must be delivered here first."""
+        raise NotImplementedError
+
+    def mark(self, copy: Copy) -> int:
+        """Return where the delivered clock stands for its sender once a message is delivered."""
+        raise NotImplementedError
+
+    def f_delivered(self, copy: Copy) -> list[Effect]:
+        """Deliver it and whatever it sets free, first come first served; what waits already waits for something."""
+        self.waiting.append(copy)
+        effects: list[Effect] = []
+        ready = None if self.missing(copy) else copy
+        while ready is not None:
+            self.waiting.remove(ready)
+            self.delivered[ready.sender] = self.mark(ready)
+            effects.append(Deliver(ready))
+            ready = next((c for c in self.waiting if not self.missing(c)), None)
+        return effects
+
+    def pending(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
+        """Return what is not F-delivered, and what waits for causes."""
+        return super().pending() + [(copy, self.missing(copy)) for copy in self.waiting]
+
+
+def leader(group: int) -> int:
+    """Return the position that stands for a group: its first member."""
+    return (group & -group).bit_length() - 1

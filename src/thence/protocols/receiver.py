@@ -1,0 +1,171 @@
+"""The one delivery rule that most protocols share: hold until delivered[s] >= t for these (s, t).
+
+Law. A copy that needs nothing more is delivered at once. A delivery sets delivered[sender] to the copy's own number,
+and then, as long as some held copy needs nothing more, the one that arrived first among those is delivered next.
+
+A protocol says only two things of a stamp: `needs(copy)`, the pairs (s, t), and `gives(copy)`, the copy's own number (a
+count of messages, or a count per pair of processes). A copy whose number is not above delivered[sender] was delivered
+before: causal order implies that messages of one sender to one destination are delivered in the order of their numbers.
+
+A held copy watches one unmet need at a time, so a delivery touches only the copies that watch its sender.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+
+from thence.errors import PeerError
+from thence.model.codec import INT, Reader, Record, Rename, Seq, Shape, Vector
+from thence.model.message import Cause, Copy
+from thence.model.roster import Roster
+from thence.protocols.base import CopyShape, Member, Receiver
+from thence.protocols.effects import Deliver, Duplicate, Effect, Hold
+
+Needs = Sequence[tuple[int, int]]
+
+
+class ClockReceiver(Receiver):
+    """The shared rule over a delivered clock."""
+
+    def __init__(
+        self,
+        roster: Roster,
+        me: int,
+        kinds: dict[str, Shape],
+        needs: Callable[[Copy, int], Needs],
+        gives: Callable[[Copy, int], int],
+        *,
+        pairwise: bool = False,
+    ) -> None:
+        """Take the rule: `needs(copy, me)` and `gives(copy, me)`."""
+        super().__init__(roster, me)
+        self.needs, self.gives, self.pairwise = needs, gives, pairwise
+        self.delivered = [0] * self.size
+        self.held: dict[int, tuple[Copy, Needs]] = {}
+        self.arrivals = 0
+        self._keys: set[tuple[int, int]] = set()
+        self._watch: dict[int, list[tuple[int, int]]] = {}
+        self._shape = Record(Vector(INT), Seq(CopyShape(kinds)))
+
+    def receive(self, copy: Copy) -> list[Effect]:
+        """Apply the rule to an arrival."""
+        number = self.gives(copy, self.me)
+        sender = copy.sender
+        if number <= self.delivered[sender] or (sender, number) in self._keys:
+            return [Duplicate(copy)]
+        needs = self.needs(copy, self.me)
+        unmet = self._unmet(needs)
+        if unmet is not None:
+            return [self._hold(copy, number, needs, unmet)]
+        effects: list[Effect] = [Deliver(copy)]
+        self.delivered[sender] = number
+        if self._watch:
+            self._cascade(sender, effects)
+        return effects
+
+    def _unmet(self, needs: Needs) -> tuple[int, int] | None:
+        delivered = self.delivered
+        for need in needs:
+            if delivered[need[0]] < need[1]:
+                return need
+        return None
+
+    def _hold(self, copy: Copy, number: int, needs: Needs, unmet: tuple[int, int]) -> Hold:
+        self.arrivals += 1
+        self.held[self.arrivals] = (copy, needs)
+        self._keys.add((copy.sender, number))
+        heappush(self._watch.setdefault(unmet[0], []), (unmet[1], self.arrivals))
+        name = self.roster.name
+        return Hold(copy, tuple(Cause(name(s), t, self.pairwise) for s, t in needs if self.delivered[s] < t))
+
+    def _cascade(self, sender: int, effects: list[Effect]) -> None:
+        ready: list[int] = []
+        self._wake(sender, ready)
+        while ready:
+            copy, _ = self.held.pop(heappop(ready))
+            number = self.gives(copy, self.me)
+            self._keys.discard((copy.sender, number))
+            effects.append(Deliver(copy))
+            self.delivered[copy.sender] = number
+            self._wake(copy.sender, ready)
+
+    def _wake(self, sender: int, ready: list[int]) -> None:
+        watch = self._watch.get(sender)
+        if watch is None:
+            return
+        now = self.delivered[sender]
+        while watch and watch[0][0] <= now:
+            _, arrival = heappop(watch)
+            unmet = self._unmet(self.held[arrival][1])
+            if unmet is None:
+                heappush(ready, arrival)
+            else:
+                heappush(self._watch.setdefault(unmet[0], []), (unmet[1], arrival))
+        if not watch:
+            del self._watch[sender]
+
+    def pending(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
+        """Return held copies in order of arrival with their unmet needs."""
+        return [(copy, [(s, t) for s, t in needs if self.delivered[s] < t]) for copy, needs in self.held.values()]
+
+    def join(self, roster: Roster) -> None:
+        """Grow by one position."""
+        super().join(roster)
+        self.delivered.append(0)
+
+    # Held copies say everything; keys and watches are worked out again.
+
+    def dump(self, out: bytearray, size: int) -> None:
+        """Write the delivered clock and the held copies in order of arrival."""
+        self._shape.write((self.delivered, [copy for copy, _ in self.held.values()]), out, size)
+
+    def load(self, reader: Reader) -> None:
+        """Read the clock and the held copies."""
+        self.delivered, copies = self._shape.read(reader)
+        self.size = len(self.delivered)
+        self.held, self._keys, self._watch, self.arrivals = {}, set(), {}, 0
+        for copy in copies:
+            needs = self.needs(copy, self.me)
+            unmet = self._unmet(needs)
+            if unmet is None:
+                raise PeerError(f"snapshot holds back message {copy.id}, which waits for nothing")
+            self._hold(copy, self.gives(copy, self.me), needs, unmet)
+
+    def freeze(self, rename: Rename) -> tuple[object, ...]:
+        """Freeze the clock and the held copies in order of arrival."""
+        frozen = self._shape.freeze((self.delivered, [copy for copy, _ in self.held.values()]), rename)
+        assert isinstance(frozen, tuple)
+        return frozen
+
+    def fork_into(self, twin: object) -> None:
+        """Copy the clock and the tables of held copies."""
+        assert isinstance(twin, ClockReceiver)
+        twin.delivered = self.delivered[:]
+        twin.held = self.held.copy()
+        twin._keys = self._keys.copy()
+        twin._watch = {sender: heap[:] for sender, heap in self._watch.items()}
+
+
+class ClockMember(Member):
+    """A member whose receiver is the shared rule; a subclass says what a copy needs and which number it has."""
+
+    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
+        """Build the receiver from the rule of the class."""
+        super().__init__(roster, process, label=label)
+        self.receiver = self.alone(roster, self.me)
+
+    @classmethod
+    def alone(cls, roster: Roster, me: int) -> ClockReceiver:
+        """Return the receiver by itself, for a destination that never sends."""
+        return ClockReceiver(roster, me, cls.kinds, cls.needs, cls.gives, pairwise=cls.pairwise)
+
+    @staticmethod
+    def needs(copy: Copy, me: int) -> Needs:
+        """Return the (s, t) that must be delivered at `me` before this copy."""
+        raise NotImplementedError
+
+    @staticmethod
+    def gives(copy: Copy, me: int) -> int:
+        """Return the number that delivered[sender] takes when this copy is delivered at `me`."""
+        return copy.count

@@ -1,0 +1,96 @@
+"""Raynal, Schiper and Toueg, "The causal ordering abstraction and a simple way to implement it", 1991.
+
+Law. SENT[k][l] counts the messages from k to l that a member knows of; each message carries the whole matrix as it was
+before the send. A copy is delivered at j when, for every k, j has delivered SENT_M[k][j] messages of k.
+
+Needs nothing. Cost: n² numbers on every copy. Messages are numbered per pair of processes.
+
+Departures:
+
+- Multicast: on delivery the message counts as sent to *all* its destinations, not only to the one that delivers it;
+  the unicast text used on multicast is unsafe (errata 10).
+- The number of a message is taken from its stamp (SENT_M[i][j] + 1) and merged by maximum. Adding one to the
+  receiver's own SENT[i][j], as printed, counts a self-addressed message twice and blocks (errata 11).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from thence.model.codec import INT, Shape, Vector
+from thence.model.message import MESSAGE, Copy, MessageId
+from thence.model.roster import Roster, positions
+from thence.protocols.base import Effect, Sent
+from thence.protocols.clocks import later
+from thence.protocols.receiver import ClockMember, Needs
+
+Row = tuple[int, ...]
+ROWS = Vector(Vector(INT, make=tuple), make=tuple)
+
+
+class RST(ClockMember):
+    """The matrix of messages sent."""
+
+    name = "rst"
+    code = 4
+    pairwise = True
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: ROWS}
+    fields: ClassVar[dict[str, Shape]] = {"sent": ROWS}
+
+    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
+        """Start with a matrix of zeros."""
+        super().__init__(roster, process, label=label)
+        self.sent: tuple[Row, ...] = ((0,) * self.size,) * self.size
+
+    @staticmethod
+    def needs(copy: Copy, me: int) -> Needs:
+        """For every k: DELIV[k] >= SENT_M[k][me]."""
+        return [(k, row[me]) for k, row in enumerate(copy.stamp) if me < len(row) and row[me]]
+
+    @staticmethod
+    def gives(copy: Copy, me: int) -> int:
+        """The message is the next one of its sender to this destination."""
+        row = copy.stamp[copy.sender]
+        return (row[me] if me < len(row) else 0) + 1
+
+    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+        self._no_context(context)
+        self.count += 1
+        stamp = self.sent
+        copies = self._copies(destinations, lambda d: stamp)
+        self.sent = _bumped(stamp, self.me, destinations)
+        return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
+
+    def _delivered(self, copy: Copy) -> list[Effect]:
+        theirs = _bumped(_padded(copy.stamp, self.size), copy.sender, copy.destinations)
+        self.sent = tuple(map(later, self.sent, theirs))
+        return []
+
+    def _join(self) -> None:
+        self.sent = _padded(self.sent, self.size)
+
+    def _leave(self, process: int) -> list[Effect]:
+        return []
+
+    @classmethod
+    def entries(cls, copy: Copy) -> int:
+        """Count the n² numbers."""
+        return len(copy.stamp) ** 2
+
+    def log_size(self) -> int:
+        """Count the n² numbers."""
+        return self.size**2
+
+
+def _bumped(matrix: tuple[Row, ...], sender: int, destinations: int) -> tuple[Row, ...]:
+    row = list(matrix[sender])
+    for d in positions(destinations):
+        row[d] += 1
+    return (*matrix[:sender], tuple(row), *matrix[sender + 1 :])
+
+
+def _padded(matrix: tuple[Row, ...], size: int) -> tuple[Row, ...]:
+    if len(matrix) == size:
+        return matrix
+    more = size - len(matrix)
+    return tuple(row + (0,) * more for row in matrix) + ((0,) * size,) * more

@@ -1,0 +1,119 @@
+"""KS98 section 7.1, serialized multicasts to arbitrary groups: one entry per destination suffices.
+
+Law. Sends are serialized by mutual exclusion. The token names, for each process, the latest message sent to
+it; so does every copy, as of before its own send. A copy is delivered at d after the one it names for d. So
+everybody delivers what is addressed to it in the order of the token, which is causal.
+
+Needs serialized sends (`send(token=...)` with what the previous `Sent.token` was; the very first send takes
+None) and a fixed membership. Waits for more than causes. Cost: n entries, (sender, count), on every copy and
+at every member.
+
+Departures: the entries pass from sender to sender with the token. The text has logs learn them from deliveries; then
+one who sends next, but has not delivered what was sent before, breaks the chain, and keeping only the latest entry is
+unsafe: `a!1>cd b!1>cd d<a1 d<b1 d!1>c c<b1 c<d1` delivers d1 at c before a1. A number of the send stands beside the
+entries. The delivery rule does not use it; it orders the logs, so that a member can refuse a token that is older than
+what it has sent or delivered.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from thence.errors import MisuseError
+from thence.model.codec import INT, Optional, Record, Shape, Vector
+from thence.model.message import MESSAGE, Copy, MessageId
+from thence.model.roster import Roster, positions
+from thence.protocols.base import PAIR, Effect, Sent
+from thence.protocols.receiver import ClockMember, Needs
+
+Latest = tuple[tuple[int, int] | None, ...]
+"""for each process the (sender, count) of the latest message sent to it"""
+Token = tuple[int, Latest]
+"""number of sends so far, and the latest message to each process"""
+TOKEN = Record(INT, Vector(Optional(PAIR), make=tuple))
+
+
+class SerialMulticast(ClockMember):
+    """n entries: the latest send to each process."""
+
+    name = "serial-multicast"
+    code = 31
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: TOKEN}
+    fields: ClassVar[dict[str, Shape]] = {"log": TOKEN}
+
+    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
+        """Start knowing of no send."""
+        super().__init__(roster, process, label=label)
+        self.log: Token = (0, (None,) * self.size)
+
+    @staticmethod
+    def needs(copy: Copy, me: int) -> Needs:
+        """The latest message sent here before this one."""
+        latest = copy.stamp[1][me]
+        return () if latest is None else (latest,)
+
+    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+        self._no_context(context)
+        before = self._taken(token)
+        self.count += 1
+        copies = self._copies(destinations, lambda d: before)
+        self.log = _after(before, destinations, (self.me, self.count))
+        return Sent(MessageId(self.me, self.count), destinations, copies, self.label, token=self.log)
+
+    def _delivered(self, copy: Copy) -> list[Effect]:
+        if copy.stamp[0] >= self.log[0]:
+            self.log = _after(copy.stamp, copy.destinations, (copy.sender, copy.count))
+        return []
+
+    def _taken(self, token: Any) -> Token:
+        number = self.log[0]
+        if token is None:
+            if number:
+                raise self._misused("is missing; only the very first send goes without")
+            return self.log
+        try:
+            found, latest = token
+            right = len(latest) == self.size and found >= number and (found > number or latest == self.log[1])
+        except (TypeError, ValueError):
+            raise self._misused(f"is {token!r}; it must be the token of the send before") from None
+        if not right:
+            raise self._misused(f"is of send {found}, this process knows of send {number}; it must be the latest")
+        return (found, latest)
+
+    def _misused(self, what: str) -> MisuseError:
+        return MisuseError(f"protocol {self.name} needs serialized sends: the token {what}")
+
+    @classmethod
+    def entries(cls, copy: Copy) -> int:
+        """Count an entry for each process."""
+        return len(copy.stamp[1])
+
+    @classmethod
+    def facts(cls, copy: Copy) -> int:
+        """Count the processes to which anything was sent."""
+        return sum(pair is not None for pair in copy.stamp[1])
+
+    @classmethod
+    def paper_bytes(cls, copy: Copy) -> int:
+        """Each entry a sender (2) and a time-stamp (4)."""
+        return 6 * cls.entries(copy)
+
+    @classmethod
+    def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
+        """Return the entries by message."""
+        found: dict[MessageId, int] = {}
+        for d, pair in enumerate(copy.stamp[1]):
+            if pair is not None:
+                found[MessageId(*pair)] = found.get(MessageId(*pair), 0) | 1 << d
+        return sorted(found.items())
+
+    def log_size(self) -> int:
+        """Count an entry for each process."""
+        return self.size
+
+
+def _after(token: Token, destinations: int, message: tuple[int, int]) -> Token:
+    latest = list(token[1])
+    for d in positions(destinations):
+        latest[d] = message
+    return (token[0] + 1, tuple(latest))

@@ -1,0 +1,31 @@
+"""The discrete-event driver: scenarios (workload, network, faults, protocol, seed), runs, records, measures.
+
+from thence.sim import Scenario, simulate
+
+result = simulate(Scenario(protocol="ks", processes=8, messages=1000), trace=True)
+result.outcome.deliveries, result.measures["bytes_per_copy"], result.recorder.events
+"""
+
+from thence.sim.engine import Engine, Observer
+from thence.sim.metrics import Measures, Meter, over_seeds
+from thence.sim.outcome import Outcome, explain
+from thence.sim.record import ArrivalRecorder, Recorder
+from thence.sim.run import Result, replicate, simulate
+from thence.sim.scenario import Scenario, scenario_of
+
+__all__ = [
+    "ArrivalRecorder",
+    "Engine",
+    "Measures",
+    "Meter",
+    "Observer",
+    "Outcome",
+    "Recorder",
+    "Result",
+    "Scenario",
+    "explain",
+    "over_seeds",
+    "replicate",
+    "scenario_of",
+    "simulate",
+]

@@ -1,0 +1,276 @@
+"""The record of a run: its events as rows of the trace table, and its arrivals as rows of the arrivals table.
+
+Law. Rows stand in the order in which they happened, so causes come first and `order` counts them. A message is named
+after its sender and its number among all messages of that sender, over all labels: a7. Protocol messages and relayed
+copies are rows of a run of their own, `<run>/hops`, where a7 is the 7th hop that a sent; they are sent and received and
+never delivered, so that nobody takes them for messages of the application. A copy that arrives again, doubled by the
+network or relayed by the protocol, is no event of the run itself. The same scenario gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from thence.errors import MisuseError
+from thence.model.events import Event, Kind
+from thence.model.message import Copy
+from thence.model.roster import Roster
+from thence.protocols.base import Member
+from thence.protocols.effects import Sent
+from thence.sim.engine import Engine, Observer
+
+Clear = tuple[tuple[str, tuple[str, ...]], ...]
+"""a stamp in the clear: messages with destinations"""
+
+DIGITS = 9
+"""of a second that a trace keeps"""
+
+REMEMBERED = 1024
+"""messages whose stamps' sizes are remembered"""
+
+
+class Size(NamedTuple):
+    """What the stamp of a copy takes."""
+
+    entries: int
+    facts: int | None
+    bytes: int
+
+
+Said = tuple[str, Size, Clear | None]
+"""what both rows of one copy say: message, size, dependencies"""
+
+
+class Sizes:
+    """Measures stamps; several observers of one run share one. Copies of a message with one stamp are measured once."""
+
+    def __init__(self) -> None:
+        """Start with nothing measured."""
+        self._found: dict[tuple[str | None, int, int], tuple[Any, Size]] = {}
+
+    def of(self, member: Member, copy: Copy) -> Size:
+        """Return the size of the stamp of a copy; `bytes` is its length on the wire."""
+        key = (copy.label, copy.sender, copy.count)
+        found = self._found.get(key)
+        if found is None or found[0] is not copy.stamp:
+            size = Size(member.entries(copy), member.facts(copy), len(member.encode(copy)))
+            found = self._found[key] = (copy.stamp, size)
+            if len(self._found) > REMEMBERED:
+                del self._found[next(iter(self._found))]
+        return found[1]
+
+
+class Names:
+    """Names of messages over all labels, from their numbers within a label."""
+
+    def __init__(self, roster: Roster) -> None:
+        """Start with nothing sent."""
+        self._names, self._sent = roster.names, [0] * len(roster)
+        self._known: dict[tuple[str | None, int, int], str] = {}
+
+    def new(self, label: str | None, sender: int, count: int) -> str:
+        """Name a message that is sent now."""
+        self._sent[sender] += 1
+        name = f"{self._names[sender]}{self._sent[sender]}"
+        self._known[label, sender, count] = name
+        return name
+
+    def of(self, label: str | None, sender: int, count: int) -> str:
+        """Return the name of a message sent before."""
+        return self._known[label, sender, count]
+
+
+class Recorder(Observer):
+    """Keeps the rows of a trace; `stamps` adds the dependencies of each copy in the clear."""
+
+    def __init__(self, *, stamps: bool = False, sizes: Sizes | None = None) -> None:
+        """Keep nothing yet."""
+        self.stamps, self.sizes = stamps, sizes or Sizes()
+        self.rows: list[Event] = []
+        self.hops: list[Event] = []
+        self._open: dict[tuple[str | None, int, int, int], Said] = {}
+        self._known: set[tuple[str | None, int, int, int]] = set()
+
+    def begin(self, engine: Engine) -> None:
+        """Take names from the run."""
+        self.run, self.roster, self.members = engine.outcome.run, engine.roster, engine.members
+        self.process = engine.roster.names
+        self.names = Names(engine.roster)
+        self._index = [0] * len(engine.roster)
+        self._hop_index = [0] * len(engine.roster)
+        self._hop_count = [0] * len(engine.roster)
+        self._under_way: dict[int, tuple[Copy, str]] = {}
+
+    @property
+    def events(self) -> list[Event]:
+        """All rows: the run, then its hops."""
+        return self.rows + self.hops
+
+    def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
+        """Record a send."""
+        name = self.names.new(sent.label, sent.message.sender, sent.message.count)
+        self._row(now, process, "send", name, sent.label, self.roster.members(sent.destinations))
+
+    def arrived(self, now: float, copy: Copy) -> None:
+        """Record a receive, once, and keep what the delivery will say again."""
+        key = (copy.label, copy.sender, copy.count, copy.destination)
+        if key in self._known:
+            return
+        self._known.add(key)
+        self._open[key] = said = self._said(copy)
+        self._row(now, copy.destination, "receive", said[0], copy.label, None, said[1], said[2])
+
+    def delivered(self, now: float, copy: Copy) -> None:
+        """Record a delivery."""
+        key = (copy.label, copy.sender, copy.count, copy.destination)
+        self._known.add(key)
+        name, size, clear = self._open.pop(key) if key in self._open else self._said(copy)
+        self._row(now, copy.destination, "deliver", name, copy.label, None, size, clear)
+
+    def crashed(self, now: float, process: int) -> None:
+        """Record a crash."""
+        self._row(now, process, "crash", None, None)
+
+    def hop_sent(self, now: float, copy: Copy) -> None:
+        """Record a hop's beginning."""
+        self._hop_count[copy.source] += 1
+        name = f"{self.process[copy.source]}{self._hop_count[copy.source]}"
+        self._under_way[id(copy)] = (copy, name)  # the copy is kept, so its id stays its own
+        self._hop(now, copy.source, "send", name, copy, (self.process[copy.destination],))
+
+    def hop_arrived(self, now: float, copy: Copy) -> None:
+        """Record a hop's end."""
+        self._hop(now, copy.destination, "receive", self._under_way[id(copy)][1], copy)
+
+    def _said(self, copy: Copy) -> Said:
+        size = self.sizes.of(self.members[copy.destination], copy)
+        name = self.names.of(copy.label, copy.sender, copy.count)
+        return name, size, self._clear(copy) if self.stamps else None
+
+    def _row(
+        self,
+        now: float,
+        process: int,
+        kind: Kind,
+        message: str | None,
+        label: str | None,
+        destinations: tuple[str, ...] | None = None,
+        size: Size | tuple[None, None, None] = (None, None, None),
+        clear: Clear | None = None,
+    ) -> None:
+        self._index[process] = index = self._index[process] + 1
+        name, order, time = self.process[process], len(self.rows), round(now, DIGITS)
+        entries, facts, length = size
+        self.rows.append(
+            Event(
+                self.run,
+                name,
+                index,
+                kind,
+                message,
+                destinations,
+                label,
+                order,
+                time,
+                entries,
+                facts,
+                length,
+                clear,
+            )
+        )
+
+    def _hop(
+        self, now: float, process: int, kind: Kind, message: str, copy: Copy, to: tuple[str, ...] | None = None
+    ) -> None:
+        self._hop_index[process] = index = self._hop_index[process] + 1
+        name, order, time = self.process[process], len(self.hops), round(now, DIGITS)
+        self.hops.append(Event(f"{self.run}/hops", name, index, kind, message, to, copy.label, order=order, time=time))
+
+    def _clear(self, copy: Copy) -> Clear | None:
+        found = self.members[copy.destination].dependencies(copy)
+        if found is None:
+            return None
+        members, of = self.roster.members, self.names.of
+        return tuple((of(copy.label, message.sender, message.count), members(mask)) for message, mask in found)
+
+    def write(self, path: Path | str) -> int:
+        """Write the trace; the name's end says the format: .jsonl, .jsonl.gz or .parquet. Return the number of rows."""
+        path = Path(path)
+        if format_of(path) == "parquet":
+            from thence.trace.parquet import write_parquet
+
+            return write_parquet(self.events, path, rosters=[self.roster])
+        from thence.trace.jsonl import write_jsonl
+
+        return write_jsonl(self.events, path)
+
+
+class ArrivalRecorder(Observer):
+    """Keeps one row for each copy that arrives at a destination of its message, with its stamp on the wire."""
+
+    def __init__(self) -> None:
+        """Keep nothing yet."""
+        self.rows: list[tuple[str, str, int, str, str, bytes]] = []
+
+    def begin(self, engine: Engine) -> None:
+        """Take names from the run."""
+        self.run, self.roster, self.members = engine.outcome.run, engine.roster, engine.members
+        self.names, self._arrivals = Names(engine.roster), [0] * len(engine.roster)
+
+    def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
+        """Name the message."""
+        self.names.new(sent.label, sent.message.sender, sent.message.count)
+
+    def arrived(self, now: float, copy: Copy) -> None:
+        """Keep the row."""
+        here, name = copy.destination, self.roster.names
+        self._arrivals[here] += 1
+        message = self.names.of(copy.label, copy.sender, copy.count)
+        stamp = self.members[here].encode(copy)
+        self.rows.append((self.run, name[here], self._arrivals[here], message, name[copy.sender], stamp))
+
+    def jsonl(self) -> Iterator[bytes]:
+        """Yield the lines; stamps in base64, and the first line says the roster."""
+        roster: dict[str, Any] = {"roster": list(self.roster.names)}
+        for run, destination, arrival, message, sender, stamp in self.rows:
+            row = {"run": run, "destination": destination, "arrival": arrival, "message": message, "sender": sender}
+            row["stamp"] = base64.b64encode(stamp).decode()
+            yield json.dumps(row | roster, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+            roster = {}
+
+    def write(self, path: Path | str) -> int:
+        """Write the arrivals; .jsonl, .jsonl.gz or .parquet (whose metadata holds the roster). Return how many."""
+        path = Path(path)
+        if format_of(path) == "parquet":
+            self._write_parquet(path)
+        else:
+            from thence.trace.source import create
+
+            with create(path) as stream:
+                stream.writelines(self.jsonl())
+        return len(self.rows)
+
+    def _write_parquet(self, path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from thence.trace.parquet import roster_metadata
+        from thence.trace.schema import arrival_columns, arrow_schema
+
+        schema = arrow_schema(arrival_columns("stamp")).with_metadata(roster_metadata([self.roster]))
+        columns = list(zip(*self.rows, strict=True)) or [()] * len(schema)
+        pq.write_table(pa.table([list(column) for column in columns], schema=schema), path, compression="zstd")
+
+
+def format_of(path: Path) -> str:
+    """Return the format that the end of a name says, `jsonl` or `parquet`, or say which ends there are."""
+    suffixes = "".join(path.suffixes[-2:])
+    if path.suffix == ".parquet":
+        return "parquet"
+    if path.suffix == ".jsonl" or suffixes == ".jsonl.gz":
+        return "jsonl"
+    raise MisuseError(f"{path.name} ends in none of .jsonl, .jsonl.gz and .parquet, which say the format")

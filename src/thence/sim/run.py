@@ -1,0 +1,80 @@
+"""One call for one run: simulate a scenario, and get what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from thence.model.events import Event
+from thence.model.order import Judgement, judge
+from thence.sim.cpu import Clock
+from thence.sim.engine import Engine, Observer
+from thence.sim.metrics import Measures, Meter, over_seeds
+from thence.sim.outcome import Outcome
+from thence.sim.record import ArrivalRecorder, Recorder, Sizes
+from thence.sim.scenario import Scenario
+from thence.sim.workload import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a run gave; `recorder`, `arrivals`, `measures` and `cpu` where they were asked for."""
+
+    scenario: Scenario
+    outcome: Outcome
+    measures: Measures | None = None
+    recorder: Recorder | None = None
+    arrivals: ArrivalRecorder | None = None
+    cpu: list[dict[str, Any]] | None = None
+
+    @property
+    def events(self) -> list[Event]:
+        """The rows of the run itself, hops left out."""
+        return [] if self.recorder is None else self.recorder.rows
+
+    def judge(self) -> Judgement:
+        """Judge the recorded run by definition, against what its protocol promises."""
+        return judge(self.events, self.scenario.entry.guarantee)
+
+    def row(self) -> dict[str, Any]:
+        """Return everything but the tables as plain data."""
+        row: dict[str, Any] = {"scenario": self.scenario.row(), "outcome": self.outcome.row()}
+        if self.measures is not None:
+            row["measures"] = self.measures.row()
+        if self.cpu is not None:
+            row["cpu"] = self.cpu
+        return row
+
+
+def simulate(
+    scenario: Scenario,
+    *,
+    measure: bool = True,
+    trace: bool = False,
+    stamps: bool = False,
+    arrivals: bool = False,
+    cpu: bool = False,
+    warmup: float = 0.2,
+    batches: int = 20,
+    watch: Iterable[Observer] = (),
+    through: Callable[[Iterator[Request]], Iterator[Request]] = iter,
+) -> Result:
+    """Run a scenario; `trace` keeps its events, `arrivals` its arrivals, `cpu` times every operation."""
+    sizes = Sizes()
+    recorder = Recorder(stamps=stamps, sizes=sizes) if trace else None
+    arriving = ArrivalRecorder() if arrivals else None
+    meter = Meter(warmup=warmup, batches=batches, sizes=sizes) if measure else None
+    observers = [each for each in (recorder, arriving, meter, *watch) if each is not None]
+    scenario.check()
+    clock = Clock(scenario.members()) if cpu else None
+    engine = Engine(scenario, *observers, members=None if clock is None else clock.members, through=through)
+    outcome = engine.run()
+    measures = None if meter is None else meter.measures()
+    return Result(scenario, outcome, measures, recorder, arriving, None if clock is None else clock.rows())
+
+
+def replicate(scenario: Scenario, seeds: Iterable[int], *, warmup: float = 0.2) -> Measures:
+    """Run a scenario once for each seed and join the measures, with intervals over the seeds."""
+    runs = [simulate(scenario.with_(seed=seed), warmup=warmup).measures for seed in seeds]
+    return over_seeds([run for run in runs if run is not None])

@@ -1,0 +1,38 @@
+"""The data pipeline: causal order on Spark. The only part of thence that imports pyspark.
+
+`thence.spark.session.local_session` starts an embedded session; the operators take any session.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from thence.spark.auditing import AuditResult as AuditResult
+    from thence.spark.auditing import audit as audit
+    from thence.spark.delivering import deliver as deliver
+    from thence.spark.delivering import with_rosters as with_rosters
+    from thence.spark.files import audit_files as audit_files
+    from thence.spark.metrics import DeliveryListener as DeliveryListener
+    from thence.spark.stamping import stamp as stamp
+    from thence.spark.waits import waiting as waiting
+
+_WHERE = {
+    "audit": "auditing",
+    "AuditResult": "auditing",
+    "audit_files": "files",
+    "deliver": "delivering",
+    "with_rosters": "delivering",
+    "waiting": "waits",
+    "stamp": "stamping",
+    "DeliveryListener": "metrics",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load an operator when it is asked for."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"thence.spark.{_WHERE[name]}"), name)

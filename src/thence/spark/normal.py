@@ -1,0 +1,105 @@
+"""Any DataFrame of events brought to the columns of a normal table, inside the JVM, and read from Arrow in a worker.
+
+Law. No row is dropped and nothing is repaired by guessing: a value of another type than the trace table's
+becomes null, and `odd` says what stood there. Columns that the frame does not have are null; columns that are
+not ours are left behind.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from thence.kernels.rows import KIND_CODES, NORMAL, UNKNOWN
+from thence.model.events import KINDS
+
+_WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_ALWAYS = ("run", "process", "index", "message", "destinations")
+
+
+def normalise(events: DataFrame) -> DataFrame:
+    """Return the frame in the columns of a normal table; optional ones only where they can hold something."""
+    fields = {field.name: field.dataType for field in events.schema.fields}
+    columns: dict[str, str] = {}
+    odd: list[str] = []
+    for name in ("run", "process", "message", "label"):
+        if name in fields or name in _ALWAYS:
+            columns[name] = _typed(fields, name, (T.StringType,), "STRING", "a string is accepted", odd)
+    for name in ("index", "order"):
+        if name in fields or name in _ALWAYS:
+            columns[name] = _typed(fields, name, _WHOLE, "BIGINT", "a whole number is accepted", odd)
+    columns["destinations"] = _destinations(fields, odd)
+    said = _typed(fields, "kind", (T.StringType,), "STRING", "a string is accepted", odd)
+    if "reason" in fields:
+        odd.insert(0, "`reason`")
+    for name, kind in (("file", "STRING"), ("line", "BIGINT")):
+        if name in fields:
+            columns[name] = f"CAST(`{name}` AS {kind})"
+    names = [name for name in NORMAL.names if name in columns or name == "kind"]
+    columns |= {"kind": _kind(said), "_said": said, "_odd": f"coalesce({', '.join([*odd, 'NULL'])})"}
+    coded = events.selectExpr(*(f"{column} AS `{name}`" for name, column in columns.items()))
+    unknown = f"CASE WHEN `kind` = {UNKNOWN} THEN {_unknown('_said')} END"  # the code is made once, and used here
+    return coded.selectExpr(*(f"`{name}`" for name in names), f"coalesce(`_odd`, {unknown}) AS `odd`")
+
+
+def quoted(text: str | bytes) -> str:
+    """Return a text for SQL, whatever it holds and whatever the session thinks of quotes."""
+    return f"CAST(X'{(text.encode() if isinstance(text, str) else text).hex()}' AS STRING)"
+
+
+def _typed(
+    fields: dict[str, T.DataType], name: str, kinds: tuple[type, ...], to: str, accepted: str, odd: list[str]
+) -> str:
+    found = fields.get(name)
+    if found is None or isinstance(found, T.NullType):
+        return f"CAST(NULL AS {to})"
+    if isinstance(found, kinds):
+        return f"CAST(`{name}` AS {to})"
+    text = f"coalesce(substring(CAST(`{name}` AS STRING), 1, 60), {quoted(found.simpleString())})"
+    before, after = quoted(f"{name} is '"), quoted(f"'; {accepted}")
+    odd.append(f"CASE WHEN `{name}` IS NOT NULL THEN concat({before}, {text}, {after}) END")
+    return f"CAST(NULL AS {to})"
+
+
+def _destinations(fields: dict[str, T.DataType], odd: list[str]) -> str:
+    found = fields.get("destinations")
+    if found is None or isinstance(found, T.NullType):
+        return "CAST(NULL AS ARRAY<STRING>)"
+    if isinstance(found, T.ArrayType) and isinstance(found.elementType, T.StringType | T.NullType):
+        return "CAST(`destinations` AS ARRAY<STRING>)"
+    said = f"destinations is {found.simpleString()}; a list of process names is accepted"
+    odd.append(f"CASE WHEN `destinations` IS NOT NULL THEN {quoted(said)} END")
+    return "CAST(NULL AS ARRAY<STRING>)"
+
+
+def _kind(said: str) -> str:
+    """Return the code of a kind."""
+    cases = (f"WHEN {said} = '{name}' THEN {number}" for name, number in KIND_CODES.items())
+    return f"CAST(CASE {' '.join(cases)} ELSE {UNKNOWN} END AS TINYINT)"
+
+
+def _unknown(said: str) -> str:
+    """Return what is wrong with a kind that has no code."""
+    before, after = quoted("kind is '"), quoted(f"'; one of {', '.join(sorted(KINDS))} is accepted")
+    found = f"concat({before}, substring({said}, 1, 60), {after})"
+    return f"CASE WHEN {said} IS NULL THEN 'kind is missing' ELSE {found} END"
+
+
+def completed(table: pa.Table, run: str | None = None) -> pa.Table:
+    """Return a table of some normal columns with all of them: those it lacks are null, or the one `run`."""
+    columns = []
+    for field in NORMAL:
+        if field.name in table.column_names:
+            column = table.column(field.name)
+            if field.name == "process" and pa.types.is_string(column.type):
+                column = pc.dictionary_encode(column)
+            columns.append(column)
+        elif field.name == "run" and run is not None:
+            same = pa.array(np.zeros(len(table), np.int32))
+            columns.append(pa.chunked_array([pa.DictionaryArray.from_arrays(same, pa.array([run]))]))
+        else:
+            columns.append(pa.chunked_array([pa.nulls(len(table), field.type)]))
+    return pa.table(columns, names=NORMAL.names).unify_dictionaries()

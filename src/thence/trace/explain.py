@@ -1,0 +1,175 @@
+"""Why a delivery came too early: the causal path as data, then as a sentence, then as a small picture.
+
+Law. A path is a real chain of rows of the trace from the send of `missing` to the send of `early`: from one
+row to the next, either both are of one process and `index` grows, or the first is the send of the message
+that the second delivers. It has the fewest messages any such chain has; steps within a process cost nothing,
+so only the rows where the chain turns are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import Any
+
+from thence.model.events import Event
+from thence.model.order import Violation
+from thence.trace.causality import Causality, Place, causal_order
+
+VERBS = {"send": "sent", "receive": "received", "deliver": "delivered", "crash": "crashed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One row of a path."""
+
+    process: str
+    index: int
+    kind: str
+    message: str | None
+
+    def row(self) -> dict[str, Any]:
+        """Return it as `audit --json` writes it."""
+        return asdict(self)
+
+
+def shortest(causality: Causality, missing: str, early: str) -> list[Step] | None:
+    """Return the shortest path, in messages, from the send of `missing` to the send of `early`, if any.
+
+    Breadth first over messages: after k rounds `first` holds the first position of each process that at most
+    k messages lead to, so no row is scanned twice.
+    """
+    if missing not in causality.send or early not in causality.send:
+        return None
+    start, goal = causality.send[missing], causality.send[early]
+    first: dict[str, int] = {start[0]: start[1]}
+    scanned: dict[str, int] = {}
+    came: dict[Place, tuple[Place, Place]] = {}
+    turn = [start]
+    while turn and first.get(goal[0], goal[1] + 1) > goal[1]:
+        reached: dict[str, int] = {}
+        for process, position in turn:
+            rows = causality.rows[process]
+            end = scanned.get(process, len(rows))
+            scanned[process] = position
+            for sending in range(position, end):
+                event = rows[sending]
+                if event.kind != "send" or event.message is None:
+                    continue
+                for other, there in causality.deliveries.get(event.message, ()):
+                    if there < first.get(other, len(causality.rows[other])):
+                        first[other] = reached[other] = there
+                        came[other, there] = ((process, position), (process, sending))
+        turn = list(reached.items())
+    if first.get(goal[0], goal[1] + 1) > goal[1]:
+        return None
+    return _walk_back(causality, (goal[0], first[goal[0]]), start, goal, came)
+
+
+def _walk_back(
+    causality: Causality, entry: Place, start: Place, goal: Place, came: dict[Place, tuple[Place, Place]]
+) -> list[Step]:
+    places = [goal]
+    while entry != start:
+        places.append(entry)
+        entry, sending = came[entry]
+        places.append(sending)
+    places.append(start)
+    steps = []
+    for place in dict.fromkeys(reversed(places)):
+        event = causality.event(place)
+        steps.append(Step(event.process, event.index, event.kind, event.message))
+    return steps
+
+
+def path(events: Iterable[Event], violation: Violation) -> list[Step] | None:
+    """Return the path that proves a violation, from the usable rows of its run, if there is one."""
+    rows = list(events)
+    sends = {e.message: e for e in rows if e.kind == "send"}
+    sent = sends.get(violation.missing)
+    if sent is None:
+        return None
+    part = [e for e in rows if e.label == sent.label and (e.kind != "deliver" or e.message in sends)]
+    return shortest(Causality(part), violation.missing, violation.early)
+
+
+def sentence(path: Sequence[Step] | None, violation: Violation, *, never: bool = False) -> str:
+    """Return a violation and its proof in words; `never`: `missing` was not delivered later either."""
+    early, missing = violation.early, violation.missing
+    without = f"and never {missing}" if never else f"before {missing}"
+    text = f"{violation.destination} delivered {early} {without}, though {missing} happened before {early}"
+    clauses = []
+    for number, (process, steps) in enumerate(groupby(path or (), key=lambda step: step.process)):
+        deeds = [f"{VERBS[step.kind]} {step.message}" for step in steps]
+        if number or len(deeds) > 1:
+            clauses.append(f"{process} {', then '.join(deeds)}")
+    return f"{text}: {'; '.join(clauses)}" if clauses else text
+
+
+def scene(events: Iterable[Event], violation: Violation, path: Sequence[Step] | None) -> list[Event]:
+    """Return the rows that show a violation, causes first: its path, and what its destination delivered."""
+    rows = list(events)
+    on_path = {(step.process, step.index) for step in path or ()}
+    kept = [e for e in rows if (e.process, e.index) in on_path]
+    kept += [e for e in rows if e.kind == "send" and e.message in (violation.early, violation.missing)]
+    there = sorted((e for e in rows if e.process == violation.destination), key=lambda e: e.index)
+    for message in (violation.early, violation.missing):
+        kept += [e for e in there if e.kind == "deliver" and e.message == message][:1]
+    return causal_order(list(dict.fromkeys(kept)))
+
+
+def diagram(
+    events: Sequence[Event],
+    *,
+    path: Sequence[Step] | None = None,
+    violation: Violation | None = None,
+    limit: int = 12,
+) -> str:
+    """Draw rows as they come, a column for each process, time downwards; `*` marks the rows of a path."""
+    on_path = {(step.process, step.index) for step in path or ()}
+    drawn = events[:limit]
+    processes = list(dict.fromkeys(event.process for event in drawn))
+    cells = [f"{'*' if (event.process, event.index) in on_path else 'o'} {_deed(event)}" for event in drawn]
+    widths = {p: len(p) for p in processes}
+    for event, cell in zip(drawn, cells, strict=True):
+        widths[event.process] = max(widths[event.process], len(cell))
+    lines = [_line(processes, widths, dict(zip(processes, processes, strict=True)))]
+    lines.append(_line(processes, widths, {}))
+    remarks = _remarks(drawn, violation)
+    for place, (event, cell) in enumerate(zip(drawn, cells, strict=True)):
+        lines.append(_line(processes, widths, {event.process: cell}) + remarks.get(place, ""))
+    if len(events) > limit:
+        lines.append(f"... and {len(events) - limit} more")
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _line(processes: Sequence[str], widths: dict[str, int], cells: dict[str, str]) -> str:
+    return "   ".join(cells.get(process, "|").ljust(widths[process]) for process in processes)
+
+
+def _deed(event: Event) -> str:
+    text = VERBS.get(event.kind, event.kind)
+    if event.message is not None:
+        text += f" {event.message}"
+    if event.kind == "send" and event.destinations is not None:
+        names = event.destinations
+        text += f" to {', '.join(names) or 'nobody'}" if len(names) <= 3 else f" to {len(names)} processes"
+    return text
+
+
+def _remarks(events: Sequence[Event], violation: Violation | None) -> dict[int, str]:
+    """Return what to say beside the first delivery of each of a violation's two messages."""
+    if violation is None:
+        return {}
+    there = [
+        (event.message, place)
+        for place, event in enumerate(events)
+        if event.kind == "deliver" and event.process == violation.destination
+    ]
+    first = dict(reversed(there))
+    said = {
+        violation.early: f"   <- too early: {violation.missing} is missing",
+        violation.missing: "   <- too late",
+    }
+    return {first[message]: text for message, text in said.items() if message in first}
