@@ -31,11 +31,12 @@ ifneq ($(SPARK),)
 	$(PYTEST) -n 2 --dist worksteal $(SPARK) $(UNLESS_EMPTY)
 endif
 
-check: install ## format, lint, types, import rules
+check: install ## format, lint, types, import rules, the list of rooms
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo --no-cache
+	$(BIN)/python tools/house.py --check
 
 format: install ## rewrite the code as `make check` wants it
 	$(BIN)/ruff format .

@@ -146,3 +146,12 @@ def test_progress_is_silent_when_piped(capsys: pytest.CaptureFixture[str]) -> No
         assert list(_common.progress([1, 2], "counting")) == [1, 2]
     shown = capsys.readouterr()
     assert (shown.out, shown.err) == ("", "")
+
+
+def test_every_verb_can_be_quiet_or_verbose(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["protocols", "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+    assert cli.main(["protocols", "-v"]) == 0
+    assert "ks" in capsys.readouterr().out
+    assert cli.main(["protocols", "--quiet", "--verbose"]) == 2
+    assert "one of them is accepted" in capsys.readouterr().err

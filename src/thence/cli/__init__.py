@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thence import __version__
 from thence.errors import ThenceError
@@ -41,9 +41,11 @@ def build() -> typer.Typer:
     ) -> None:
         """Keep effects behind their causes: causal order for messages, streams and recorded executions."""
 
-    def add(verb: Callable[..., Any], example: str) -> None:
+    from thence.cli._common import talking
+
+    def add(verb: Callable[..., None], example: str) -> None:
         escaped = example.replace("[", r"\[")  # typer reads markup here
-        app.command(verb.__name__, epilog=f"Example: {escaped}")(verb)
+        app.command(verb.__name__.replace("_", "-"), epilog=f"Example: {escaped}")(talking(verb))
 
     # The verbs, in the order of `thence --help`.
     from thence.cli import (

@@ -6,10 +6,13 @@ result, and what is meant for people moves to stderr.
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from enum import Enum
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
@@ -28,6 +31,46 @@ JsonFile = Annotated[
     typer.Option("--json", metavar="FILE", help="Also write the result as JSON; - is standard output."),
 ]
 """The `--json FILE` that every verb takes: declare a parameter `json_file: JsonFile = None`."""
+
+
+class Talk(Enum):
+    """How much a verb says to people, beside its JSON, its files and its exit code."""
+
+    QUIET = "nothing but errors"
+    PLAIN = "the result"
+    VERBOSE = "the result, and how it came about"
+
+
+_talk = Talk.PLAIN
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also say how the result came about, on stderr.")]
+
+
+def talking(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the options `--quiet` and `--verbose`, which every verb takes."""
+
+    @wraps(verb)
+    def spoken(*args: object, quiet: bool = False, verbose: bool = False, **options: object) -> None:
+        global _talk
+        if quiet and verbose:
+            raise MisuseError("--quiet and --verbose were both given; one of them is accepted")
+        _talk = Talk.QUIET if quiet else Talk.VERBOSE if verbose else Talk.PLAIN
+        verb(*args, **options)
+
+    own = inspect.signature(verb, eval_str=True)
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+        for name, kind in (("quiet", Quiet), ("verbose", Verbose))
+    ]
+    spoken.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
+    return spoken
+
+
+def detail(text: str) -> None:
+    """Say on stderr how something came about, if `--verbose` asks for it."""
+    if _talk is Talk.VERBOSE:
+        print(text, file=sys.stderr)
 
 
 def option_of(text: str) -> tuple[str, Any]:
@@ -52,12 +95,13 @@ def write_json(target: str | None, result: Any) -> None:
 
 
 def console(json_file: str | None = None) -> Console:
-    """Return where tables and sentences for people go: stdout, or stderr if the JSON goes to stdout."""
+    """Return where tables and sentences for people go: stdout, stderr if the JSON goes to stdout, nowhere if quiet."""
     from rich.console import Console
 
     to_stderr = json_file == "-"
     piped = not (sys.stderr if to_stderr else sys.stdout).isatty()
-    return Console(stderr=to_stderr, highlight=False, markup=False, width=_WIDE if piped else None)
+    width = _WIDE if piped else None
+    return Console(stderr=to_stderr, highlight=False, markup=False, width=width, quiet=_talk is Talk.QUIET)
 
 
 _WIDE = 200
@@ -80,10 +124,15 @@ def table(*columns: str, rows: Iterable[Iterable[object]], title: str | None = N
     return made
 
 
+def shows_progress() -> bool:
+    """Return whether long work shows how far it is: on a terminal, unless `--quiet`."""
+    return sys.stderr.isatty() and _talk is not Talk.QUIET
+
+
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Show that `what` is going on, on a terminal; say nothing when piped."""
-    if not sys.stderr.isatty():
+    """Show that `what` is going on, on a terminal; say nothing when piped or quiet."""
+    if not shows_progress():
         yield
         return
     from rich.console import Console
@@ -93,8 +142,8 @@ def working(what: str) -> Iterator[None]:
 
 
 def progress(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-    """Pass `items` through and show how far they are, on a terminal; say nothing when piped."""
-    if not sys.stderr.isatty():
+    """Pass `items` through and show how far they are, on a terminal; say nothing when piped or quiet."""
+    if not shows_progress():
         yield from items
         return
     from rich.console import Console
