@@ -33,6 +33,12 @@ JsonFile = Annotated[
 """The `--json FILE` that every verb takes: declare a parameter `json_file: JsonFile = None`."""
 
 
+Engine = Annotated[
+    str, typer.Option(metavar="auto|local|spark", help="Who works: this process, or Spark; auto goes by size.")
+]
+"""The `--engine` of verbs that work on tables: declare `engine: Engine = "auto"`, and ask `trace.engine.choose`."""
+
+
 class Talk(Enum):
     """How much a verb says to people, beside its JSON, its files and its exit code."""
 
