@@ -31,12 +31,13 @@ ifneq ($(SPARK),)
 	$(PYTEST) -n 2 --dist worksteal $(SPARK) $(UNLESS_EMPTY)
 endif
 
-check: install ## format, lint, types, import rules, the list of rooms
+check: install ## format, lint, types, import rules, the list of rooms, links
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/python tools/house.py --check
+	$(BIN)/python tools/links.py
 
 format: install ## rewrite the code as `make check` wants it
 	$(BIN)/ruff format .
