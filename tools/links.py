@@ -2,8 +2,8 @@
 
     python tools/links.py    exit code 1 if a link leads nowhere, and which
 
-Law. Links to other sites are not followed. A heading's anchor is its text in small letters, spaces as hyphens, other signs
-left out, as the sites that show these pages make it.
+Law. Links to other sites are not followed. A heading's anchor is its text in small letters, spaces as hyphens, other
+signs left out, as the sites that show these pages make it.
 """
 
 from __future__ import annotations
