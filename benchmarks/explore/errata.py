@@ -17,7 +17,8 @@ from thence.check.setting import Setting
 from thence.check.shrink import find, shrunk
 from thence.check.witness import Witness, loads
 from thence.model.events import parse
-from thence.trace.explain import diagram
+from thence.trace.diagram import diagram
+from thence.trace.scene import scene_of
 
 HERE = Path(__file__).parent
 INTRO = """# Where the papers, as printed, are ambiguous or wrong
@@ -67,7 +68,7 @@ def section(finding: dict[str, Any]) -> str:
     parts += [block(*explored(**size)) for size in finding.get("explored", ())]
     parts += [block(*hunted(**size)) for size in finding.get("hunted", ())]
     parts += [block(*replayed(name)) for name in finding.get("replayed", ())]
-    parts += [f"```\n{text}\n\n{diagram(parse(text)).rstrip()}\n```\n" for text in finding.get("drawn", ())]
+    parts += [f"```\n{text}\n\n{diagram(scene_of(parse(text))).rstrip()}\n```\n" for text in finding.get("drawn", ())]
     parts += [f"**Repair.** {finding['repair']}\n"] if "repair" in finding else []
     parts += [f"**Evidence.** {finding['evidence']}\n"] if "evidence" in finding else []
     return "\n".join(parts)

@@ -14,7 +14,8 @@ from thence.model.events import Event
 from thence.model.order import Execution, by_label, judge
 from thence.trace.causality import Causality, causal_order, vector_clocks
 from thence.trace.clocks import audit_clocks
-from thence.trace.explain import Step, path, scene, sentence
+from thence.trace.explain import Step, path, sentence
+from thence.trace.scene import shown_by, violated
 from thence.trace.shiviz import ClockEvent, parse_log
 from thence.trace.shiviz_writer import write_shiviz
 from thence.trace.slice import around, overtakings
@@ -151,7 +152,7 @@ def test_every_violation_has_a_real_and_shortest_path(seed: int, labels: int) ->
         same = [event for event in events if event.label == label]
         assert hops(same, steps) == fewest(same, violation.missing, violation.early)
         assert violation.missing in sentence(steps, violation)
-        assert len(scene(events, violation, steps)) <= len(steps) + 2
+        assert len(shown_by(events, violated(violation, steps))) <= len(steps) + 2
 
 
 @given(SEEDS)

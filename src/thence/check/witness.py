@@ -19,7 +19,9 @@ from thence.model.events import Event, Kind, render
 from thence.model.message import MESSAGE
 from thence.model.order import Violation
 from thence.protocols.effects import Deliver, Effect, Sent
-from thence.trace import explain
+from thence.trace.diagram import diagram
+from thence.trace.explain import path, sentence
+from thence.trace.scene import Finding, Scene, scene_of, violated
 
 FORMAT = "thence-execution-1"
 
@@ -139,7 +141,7 @@ class Witness:
             return "every process holds back a send and nothing is in flight: nobody will ever send again"
         if problem.property.endswith("order"):
             violation = Violation("run", process, called(problem.message), called(problem.other))
-            return explain.sentence(explain.path(result.events, violation), violation)
+            return sentence(path(result.events, violation), violation)
         if problem.property == "no duplicates":
             return f"{process} delivered {called(problem.message)} twice, or without being addressed"
         if problem.property == "no needless waiting":
@@ -165,18 +167,23 @@ class Witness:
             trusts = f"everybody trusts {', '.join(roster.members(self.start.trust[0])) or 'nobody'}"
         return f"faulty: {crashing}; {trusts or 'everybody trusts everybody at first'}"
 
-    def diagram(self) -> str:
-        """Draw it, a column for each process, time downwards."""
+    def scene(self) -> Scene:
+        """Return the execution with what is wrong in it."""
         result = self.run()
-        violation = None
+        said = self.sentence()
+        finding = Finding("failure", said)
         if result.problem is not None and result.problem.property.endswith("order") and result.engine is not None:
             engine, problem = result.engine, result.problem
             early, missing = (
                 f"{engine.roster.name(s)}{c}" for s, c in map(engine.space.message, (problem.message, problem.other))
             )
             violation = Violation("run", engine.roster.name(problem.process), early, missing)
-        path = None if violation is None else explain.path(result.events, violation)
-        return explain.diagram(self.events(result), path=path, violation=violation, limit=60)
+            finding = replace(violated(violation, path(result.events, violation)), sentence=said)
+        return scene_of(self.events(result), () if result.problem is None else (finding,))
+
+    def diagram(self) -> str:
+        """Draw it, a column for each process, time downwards."""
+        return diagram(self.scene(), limit=60)
 
     def row(self) -> dict[str, Any]:
         """Return it as plain data."""

@@ -142,7 +142,9 @@ def simulate_and_judge(made: Demo) -> None:
 def catch_the_liar(made: Demo) -> None:
     """Show that delivery on arrival is found out, and why it is wrong."""
     from thence.report.page import Section, Words
-    from thence.trace.explain import diagram, path, scene, sentence
+    from thence.trace.diagram import diagram
+    from thence.trace.explain import path
+    from thence.trace.scene import scene_of, violated
 
     result, judgement = made.runs[LIAR]
     if not judgement.violations:
@@ -151,12 +153,13 @@ def catch_the_liar(made: Demo) -> None:
     proofs = [(path(result.events, violation) or [], violation) for violation in judgement.violations]
     # the shortest chain that leads through another process; FIFO channels would not have helped
     proof, violation = min(proofs, key=lambda found: (len({step.process for step in found[0]}) < 2, len(found[0])))
-    said = sentence(proof, violation)
+    finding = violated(violation, proof)
+    said = finding.sentence
     made.console.print(
         f"{LIAR} delivers on arrival: {len(judgement.violations)} deliveries came too late. One of them:"
     )
     made.console.print(f"  {said}.\n")
-    drawn = diagram(scene(result.events, violation, proof), path=proof, violation=violation)
+    drawn = diagram(scene_of(result.events).showing(finding))
     made.console.print(drawn)
     made.sections.append(Section("The liar", [Words(f"{said}."), Words(drawn, plain=True)]))
     made.result["liar"] = {"sentence": said, "path": [step.row() for step in proof]}

@@ -1,4 +1,4 @@
-"""Why a delivery came too early: the causal path as data, then as a sentence, then as a small picture.
+"""Why a delivery came too early: the causal path as data, then as a sentence; `trace.diagram` draws it.
 
 Law. A path is a real chain of rows of the trace from the send of `missing` to the send of `early`: from one
 row to the next, either both are of one process and `index` grows, or the first is the send of the message
@@ -15,7 +15,7 @@ from typing import Any
 
 from thence.model.events import Event
 from thence.model.order import Violation
-from thence.trace.causality import Causality, Place, causal_order
+from thence.trace.causality import Causality, Place
 
 VERBS = {"send": "sent", "receive": "received", "deliver": "delivered", "crash": "crashed"}
 
@@ -105,71 +105,3 @@ def sentence(path: Sequence[Step] | None, violation: Violation, *, never: bool =
         if number or len(deeds) > 1:
             clauses.append(f"{process} {', then '.join(deeds)}")
     return f"{text}: {'; '.join(clauses)}" if clauses else text
-
-
-def scene(events: Iterable[Event], violation: Violation, path: Sequence[Step] | None) -> list[Event]:
-    """Return the rows that show a violation, causes first: its path, and what its destination delivered."""
-    rows = list(events)
-    on_path = {(step.process, step.index) for step in path or ()}
-    kept = [e for e in rows if (e.process, e.index) in on_path]
-    kept += [e for e in rows if e.kind == "send" and e.message in (violation.early, violation.missing)]
-    there = sorted((e for e in rows if e.process == violation.destination), key=lambda e: e.index)
-    for message in (violation.early, violation.missing):
-        kept += [e for e in there if e.kind == "deliver" and e.message == message][:1]
-    return causal_order(list(dict.fromkeys(kept)))
-
-
-def diagram(
-    events: Sequence[Event],
-    *,
-    path: Sequence[Step] | None = None,
-    violation: Violation | None = None,
-    limit: int = 12,
-) -> str:
-    """Draw rows as they come, a column for each process, time downwards; `*` marks the rows of a path."""
-    on_path = {(step.process, step.index) for step in path or ()}
-    drawn = events[:limit]
-    processes = list(dict.fromkeys(event.process for event in drawn))
-    cells = [f"{'*' if (event.process, event.index) in on_path else 'o'} {_deed(event)}" for event in drawn]
-    widths = {p: len(p) for p in processes}
-    for event, cell in zip(drawn, cells, strict=True):
-        widths[event.process] = max(widths[event.process], len(cell))
-    lines = [_line(processes, widths, dict(zip(processes, processes, strict=True)))]
-    lines.append(_line(processes, widths, {}))
-    remarks = _remarks(drawn, violation)
-    for place, (event, cell) in enumerate(zip(drawn, cells, strict=True)):
-        lines.append(_line(processes, widths, {event.process: cell}) + remarks.get(place, ""))
-    if len(events) > limit:
-        lines.append(f"... and {len(events) - limit} more")
-    return "\n".join(line.rstrip() for line in lines) + "\n"
-
-
-def _line(processes: Sequence[str], widths: dict[str, int], cells: dict[str, str]) -> str:
-    return "   ".join(cells.get(process, "|").ljust(widths[process]) for process in processes)
-
-
-def _deed(event: Event) -> str:
-    text = VERBS.get(event.kind, event.kind)
-    if event.message is not None:
-        text += f" {event.message}"
-    if event.kind == "send" and event.destinations is not None:
-        names = event.destinations
-        text += f" to {', '.join(names) or 'nobody'}" if len(names) <= 3 else f" to {len(names)} processes"
-    return text
-
-
-def _remarks(events: Sequence[Event], violation: Violation | None) -> dict[int, str]:
-    """Return what to say beside the first delivery of each of a violation's two messages."""
-    if violation is None:
-        return {}
-    there = [
-        (event.message, place)
-        for place, event in enumerate(events)
-        if event.kind == "deliver" and event.process == violation.destination
-    ]
-    first = dict(reversed(there))
-    said = {
-        violation.early: f"   <- too early: {violation.missing} is missing",
-        violation.missing: "   <- too late",
-    }
-    return {first[message]: text for message, text in said.items() if message in first}

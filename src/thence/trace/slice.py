@@ -15,7 +15,8 @@ from thence.errors import MisuseError
 from thence.model.events import Event
 from thence.model.order import Violation, by_label, usable
 from thence.trace.causality import Causality, Place
-from thence.trace.explain import scene, shortest
+from thence.trace.explain import shortest
+from thence.trace.scene import shown_by, violated
 
 
 def around(events: Iterable[Event], message: str) -> list[Event]:
@@ -41,7 +42,7 @@ def _around(rows: list[Event], message: str) -> list[Event]:
             kept |= {(e.process, e.index) for e in part if e.message == message}
             for violation in overtakings(causality, message):
                 steps = shortest(causality, violation.missing, violation.early)
-                kept |= {(e.process, e.index) for e in scene(part, violation, steps)}
+                kept |= {(e.process, e.index) for e in shown_by(part, violated(violation, steps))}
             kept |= {_send_of(causality, e) for e in part if (e.process, e.index) in kept}
             return [e for e in part if (e.process, e.index) in kept]
     return []

@@ -6,7 +6,9 @@ import pytest
 
 from thence.model.events import Event, parse
 from thence.model.order import Violation, judge
-from thence.trace.explain import Step, diagram, path, scene, sentence
+from thence.trace.diagram import diagram
+from thence.trace.explain import Step, path, sentence
+from thence.trace.scene import scene_of, shown_by, violated
 
 
 def proof(text: str, place: int = 0) -> tuple[list[Event], Violation, list[Step] | None]:
@@ -95,7 +97,7 @@ def test_a_step_as_a_row() -> None:
 
 def test_the_diagram_of_a_violation() -> None:
     events, violation, steps = proof("a!1>bc a. b?a1 b!1>c c?b1 c?a1 b!2>a")
-    drawn = diagram(scene(events, violation, steps), path=steps, violation=violation)
+    drawn = diagram(scene_of(events).showing(violated(violation, steps)))
     assert drawn == (
         "a                   b                c\n"
         "|                   |                |\n"
@@ -108,7 +110,7 @@ def test_the_diagram_of_a_violation() -> None:
 
 
 def test_the_diagram_of_a_whole_run() -> None:
-    assert diagram(parse("alpha!1>b,c,d,e b<alpha1 b?alpha1 b. alpha# b!1>")) == (
+    assert diagram(scene_of(parse("alpha!1>b,c,d,e b<alpha1 b?alpha1 b. alpha# b!1>"))) == (
         "alpha                          b\n"
         "|                              |\n"
         "o sent alpha1 to 4 processes   |\n"
@@ -122,7 +124,7 @@ def test_the_diagram_of_a_whole_run() -> None:
 
 def test_a_long_diagram_says_what_it_leaves_out() -> None:
     events = parse(" ".join(f"a!{n}>b" for n in range(1, 21)))
-    lines = diagram(events, limit=4).splitlines()
+    lines = diagram(scene_of(events), limit=4).splitlines()
     assert len(lines) == 2 + 4 + 1
     assert lines[-1] == "... and 16 more"
 
@@ -130,7 +132,7 @@ def test_a_long_diagram_says_what_it_leaves_out() -> None:
 def test_a_scene_is_in_causal_order_whatever_the_rows_come_in() -> None:
     events, violation, steps = proof("a!1>bc b?a1 b!1>c c?b1 c?a1")
     shuffled = [Event(e.run, e.process, e.index, e.kind, e.message, e.destinations) for e in reversed(events)]
-    assert [(e.process, e.index) for e in scene(shuffled, violation, steps)] == [
+    assert [(e.process, e.index) for e in shown_by(shuffled, violated(violation, steps))] == [
         ("a", 1),
         ("b", 1),
         ("b", 2),
