@@ -6,7 +6,7 @@ An observer is told what happens; it writes only the methods it wants.
 """
 
 from thence.model.message import Copy
-from thence.sim import Engine, Observer, Scenario
+from thence.sim import Observer, Scenario, Simulation
 
 SCENARIO = Scenario(protocol="ks", processes=6, messages=600, fanout="uniform", partitions=("2-5:abc|def",))
 
@@ -28,7 +28,7 @@ class Held(Observer):
 
 def main() -> None:
     held = Held()
-    outcome = Engine(SCENARIO, held).run()
+    outcome = Simulation(SCENARIO, held).run()
     print(f"{outcome.deliveries} deliveries, {outcome.holds} copies had to wait; most at once, in each second:")
     for second, most in sorted(held.most.items()):
         print(f"{second:4} s  {most:4}  {'#' * (most // 4)}")

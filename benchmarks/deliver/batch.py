@@ -2,7 +2,7 @@
 
     python benchmarks/deliver/batch.py [--rows 10000000] [--repeat 3]
 
-Writes batch.json beside itself. Ratios are within one run; absolute times of the yardstick are printed with them.
+Writes results/batch.json. Ratios are within one run; absolute times of the yardstick are printed with them.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def main(rows: int, repeat: int, python_rows: int) -> dict[str, Any]:
         "share of rows held": held / (64 * 1024),
         "pure Python engine": {"rows": python_rows, "seconds": slow, "ratio": slow / yard},
     }
-    (HERE / "batch.json").write_text(json.dumps(result, indent=2) + "\n")
+    (HERE / "results" / "batch.json").write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
     return result
 

@@ -2,7 +2,7 @@
 
     python benchmarks/deliver/by_time.py
 
-Writes by_time.json beside itself. A simulated run (8 processes, delays of 50 ms on the mean) is delivered once more at
+Writes results/by_time.json. A simulated run (8 processes, delays of 50 ms on the mean) is delivered once more at
 a sink beside each process: in the order of the time-stamps, each clock off by up to `skew` seconds, and through
 `Orderer` on minimal stamps made from the trace.
 """
@@ -68,7 +68,7 @@ def main() -> None:
         assert row["outcome"] == "delivered"
         orders[row["destination"]].append(row["message"])
     told["violations"]["deliver"] = len(judge(delivered(events, orders)).violations)
-    (HERE / "by_time.json").write_text(json.dumps(told, indent=2) + "\n")
+    (HERE / "results" / "by_time.json").write_text(json.dumps(told, indent=2) + "\n")
     print(json.dumps(told, indent=2))
 
 

@@ -2,7 +2,7 @@
 
     python benchmarks/deliver/desk.py [--rows 1000000]
 
-Writes desk.json beside itself. Processor time, so that other work on the machine counts little.
+Writes results/desk.json. Processor time, so that other work on the machine counts little.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def main(rows: int) -> None:
         "twin": run(table, 1),
         "engine": run(table.slice(0, rows // 10), 1 << 40),
     }
-    (HERE / "desk.json").write_text(json.dumps(result, indent=2) + "\n")
+    (HERE / "results" / "desk.json").write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
 
 

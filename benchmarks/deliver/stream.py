@@ -2,7 +2,7 @@
 
     python benchmarks/deliver/stream.py [--rows 2000000] [--batches 100]
 
-Writes stream.json beside itself: milliseconds of each micro-batch of both, their ratio, and the state's size over time.
+Writes results/stream.json: milliseconds of each micro-batch of both, their ratio, and the state's size over time.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def main(rows: int, batches: int) -> None:
         "ms passing through": [each["ms"] for each in same],
         "ms delivering": [each["ms"] for each in ours],
     }
-    (HERE / "stream.json").write_text(json.dumps(result, indent=2) + "\n")
+    (HERE / "results" / "stream.json").write_text(json.dumps(result, indent=2) + "\n")
     print({key: value for key, value in result.items() if not isinstance(value, list)})
 
 

@@ -11,12 +11,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from thence.check.explore import promised
-from thence.check.hunt import hunt
-from thence.check.setting import Setting
+from thence.check.directed_walk import hunt
+from thence.check.search import promised
 from thence.check.shrink import find, shrunk
 from thence.check.witness import Witness, loads
 from thence.model.events import parse
+from thence.papers.variants import VARIANTS, setting_of
 from thence.trace.diagram import diagram
 from thence.trace.scene import scene_of
 
@@ -39,22 +39,22 @@ tests/check/test_errata_found.py finds each failure again.
 def explored(protocol: str, **size: Any) -> tuple[Witness, str]:
     judged = size.pop("judge", None)
     options = {"properties": frozenset({"causal order", judged})} if judged else {}
-    coverage, smallest = find(Setting(protocol, printed=True, **size), **options)
+    coverage, smallest = find(setting_of(protocol, **size), **options)
     assert smallest is not None, protocol
     fewer = "; all executions with fewer messages hold" if smallest.fewest and smallest.witness.messages() > 1 else ""
     return smallest.witness, f"`{protocol}`, found after {coverage.states} states{fewer}"
 
 
 def hunted(protocol: str, **size: Any) -> tuple[Witness, str]:
-    setting = Setting(protocol, printed=True, **size)
+    setting = setting_of(protocol, **size)
     caught = hunt(setting, seed=1, walks=20_000)
     assert caught.failure is not None, protocol
     return shrunk(caught.failure, promised(setting)), f"`{protocol}`, found in walk {caught.walks} of seed 1"
 
 
 def replayed(name: str) -> tuple[Witness, str]:
-    witness = loads((HERE / name).read_text(encoding="utf-8"))
-    return witness, f"`{witness.setting.protocol}`, replayed from benchmarks/explore/{name}"
+    witness = loads((HERE / "results" / name).read_text(encoding="utf-8"), VARIANTS)
+    return witness, f"`{witness.setting.protocol}`, replayed from benchmarks/explore/results/{name}"
 
 
 def block(witness: Witness, how: str) -> str:

@@ -1,6 +1,6 @@
 """How fast the explorer is, and what the reductions save against naive enumeration on the same system.
 
-    python benchmarks/explore/speed.py benchmarks/explore/speed.json
+    python benchmarks/explore/speed.py benchmarks/explore/results/speed.json
 
 `states` and `executions` do not depend on the machine; seconds are processor seconds of this one.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from thence.check.explore import explore
+from thence.check.search import explore
 from thence.check.setting import Setting
 
 AGAINST_NAIVE = [
@@ -73,4 +73,4 @@ def main(target: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "results" / "speed.json")

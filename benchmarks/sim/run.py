@@ -1,9 +1,9 @@
 """Simulated deliveries per second for each protocol at n = 10, 30, 50, and the same scenario written for SimPy.
 
-Three tables: `engine`, the bare run, with the shares of it that the members' `send` and `receive` take (the rest is the
-driver: heap, delays, workload); `simpy`, ours against `simpy_twin.py` with the same members; `recorded`, messages per
-second at n = 8 with everything on (measures, trace written). Processor time of the thread, best of a few rounds, ours
-and theirs in turn: read the ratios.
+Three tables: `simulation`, the bare run, with the shares of it that the members' `send` and `receive` take (the rest is
+the driver: heap, delays, workload); `simpy`, ours against `simpy_twin.py` with the same members; `recorded`, messages
+per second at n = 8 with everything on (measures, trace written). Processor time of the thread, best of a few rounds,
+ours and theirs in turn: read the ratios.
 
     python benchmarks/sim/run.py [--quick] [--work N] [--out FILE] [--only ks,rst]
 """
@@ -25,7 +25,7 @@ from simpy_twin import Twin
 
 from thence.errors import MisuseError
 from thence.protocols.registry import REGISTRY, lookup
-from thence.sim import Engine, Scenario, simulate
+from thence.sim import Scenario, Simulation, simulate
 from thence.sim.cpu import Clock
 
 RESULTS = Path(__file__).parent / "results" / "sim.json"
@@ -65,11 +65,11 @@ def timed(work: Callable[[], int]) -> float:
 
 def engine_row(scenario: Scenario, rounds: int) -> dict[str, Any]:
     """Measure one protocol at one size."""
-    best = max(timed(lambda: Engine(scenario).run().deliveries) for _ in range(rounds))
+    best = max(timed(lambda: Simulation(scenario).run().deliveries) for _ in range(rounds))
     clock = Clock(scenario.members())
-    engine = Engine(scenario, members=clock.members)
+    simulation = Simulation(scenario, members=clock.members)
     start = thread_time()
-    outcome = engine.run()
+    outcome = simulation.run()
     readings = sum(map(len, clock.times.values()))
     whole = thread_time() - start - 2 * readings * clock.idle / 1e9
     spent = {name: clock.seconds(name) for name in clock.times}
@@ -96,7 +96,7 @@ def simpy_row(protocol: str, processes: int, messages: int, rounds: int) -> dict
         return Twin(protocol, processes, messages, 10.0, 0.05, "uniform").run(style)
 
     for _ in range(rounds):
-        ours = max(ours, timed(lambda: Engine(scenario).run().deliveries))
+        ours = max(ours, timed(lambda: Simulation(scenario).run().deliveries))
         store = max(store, timed(lambda: twin("store")))
         callback = max(callback, timed(lambda: twin("callback")))
     return {
@@ -147,7 +147,7 @@ def main() -> None:
         "python": platform.python_version(),
         "cores": os.cpu_count(),
         "load_average_at_start": round(os.getloadavg()[0], 1),
-        "engine": [],
+        "simulation": [],
         "simpy": [],
         "recorded": [],
     }
@@ -163,7 +163,7 @@ def main() -> None:
         for n in SIZES:
             scenario = scenario_for(name, n, 1)
             if scenario is not None:
-                add("engine", engine_row(scenario.with_(messages=messages_for(scenario, work)), rounds))
+                add("simulation", engine_row(scenario.with_(messages=messages_for(scenario, work)), rounds))
         scenario = scenario_for(name, 8, RECORDED // 10 if options.quick else RECORDED)
         if scenario is not None:
             add("recorded", recorded_row(scenario, rounds))

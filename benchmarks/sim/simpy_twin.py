@@ -1,6 +1,6 @@
 """The scenario of the benchmark written for SimPy, in the two ways its users write such things.
 
-Both have one generator per sender and drive the same members of the same protocol as our engine does.
+Both have one generator per sender and drive the same members of the same protocol as our simulation does.
 
 - `store`: as SimPy's own example of latency does it: each copy is a process that waits and then puts the copy into the
   store of its destination, and each destination is a process that gets from its store.

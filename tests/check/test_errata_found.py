@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from thence.check.explore import explore, promised
-from thence.check.hunt import hunt
-from thence.check.setting import Setting, variants
+from thence.check.directed_walk import hunt
+from thence.check.search import explore, promised
+from thence.check.setting import Setting
 from thence.check.shrink import find, shrunk
 from thence.check.witness import Impossible, loads
-from thence.protocols.printed_topology import LINE, SQUARE
+from thence.papers.variants import VARIANTS, setting_of
+from thence.papers.variants.topology import LINE, SQUARE
 
 FOUND = [
     (2, "ks-printed", {"messages": 3, "destinations": "any"}, "exact facts", "a!1>bc a!2>bc b?a1 b!1>a a?b1"),
@@ -94,9 +95,9 @@ FOUND = [
 
 @pytest.mark.parametrize(("erratum", "name", "size", "broken", "notation"), FOUND, ids=[row[1] for row in FOUND])
 def test_found_by_exploring(erratum: int, name: str, size: dict, broken: str, notation: str | None) -> None:
-    variant = variants()[name]
+    variant = VARIANTS[name]
     assert variant.erratum == erratum
-    coverage, smallest = find(Setting(name, printed=True, **size))
+    coverage, smallest = find(setting_of(name, **size))
     assert coverage.verdict == "fails"
     assert smallest is not None
     assert smallest.fewest
@@ -113,7 +114,7 @@ OURS = [row for row in FOUND if row[0] not in (3, 18, 20)]
 
 @pytest.mark.parametrize(("erratum", "name", "size", "broken", "notation"), OURS, ids=[row[1] for row in OURS])
 def test_ours_holds_there(erratum: int, name: str, size: dict, broken: str, notation: str | None) -> None:
-    ours = variants()[name].of
+    ours = VARIANTS[name].of
     if ours == "bss":
         size = size | {"destinations": "broadcast"}
     if ours == "ech-r9":
@@ -133,7 +134,7 @@ def test_a_bound_can_deadlock() -> None:
 @pytest.mark.parametrize(("name", "passed"), [("bounded", 1), ("bounded-printed", 2)])
 def test_how_many_sends_a_bound_of_one_lets_pass(name: str, passed: int) -> None:
     """Erratum 23: the smallest execution in which a send is held back shows `t <= B` letting B + 1 pass."""
-    setting = Setting(name, 2, 4, options={"bound": 1}, printed=True)
+    setting = setting_of(name, 2, 4, options={"bound": 1})
     _, smallest = find(setting, properties=frozenset({"causal order", "liveness"}))
     assert smallest is not None
     assert sum(event.kind == "send" for event in smallest.witness.events()) == passed
@@ -149,19 +150,19 @@ def test_how_many_sends_a_bound_of_one_lets_pass(name: str, passed: int) -> None
 )
 def test_found_by_directed_search(name: str, messages: int, destinations: str, seed: int, found: int) -> None:
     """Erratum 22: three epoch values wrap, and the null stamp is one of them; too deep to enumerate in a test."""
-    setting = Setting(name, 3, messages, destinations, printed=True, fifo=True)
+    setting = setting_of(name, 3, messages, destinations, fifo=True)
     caught = hunt(setting, seed=seed, walks=4000)
     print(f"seed {seed}: {caught.walks} walks, {caught.steps} steps")
     assert caught.failure is not None
     witness = shrunk(caught.failure, promised(setting))
     print(witness.notation(), witness.sentence(), witness.diagram(), sep="\n")
     assert witness.messages() == found
-    ours = replace(witness, setting=replace(witness.setting, protocol="epochs"))
+    ours = replace(witness, setting=replace(witness.setting, protocol="epochs", variant=None))
     assert ours.run().problem is None
 
 
 PAGE = (Path(__file__).parents[2] / "docs" / "errata.md").read_text(encoding="utf-8")
-SHOWN = Path(__file__).parents[2] / "benchmarks" / "explore"
+SHOWN = Path(__file__).parents[2] / "benchmarks" / "explore" / "results"
 
 
 @pytest.mark.parametrize(
@@ -174,14 +175,14 @@ SHOWN = Path(__file__).parents[2] / "benchmarks" / "explore"
     ],
 )
 def test_executions_shown_in_the_docs_still_break(name: str, broken: str) -> None:
-    witness = loads((SHOWN / name).read_text(encoding="utf-8"))
+    witness = loads((SHOWN / name).read_text(encoding="utf-8"), VARIANTS)
     problem = witness.run().problem
     assert problem is not None
     assert problem.property == broken
     assert witness.diagram().rstrip() in PAGE
-    ours = variants()[witness.setting.protocol].of
+    ours = VARIANTS[witness.setting.protocol].of
     try:
-        assert replace(witness, setting=replace(witness.setting, protocol=ours)).run().problem is None
+        assert replace(witness, setting=replace(witness.setting, protocol=ours, variant=None)).run().problem is None
     except Impossible:
         pass  # ours holds a send back there, so that execution does not exist
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from thence.check.explore import explore, independent
+from thence.check.search import explore, independent
 from thence.check.setting import Setting, Step
 
 SMALL = [

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from thence.check.coverage import Failure
-from thence.check.explore import Explorer
+from thence.check.search import Explorer
 from thence.check.setting import CopyName, Setting, Start, Step
 from thence.check.shrink import find, shrunk
 from thence.check.witness import Impossible, Witness, loads
 from thence.errors import TraceError
 from thence.model.events import parse, render
 from thence.model.order import judge
+from thence.papers.variants import setting_of
 
 CAUSAL = frozenset({"causal order"})
 
@@ -85,7 +86,7 @@ def test_shrinking_takes_away_whatever_it_can() -> None:
 
 
 def test_what_is_stuck_is_explained_by_what_it_waits_for() -> None:
-    _, smallest = find(Setting("bss-multicast", 3, 2, "any", printed=True))
+    _, smallest = find(setting_of("bss-multicast", 3, 2, "any"))
     assert smallest is not None
     assert (
         smallest.witness.sentence() == "c never delivers a2, although nothing is in flight any more (a2 waits for a1)"

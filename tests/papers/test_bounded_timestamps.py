@@ -10,19 +10,19 @@ from typing import ClassVar
 import pytest
 from support.walk import Walk, assert_in_order, destinations_for, play, start, walk
 
+from thence.check.variant import Variant
 from thence.errors import MisuseError, PeerError
 from thence.model.codec import Reader
 from thence.model.events import render
 from thence.model.message import MESSAGE, Copy
 from thence.model.order import needless
 from thence.model.roster import Roster
+from thence.papers.variants.ageing import OwnDelivKept, OwnSentKept
+from thence.papers.variants.bounded import VARIANTS, NeverAged
 from thence.protocols import REGISTRY, Deferred, Deliver, Member, create
 from thence.protocols.bounded import Bounded
 from thence.protocols.epochs import Epochs, ThreeEpochs
 from thence.protocols.gossip import Gossip, GossipReceiver, PackedRow
-from thence.protocols.printed_ageing import OwnDelivKept, OwnSentKept
-from thence.protocols.printed_bounded import VARIANTS, NeverAged
-from thence.protocols.variant import Variant
 
 FAMILY = ("gossip", "epochs", "bounded")
 SEEDS = 100

@@ -10,13 +10,14 @@ from statistics import mean
 
 import pytest
 
+from thence.check.random_walk import RandomWalk, walk
 from thence.check.setting import Setting
-from thence.check.wander import Wandering, wander
 from thence.errors import MisuseError, PeerError
 from thence.model.faults import groups_of, least, legal, legalise
 from thence.model.message import Copy
 from thence.model.order import Execution
 from thence.model.roster import Roster, positions
+from thence.papers.variants import setting_of
 from thence.protocols.base import Deferred, Member
 from thence.protocols.effects import Deliver, Sent, Transmit
 from thence.protocols.registry import create
@@ -35,7 +36,7 @@ def test_every_property_holds_under_random_crashes(protocol: str, processes: int
     for seed in range(SEEDS):
         for patience in PATIENCE:
             setting = Setting(protocol, processes, 8, "any", groups=groups, crashes=processes - 1)
-            run = wander(setting, seed, patience=patience)
+            run = walk(setting, seed, patience=patience)
             assert not run.problems(), f"{run.problems()}\n{run}"
             crashed += run.faulty.bit_count()
     print(f"{SEEDS * len(PATIENCE)} executions, {crashed} crashes, seeds 0..{SEEDS - 1}")
@@ -56,7 +57,7 @@ def test_every_property_holds_under_random_crashes(protocol: str, processes: int
 )
 def test_the_printed_forms_are_caught_by_random_crashes(protocol: str, setting: dict, seeds: int) -> None:
     for seed in range(seeds):
-        run = wander(Setting(protocol, printed=True, **setting), seed, patience=PATIENCE[seed % 3])
+        run = walk(setting_of(protocol, **setting), seed, patience=PATIENCE[seed % 3])
         if run.problems():
             print(f"seed {seed}: {run.problems()[0]}\n{run}")
             assert any(word in run.problems()[0] for word in ("validity", "agreement"))
@@ -67,10 +68,10 @@ def test_the_printed_forms_are_caught_by_random_crashes(protocol: str, setting: 
 # -- cost ----------------------------------------------------------------------------------------------------------
 
 
-def alone(protocol: str, processes: int, groups: str, sender: int, destinations: int) -> Wandering:
+def alone(protocol: str, processes: int, groups: str, sender: int, destinations: int) -> RandomWalk:
     """One message and nothing else."""
     setting = Setting(protocol, processes, 0, "any", groups=groups)
-    run = wander(setting, 0)
+    run = walk(setting, 0)
     members = [setting.member(p) for p in range(processes)]
     sent = members[sender].send(destinations)
     assert isinstance(sent, Sent)
@@ -133,7 +134,7 @@ def test_no_send_waits_behind_one_addressed_within_its_destinations() -> None:
 # -- least information per group -----------------------------------------------------------------------------------
 
 
-def group_facts_by_definition(run: Wandering, process: str) -> set[tuple[str, int]]:
+def group_facts_by_definition(run: RandomWalk, process: str) -> set[tuple[str, int]]:
     """(message, group) of the causal past that neither PC2 nor, for a group of one, PC1 has ended."""
     roster = run.setting.roster()
     groups = run.setting.group_masks()
@@ -166,7 +167,7 @@ def group_facts_by_definition(run: Wandering, process: str) -> set[tuple[str, in
 def test_logs_hold_the_least_facts_per_group() -> None:
     compared = 0
     for seed in range(60):
-        run = wander(Setting("ks-ft", 5, 3 + seed % 9, "any", groups=("", "ab|c|de")[seed % 2]), seed, patience=0.3)
+        run = walk(Setting("ks-ft", 5, 3 + seed % 9, "any", groups=("", "ab|c|de")[seed % 2]), seed, patience=0.3)
         roster, groups = run.setting.roster(), run.setting.group_masks()
         for p, member in enumerate(run.members):
             held = {
@@ -185,7 +186,7 @@ def test_the_least_information_is_smaller_than_the_matrix() -> None:
     groups = "abc|def|ghi|jkl|mno|pqr|stu|vwx"
     sizes = {}
     for protocol in ("a-causal", "ks-ft"):
-        run = wander(Setting(protocol, 24, 300, "unicast", groups=groups), 5, patience=0.01)
+        run = walk(Setting(protocol, 24, 300, "unicast", groups=groups), 5, patience=0.01)
         late = run.stamps[100:]
         member = run.members[0]
         sizes[protocol] = (

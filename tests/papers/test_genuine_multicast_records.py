@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from thence.check.explore import explore
+from thence.check.random_walk import walk
+from thence.check.search import explore
 from thence.check.setting import Setting
-from thence.check.wander import wander
 from thence.errors import MisuseError
 from thence.model.faults import legal
 from thence.model.message import Copy
-from thence.protocols.attempts import AFifoLazy
+from thence.papers.rejected_designs import AFifoLazy
+from thence.papers.variants import setting_of
 from thence.protocols.base import Member
 from thence.protocols.effects import Deliver, Duplicate, Sent, Transmit
 from thence.protocols.ok_member import OkMember
@@ -34,7 +35,7 @@ AT_DELIVERY: dict[str, Any] = {"counts": False}
 def test_state_stays_bounded_in_a_long_run_with_crashes(protocol: str, options: dict[str, Any], spread: bool) -> None:
     """Three of six processes crash, early on or one after each 500 messages: no more is kept later than before."""
     setting = Setting(protocol, 6, 2000, "any", groups="ab|cd|ef", crashes=3, options=options)
-    run = wander(setting, 11, patience=0.02, calm=True, spread=spread)
+    run = walk(setting, 11, patience=0.02, calm=True, spread=spread)
     assert run.faulty.bit_count() == 3
     crashes = [place / len(run.events) for place, event in enumerate(run.events) if event.kind == "crash"]
     assert (min(crashes) > 0.2) == (max(crashes) > 0.6) == spread
@@ -65,7 +66,7 @@ def test_no_step_depends_on_what_is_kept_after_delivery(protocol: str) -> None:
     for seed in range(60):
         for processes, groups in ((4, ""), (5, "ab|cd|e"), (4, "a|bc|d")):
             both = [
-                wander(Setting(protocol, processes, 8, "any", groups=groups, crashes=2, options=o), seed, patience=0.4)
+                walk(Setting(protocol, processes, 8, "any", groups=groups, crashes=2, options=o), seed, patience=0.4)
                 for o in (AT_DELIVERY, {})
             ]
             assert both[0].events == both[1].events, str(both[1])
@@ -166,12 +167,12 @@ def test_what_must_be_handed_on_later_may_not_be_forgotten_on_the_word_of_the_tr
 
 
 def test_random_crashes_find_that_too() -> None:
-    setting = Setting("a-fifo-lazy", 3, 4, "any", groups="a|bc", crashes=1, printed=True)
-    run = wander(setting, 387, patience=0.4)
+    setting = setting_of("a-fifo-lazy", 3, 4, "any", groups="a|bc", crashes=1)
+    run = walk(setting, 387, patience=0.4)
     print(run)
     assert run.problems() == ["agreement: c never delivers a2"]
     ours = Setting("a-fifo", 3, 4, "any", groups="a|bc", crashes=1)
-    assert not wander(ours, 387, patience=0.4).problems()
+    assert not walk(ours, 387, patience=0.4).problems()
 
 
 def test_snapshots_keep_delivery_counts() -> None:

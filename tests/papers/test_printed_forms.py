@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from support.walk import play, walk
 
+from thence.check.variant import Variant
 from thence.errors import MisuseError
 from thence.model.minimum import Minimum
-from thence.protocols import REGISTRY, printed_ageing, printed_ks, printed_serial
-from thence.protocols.variant import Variant
+from thence.papers.variants import ageing, ks, serial
+from thence.protocols import REGISTRY
 
-VARIANTS = (*printed_ks.VARIANTS, *printed_serial.VARIANTS, *printed_ageing.VARIANTS)
+VARIANTS = (*ks.VARIANTS, *serial.VARIANTS, *ageing.VARIANTS)
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)

@@ -6,17 +6,17 @@ import pytest
 from support.neighbours import Changing, changing, hop_walk
 from support.walk import play
 
+from thence.check.variant import Variant
 from thence.errors import MisuseError
 from thence.model.order import judge
+from thence.papers.chapter7.networks import broadcasts, gateway, office
+from thence.papers.variants.topology import LINE, SQUARE, VARIANTS, Anywhere, Unreported
 from thence.protocols import REGISTRY
 from thence.protocols.ech_r9 import ECHR9
-from thence.protocols.printed_topology import LINE, SQUARE, VARIANTS, Anywhere, Unreported
-from thence.protocols.variant import Variant
-from thence.topology.clock import drive, unkind
 from thence.topology.graph import Graph, broadcast, graph_of
 from thence.topology.joins import Join, Membership
-from thence.topology.networks import broadcasts, gateway, office
 from thence.topology.routed import Routed
+from thence.topology.routed_driver import drive, unkind
 from thence.topology.routes import Routes
 from thence.topology.separators import both_ways
 

@@ -15,9 +15,9 @@ from thence.model.codec import rename_mask
 from thence.model.message import MESSAGE, Copy
 from thence.model.order import Execution, needless
 from thence.model.roster import Roster
+from thence.papers.variants.serial import LogAlone, OwnIsAwaited, OwnIsDelivered
 from thence.protocols import REGISTRY, Deferred, Deliver, Sent, create
 from thence.protocols.hierarchy import parted
-from thence.protocols.printed_serial import LogAlone, OwnIsAwaited, OwnIsDelivered
 from thence.protocols.serial_broadcast import SerialBroadcast
 
 SERIAL = ("serial-broadcast", "serial-multicast")

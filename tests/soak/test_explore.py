@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from support.soak import keep
 
-from thence.check.explore import explore
+from thence.check.random_walk import walk
+from thence.check.search import explore
 from thence.check.setting import Setting
-from thence.check.wander import wander
 
 MINUTES = float(os.environ.get("THENCE_MINUTES", "25"))
 WHOLE: list[dict[str, Any]] = [
@@ -104,7 +104,7 @@ def test_random_crashes(protocol: str, processes: int, groups: str) -> None:
             setting = Setting(
                 protocol, processes, 6 + seed % 8, "any", groups=groups, crashes=processes - 1, options=options
             )
-            run = wander(setting, seed, patience=patience)
+            run = walk(setting, seed, patience=patience)
             assert not run.problems(), f"{run.problems()}\n{run}"
             executions += 1
             crashed += run.faulty.bit_count()

@@ -140,9 +140,9 @@ def costs(spark: Any) -> None:
     import pyarrow as pa
 
     from thence.costing import replay
-    from thence.costing.replay import Cost
+    from thence.costing.replaying import Cost
     from thence.sim import Scenario, simulate
-    from thence.spark.cost import cost
+    from thence.spark.costs import cost
     from thence.trace.schema import arrow_schema, row_of
 
     run = simulate(Scenario(processes=4, messages=60), trace=True, measure=False)
@@ -157,8 +157,8 @@ def costs(spark: Any) -> None:
 def sweeps(spark: Any) -> None:
     """Sweep four scenarios; the files are those of a plain loop, byte for byte."""
     from thence.sim.grid import parse_grid
-    from thence.spark.sweep import sweep
-    from thence.spark.sweep_task import Store, run_one
+    from thence.sim.sweep_task import Store, run_one
+    from thence.spark.sweeps import sweep
 
     def files(folder: str) -> dict[str, bytes]:
         found = [path for what in ("results", "traces") for path in Path(folder, what).rglob("*.parquet")]

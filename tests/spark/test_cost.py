@@ -11,13 +11,13 @@ import pytest
 
 from thence import cli
 from thence.costing import prefix, profile, recommend, replay
-from thence.costing.recommend import together, total
-from thence.costing.replay import Cost
+from thence.costing.recommending import together, total
+from thence.costing.replaying import Cost
 from thence.model.events import Event, parse
 from thence.model.order import by_label
 from thence.model.roster import Roster
 from thence.sim import Scenario, simulate
-from thence.spark.cost import cost
+from thence.spark.costs import cost
 from thence.trace.jsonl import write_jsonl
 from thence.trace.schema import arrow_schema, row_of
 

@@ -17,8 +17,8 @@ from thence import cli
 from thence.sim import simulate
 from thence.sim.grid import Grid, parse_grid
 from thence.sim.stats import estimate
-from thence.spark.sweep import LEAST, OVERHEAD, SHARE, places, sweep
-from thence.spark.sweep_task import MEASURES, Store, run_one
+from thence.sim.sweep_task import MEASURES, Store, run_one
+from thence.spark.sweeps import LEAST, OVERHEAD, SHARE, places, sweep
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,7 +132,7 @@ KILLED = """
 import sys
 from thence.sim.grid import read_grid
 from thence.spark.session import local_session
-from thence.spark.sweep import sweep
+from thence.spark.sweeps import sweep
 
 def run(scenario, **how):
     from time import sleep

@@ -10,22 +10,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from thence.check import past as pasts
-from thence.check.engine import Engine
-from thence.check.past import Perm
+from thence.check import judge_memory
+from thence.check.judge_memory import Perm
+from thence.check.moves import Moves
 from thence.check.setting import Step
 from thence.check.system import UNTOLD, Flying, Node, System
 from thence.model.codec import rename_mask
 
 
 class Names:
-    """Keys of the systems of one engine."""
+    """Keys of the systems of one moves."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, moves: Moves) -> None:
         """Work out which renamings leave the setting as it is."""
-        self.engine = engine
-        self.perms = engine.setting.symmetries(engine.space.perms())
-        self._pasts: dict[Perm, dict[pasts.Past, int]] = {}
+        self.moves = moves
+        self.perms = moves.setting.symmetries(moves.space.perms())
+        self._pasts: dict[Perm, dict[judge_memory.Past, int]] = {}
         self._masks: dict[Perm, dict[tuple[int, ...], int]] = {}
 
     def key(self, system: System, silent: Step | None) -> Any:
@@ -40,18 +40,18 @@ class Names:
 
     def plain(self, system: System) -> Any:
         """Return the key of a system under its own names."""
-        return self._named(system, self.engine.identity)
+        return self._named(system, self.moves.identity)
 
     def local(self, system: System, process: int) -> Any:
         """Return all that decides what can happen, and how it is judged, at one process if nobody else emits."""
-        engine = self.engine
+        moves = self.moves
         inbox = tuple(flying for flying in system.flight if flying.copy.destination == process)
         needed = None if system.needed is None else (system.needed.processes[process], system.needed.messages)
         return (
             process,
-            engine.name(system.nodes[process], engine.identity),
-            self._flight(inbox, engine.identity),
-            pasts.local(system.past, engine.space, process),
+            moves.name(system.nodes[process], moves.identity),
+            self._flight(inbox, moves.identity),
+            judge_memory.local(system.past, moves.space, process),
             needed,
         )
 
@@ -62,19 +62,19 @@ class Names:
             named: list[Any] = [None] * len(rests)
             for p, (node, lost) in enumerate(rests):
                 state = None if node.member is None else node.member.state(perm)
-                named[perm[p]] = (state, self.engine.space.renamed(lost, perm))
+                named[perm[p]] = (state, self.moves.space.renamed(lost, perm))
             found.add(tuple(named))
         return frozenset(found)
 
     def _candidates(self, system: System) -> list[Perm]:
         if len(self.perms) == 1:
             return self.perms
-        n = self.engine.n
+        n = self.moves.n
         inbox, outbox = [0] * n, [0] * n
         for flying in system.flight:
             inbox[flying.copy.destination] += 1
             outbox[flying.copy.source] += 1
-        about, past = self.engine.space.about, system.past
+        about, past = self.moves.space.about, system.past
         marks = [
             (
                 0 if node.member is None else node.member.count,
@@ -91,24 +91,24 @@ class Names:
         return fitting or self.perms
 
     def _named(self, system: System, perm: Perm) -> Any:
-        engine = self.engine
-        nodes = [0] * engine.n
+        moves = self.moves
+        nodes = [0] * moves.n
         for p, node in enumerate(system.nodes):
-            nodes[perm[p]] = node.ids.get(perm) or engine.name(node, perm)
+            nodes[perm[p]] = node.ids.get(perm) or moves.name(node, perm)
         rest: tuple[int, ...] = (system.left, system.drops, self._past(system.past, perm))
         if system.needed is not None:
-            rest += (engine.intern(system.needed.renamed(engine.space, perm)),)
-        if engine.crashing:
+            rest += (moves.intern(system.needed.renamed(moves.space, perm)),)
+        if moves.crashing:
             rest += (self._faults((system.faulty, system.crashed, *system.trust), perm),)
         if system.token is not None:
-            rest += (engine.intern(repr(system.token)),)
+            rest += (moves.intern(repr(system.token)),)
         return tuple(nodes), self._flight(system.flight, perm), rest
 
-    def _past(self, past: pasts.Past, perm: Perm) -> int:
+    def _past(self, past: judge_memory.Past, perm: Perm) -> int:
         table = self._pasts.setdefault(perm, {})
         number = table.get(past)
         if number is None:
-            number = table[past] = self.engine.intern(pasts.renamed(past, self.engine.space, perm))
+            number = table[past] = self.moves.intern(judge_memory.renamed(past, self.moves.space, perm))
         return number
 
     def _faults(self, masks: tuple[int, ...], perm: Perm) -> int:
@@ -116,15 +116,15 @@ class Names:
         number = table.get(masks)
         if number is None:
             moved = [mask if mask == UNTOLD else rename_mask(mask, perm) for mask in masks]
-            trust = [0] * self.engine.n
+            trust = [0] * self.moves.n
             for p, mask in enumerate(moved[2:]):
                 trust[perm[p]] = mask
-            number = table[masks] = self.engine.intern((*moved[:2], *trust))
+            number = table[masks] = self.moves.intern((*moved[:2], *trust))
         return number
 
     def _flight(self, flight: tuple[Flying, ...], perm: Perm) -> Any:
-        name = self.engine.name
-        if not self.engine.setting.fifo:
+        name = self.moves.name
+        if not self.moves.setting.fifo:
             return tuple(sorted([name(flying, perm) for flying in flight]))
         places: dict[tuple[int, int], int] = {}
         keys = []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from thence.check import past as pasts
-from thence.check.past import Needed, Past, Space
+from thence.check import judge_memory
+from thence.check.judge_memory import Needed, Past, Space
 from thence.model.message import Copy
 from thence.model.order import Guarantee
 from thence.model.roster import positions
@@ -35,7 +35,7 @@ class Judge:
         """Judge a delivery against what is outstanding."""
         if not past.out & self.space.bit(slot, process):
             return Problem("no duplicates", process, slot)
-        early = pasts.too_early(past, self.space, process, slot)
+        early = judge_memory.too_early(past, self.space, process, slot)
         order = f"{self.guarantee} order"
         if early and order in self.properties:
             return Problem(order, process, slot, next(positions(early)) // self.n)
@@ -47,7 +47,7 @@ class Judge:
             return None
         for place in positions(past.held & self.space.about[process]):
             slot = place // self.n
-            if not pasts.too_early(past, self.space, process, slot):
+            if not judge_memory.too_early(past, self.space, process, slot):
                 return Problem("no needless waiting", process, slot)
         return None
 

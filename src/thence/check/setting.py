@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib import import_module
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
-from thence.check.past import Perm
+from thence.check.judge_memory import Perm
+from thence.check.variant import Variant
 from thence.errors import MisuseError
 from thence.model.faults import groups_of
 from thence.model.roster import Roster, positions
 from thence.protocols.base import Member
 from thence.protocols.registry import REGISTRY, Entry
-from thence.protocols.variant import Variant
 
-PRINTED = ("ks", "serial", "bounded", "ageing", "topology", "ft")
-"""modules protocols/printed_*.py; attempts that failed are in protocols/attempts.py"""
 DETECTORS = ("eager", "falling")
 DESTINATIONS = ("unicast", "any", "broadcast")
 
@@ -49,28 +45,11 @@ class Step(NamedTuple):
     """what is received or lost"""
 
 
-@cache
-def variants() -> dict[str, Variant]:
-    """Return the printed forms of the papers, which are no part of the registry."""
-    found: dict[str, Variant] = {}
-    for name in (*(f"printed_{paper}" for paper in PRINTED), "attempts"):
-        module = import_module(f"thence.protocols.{name}")
-        found |= {variant.name: variant for variant in getattr(module, "VARIANTS", ())}
-    return found
-
-
-def entry_of(name: str, *, printed: bool = False) -> Entry:
-    """Return the entry of a registered protocol, or of a printed variant if those are admitted."""
-    if name in REGISTRY:
-        return REGISTRY[name]
-    known = variants()
-    if name in known and printed:
-        ours = REGISTRY[known[name].of]
-        needs = tuple(need for need in ours.needs if need != "broadcast only")  # what a printed form forgets to say
-        return replace(ours, protocol=known[name].protocol, needs=needs)
-    if name in known:
-        raise MisuseError(f"{name!r} is a printed form that fails; admit those with --variants")
-    raise MisuseError(f"no protocol {name!r}; there are {', '.join(sorted([*REGISTRY, *(known if printed else ())]))}")
+def entry_of(name: str) -> Entry:
+    """Return the entry of a registered protocol."""
+    if name not in REGISTRY:
+        raise MisuseError(f"no protocol {name!r}; there are {', '.join(sorted(REGISTRY))}")
+    return REGISTRY[name]
 
 
 @dataclass(frozen=True)
@@ -93,11 +72,13 @@ class Setting:
     """`eager`: each process trusts as few as is legal from the start; `falling`: everybody, until it falls to that"""
     groups: str = ""
     options: dict[str, Any] = field(default_factory=dict)
-    printed: bool = False
-    """admit the printed variants"""
+    variant: Variant | None = None
+    """the printed form of that name, if it is none of the registry's"""
 
     def __post_init__(self) -> None:
         """Refuse what the protocol cannot be given."""
+        if self.variant is not None and self.variant.name != self.protocol:
+            raise MisuseError(f"protocol {self.protocol!r} given with the printed form {self.variant.name!r}")
         if self.destinations not in DESTINATIONS:
             raise MisuseError(f"destinations {self.destinations!r} are none of {', '.join(DESTINATIONS)}")
         if self.detector not in DETECTORS:
@@ -127,7 +108,7 @@ class Setting:
     @property
     def entry(self) -> Entry:
         """What the registry says of the protocol."""
-        return entry_of(self.protocol, printed=self.printed)
+        return entry_of(self.protocol) if self.variant is None else self.variant.entry
 
     @property
     def per_group(self) -> bool:
@@ -138,6 +119,11 @@ class Setting:
     def grouped(self) -> bool:
         """Whether messages address whole groups."""
         return "groups" in self.entry.needs
+
+    def row(self) -> dict[str, Any]:
+        """Return it as plain data; `printed` says whether the protocol is a variant."""
+        said = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "variant"}
+        return {**said, "options": dict(self.options), "printed": self.variant is not None}
 
     def roster(self) -> Roster:
         """Return the processes a, b, c, ..."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from thence.check.coverage import Coverage, Failure
-from thence.check.explore import Explorer
+from thence.check.search import Explorer
 from thence.check.setting import CopyName, Setting, Step
 from thence.check.witness import Impossible, Witness, replay
 from thence.model.roster import positions

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from thence.check.judge import Problem
-from thence.check.past import Needed, Past, Perm
+from thence.check.judge_memory import Needed, Past, Perm
 from thence.model.message import Copy
 from thence.protocols.base import Member
 from thence.protocols.effects import Effect

@@ -7,13 +7,15 @@ themselves, so it shows a failure only as long as the protocol has it.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from thence.check.engine import Engine
 from thence.check.judge import Problem
+from thence.check.moves import Moves
 from thence.check.setting import CopyName, Setting, Start, Step
 from thence.check.system import UNTOLD, System
+from thence.check.variant import Variant
 from thence.errors import MisuseError, TraceError
 from thence.model.events import Event, Kind, render
 from thence.model.message import MESSAGE
@@ -36,7 +38,7 @@ class Replay:
     events: list[Event] = field(default_factory=list)
     done: int = 0
     """steps taken before the end or the problem, that step included"""
-    engine: Engine | None = None
+    moves: Moves | None = None
 
 
 class Impossible(Exception):
@@ -45,32 +47,32 @@ class Impossible(Exception):
 
 def replay(setting: Setting, start: Start, steps: tuple[Step, ...], properties: frozenset[str]) -> Replay:
     """Take the steps one by one until a property breaks; at the end, judge what is at rest."""
-    engine = Engine(setting, properties)
-    root = next((system for system in engine.roots() if Start(system.faulty, system.trust) == start), None)
+    moves = Moves(setting, properties)
+    root = next((system for system in moves.roots() if Start(system.faulty, system.trust) == start), None)
     if root is None:
         raise Impossible(f"no execution of the setting starts with {start}")
-    result = Replay(setting, root, None, engine=engine)
+    result = Replay(setting, root, None, moves=moves)
     for step in steps:
-        _check(engine, result.system, step)
-        move = engine.apply(result.system, step)
-        _record(result, engine, step, move.effects)
+        _check(moves, result.system, step)
+        move = moves.apply(result.system, step)
+        _record(result, moves, step, move.effects)
         result.system, result.problem = move.system, move.problem
         result.done += 1
         if move.problem is not None:
             return result
-    if not result.system.flight and engine.settled(result.system):
-        problems = [engine.deadlocked(result.system), *(engine.at_rest(result.system, p) for p in range(engine.n))]
+    if not result.system.flight and moves.settled(result.system):
+        problems = [moves.deadlocked(result.system), *(moves.at_rest(result.system, p) for p in range(moves.n))]
         result.problem = next((problem for problem in problems if problem is not None), None)
     return result
 
 
-def _check(engine: Engine, system: System, step: Step) -> None:
-    if step not in engine.steps(system, step.process):
+def _check(moves: Moves, system: System, step: Step) -> None:
+    if step not in moves.steps(system, step.process):
         raise Impossible(f"step {step} is not possible where it stands")
 
 
-def _record(result: Replay, engine: Engine, step: Step, effects: tuple[Effect, ...]) -> None:
-    name = engine.roster.name
+def _record(result: Replay, moves: Moves, step: Step, effects: tuple[Effect, ...]) -> None:
+    name = moves.roster.name
     if step.kind == "crash":
         _event(result, name(step.process), "crash")
     if step.kind == "receive" and step.copy is not None and step.copy.kind == MESSAGE:
@@ -78,7 +80,7 @@ def _record(result: Replay, engine: Engine, step: Step, effects: tuple[Effect, .
     for effect in effects:
         if isinstance(effect, Sent):
             message = f"{name(effect.message.sender)}{effect.message.count}"
-            _event(result, name(step.process), "send", message, engine.roster.members(effect.destinations))
+            _event(result, name(step.process), "send", message, moves.roster.members(effect.destinations))
         elif isinstance(effect, Deliver):
             _event(result, name(step.process), "deliver", f"{name(effect.copy.sender)}{effect.copy.count}")
 
@@ -127,10 +129,10 @@ class Witness:
     def sentence(self) -> str:
         """Say what is wrong."""
         result = self.run()
-        problem, engine = result.problem, result.engine
-        if problem is None or engine is None:
+        problem, moves = result.problem, result.moves
+        if problem is None or moves is None:
             return "every property holds in this execution"
-        name, space = engine.roster.name, engine.space
+        name, space = moves.roster.name, moves.space
 
         def called(slot: int) -> str:
             sender, count = space.message(slot)
@@ -172,12 +174,12 @@ class Witness:
         result = self.run()
         said = self.sentence()
         finding = Finding("failure", said)
-        if result.problem is not None and result.problem.property.endswith("order") and result.engine is not None:
-            engine, problem = result.engine, result.problem
+        if result.problem is not None and result.problem.property.endswith("order") and result.moves is not None:
+            moves, problem = result.moves, result.problem
             early, missing = (
-                f"{engine.roster.name(s)}{c}" for s, c in map(engine.space.message, (problem.message, problem.other))
+                f"{moves.roster.name(s)}{c}" for s, c in map(moves.space.message, (problem.message, problem.other))
             )
-            violation = Violation("run", engine.roster.name(problem.process), early, missing)
+            violation = Violation("run", moves.roster.name(problem.process), early, missing)
             finding = replace(violated(violation, path(result.events, violation)), sentence=said)
         return scene_of(self.events(result), () if result.problem is None else (finding,))
 
@@ -190,7 +192,7 @@ class Witness:
         roster = self.setting.roster()
         return {
             "format": FORMAT,
-            "setting": asdict(self.setting),
+            "setting": self.setting.row(),
             "properties": list(self.properties),
             "faulty": list(roster.members(self.start.faulty)),
             "trust": [None if mask == UNTOLD else list(roster.members(mask)) for mask in self.start.trust],
@@ -234,19 +236,28 @@ def _step_row(step: Step, setting: Setting) -> list[Any]:
     return row
 
 
-def loads(text: str) -> Witness:
-    """Read what `Witness.dumps` wrote."""
+def loads(text: str, variants: Mapping[str, Variant] | None = None) -> Witness:
+    """Read what `Witness.dumps` wrote; `variants` are the printed forms that it may speak of."""
     try:
         row = json.loads(text)
         if row.get("format") != FORMAT:
             raise TraceError(f"not an execution: format {row.get('format')!r}, expected {FORMAT!r}")
-        setting = Setting(**row["setting"])
+        setting = _read_setting(row["setting"], variants or {})
         roster = setting.roster()
         steps = tuple(_read_step(step, setting) for step in row["steps"])
         trust = tuple(UNTOLD if names is None else roster.mask(names) for names in row["trust"])
         return Witness(setting, tuple(row["properties"]), Start(roster.mask(row["faulty"]), trust), steps)
     except (KeyError, TypeError, IndexError, AttributeError, json.JSONDecodeError) as error:
         raise TraceError(f"cannot read the execution: {type(error).__name__} {error}") from None
+
+
+def _read_setting(row: Mapping[str, Any], variants: Mapping[str, Variant]) -> Setting:
+    said = {key: value for key, value in row.items() if key != "printed"}
+    if not row.get("printed", False):
+        return Setting(**said)
+    if row["protocol"] not in variants:
+        raise TraceError(f"the execution is one of the printed form {row['protocol']!r}, which is not known here")
+    return Setting(**said, variant=variants[row["protocol"]])
 
 
 def _read_step(row: list[Any], setting: Setting) -> Step:

@@ -13,7 +13,7 @@ from thence.errors import MisuseError, TraceError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from thence.spark.cost import CostResult
+    from thence.spark.costs import CostResult
 
 EXAMPLE = "thence cost trace.jsonl --protocols ks,rst,ech --plot cost.svg"
 SHOWN = 20
@@ -46,8 +46,8 @@ def cost(
     if plot is not None and plot.suffix and plot.suffix not in SUFFIXES:
         raise MisuseError(f"{plot} ends in neither .png nor .svg; leave the ending out to get both")
     opened = open_trace(trace, format)
-    from thence.spark.cost import cost as cost_of
     from thence.spark.cost_files import read_events
+    from thence.spark.costs import cost as cost_of
     from thence.spark.session import local_session
 
     with working("Starting Spark"):
@@ -74,7 +74,7 @@ def cost(
 
 def _collect(result: CostResult) -> dict[str, Any]:
     """Bring totals to the driver: a row for each run, label and protocol at most, and no events."""
-    from thence.spark.cost import chosen
+    from thence.spark.costs import chosen
 
     costs, runs, summary, needs = (
         [row.asDict(recursive=True) for row in frame.collect()]

@@ -228,7 +228,7 @@ def cost_of_the_traffic(made: Demo) -> None:
     """Replay the traffic of ks through every protocol that could be recommended, and recommend one."""
     from thence.cli.simulate import show
     from thence.costing import profile, recommend, replay
-    from thence.costing.recommend import recommendable
+    from thence.costing.recommending import recommendable
     from thence.report.page import Section, Words
     from thence.report.simulation import costs_table
 

@@ -13,6 +13,7 @@ from thence.cli._common import JsonFile, console, finish, option_of, write_json
 if TYPE_CHECKING:
     from thence.check.coverage import Coverage
     from thence.check.shrink import Smallest
+    from thence.check.variant import Variant
     from thence.check.witness import Witness
 
 EXAMPLE = "thence explore --protocol ks --processes 3 --messages 4"
@@ -50,7 +51,8 @@ def explore(
         return
     setting = Setting(
         protocol, processes, messages, destinations, to_self=to_self, fifo=fifo, loss=loss, crashes=crashes,
-        detector=detector, groups=groups, options=dict(map(option_of, option or ())), printed=variants,
+        detector=detector, groups=groups, options=dict(map(option_of, option or ())),
+        variant=_variant(protocol, admitted=variants),
     )  # fmt: skip
     coverage, smallest = _find(setting, chosen(properties) if properties else None, time_limit)
     out = console(json_file)
@@ -64,6 +66,22 @@ def explore(
             out.print(f"replay it with: thence explore --replay {save}")
     write_json(json_file, result_row(coverage, smallest))
     finish(1 if coverage.failures else 0)
+
+
+def _variant(protocol: str, *, admitted: bool) -> Variant | None:
+    """Return the printed form of that name, if there is one and such forms are admitted."""
+    from thence.errors import MisuseError
+    from thence.papers.variants import VARIANTS
+    from thence.protocols.registry import REGISTRY
+
+    if protocol in REGISTRY:
+        return None
+    if protocol in VARIANTS and not admitted:
+        raise MisuseError(f"{protocol!r} is a printed form that fails; admit those with --variants")
+    if protocol not in VARIANTS:
+        known = sorted([*REGISTRY, *(VARIANTS if admitted else ())])
+        raise MisuseError(f"no protocol {protocol!r}; there are {', '.join(known)}")
+    return VARIANTS[protocol]
 
 
 def _find(setting: Any, properties: frozenset[str] | None, limit: float | None) -> tuple[Coverage, Smallest | None]:
@@ -114,14 +132,12 @@ def _show(witness: Witness, out: Any) -> None:
 
 def result_row(coverage: Coverage, smallest: Smallest | None) -> dict[str, Any]:
     """Return the result as plain data."""
-    from dataclasses import asdict
-
     failure = None
     if smallest is not None:
         failure = {**smallest.witness.row(), "fewest": smallest.fewest, "diagram": smallest.witness.diagram()}
     return {
         "verdict": coverage.verdict,
-        "setting": asdict(coverage.setting),
+        "setting": coverage.setting.row(),
         "properties": list(coverage.properties),
         "complete": coverage.complete,
         "stopped": coverage.stopped,
@@ -136,9 +152,10 @@ def result_row(coverage: Coverage, smallest: Smallest | None) -> dict[str, Any]:
 def _replay(path: Path, json_file: str | None) -> None:
     from thence.check.witness import Impossible, loads
     from thence.errors import TraceError
+    from thence.papers.variants import VARIANTS
 
     try:
-        witness = loads(path.read_text(encoding="utf-8"))
+        witness = loads(path.read_text(encoding="utf-8"), VARIANTS)
         result = witness.run()
     except OSError as error:
         raise TraceError(f"cannot read {path}: {error.strerror}") from None

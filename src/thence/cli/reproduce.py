@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from thence.papers.paper import Paper, Scale
     from thence.report.tables import Table
     from thence.sim.grid import Grid, Planned
-    from thence.spark.sweep_task import Store
+    from thence.sim.sweep_task import Store
 
 EXAMPLE = "thence reproduce ci-dc separators --out reproduce"
 
@@ -115,7 +115,7 @@ class _Runner:
         self.spark: SparkSession | None = None
 
     def __call__(self, grid: Grid, folder: Path) -> Iterable[dict[str, Any]]:
-        from thence.spark.sweep_task import RESULT, Store
+        from thence.sim.sweep_task import RESULT, Store
 
         store, done = Store(str(folder)), Store(str(folder)).finished()
 
@@ -130,7 +130,7 @@ class _Runner:
         return [row(each) for each in sorted(grid.scenarios, key=lambda each: each.id)]
 
     def _here(self, grid: Grid, left: list[Planned], store: Store) -> None:
-        from thence.spark.sweep_task import run_one
+        from thence.sim.sweep_task import run_one
 
         for each in progress(left, "Simulating", len(left)):
             spec = json.dumps(each.scenario.row())
@@ -139,7 +139,7 @@ class _Runner:
     def _spread(self, grid: Grid, folder: Path) -> None:
         from thence.cli.sweep import bar
         from thence.spark.session import local_session
-        from thence.spark.sweep import sweep
+        from thence.spark.sweeps import sweep
 
         if self.spark is None:
             with working("Starting Spark"):

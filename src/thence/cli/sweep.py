@@ -42,9 +42,9 @@ def sweep(
     from thence.sim.grid import read_grid
 
     plan = read_grid(grid)
+    from thence.sim.sweep_task import MEASURES, SETTING
     from thence.spark.session import local_session
-    from thence.spark.sweep import sweep as run_sweep
-    from thence.spark.sweep_task import MEASURES, SETTING
+    from thence.spark.sweeps import sweep as run_sweep
 
     for name, known in ((x, SETTING), (by, SETTING), (y, MEASURES)):
         if name not in known:
@@ -102,7 +102,7 @@ def _show(said: dict[str, Any], out: Console) -> None:
 
 
 def _settings(rows: list[dict[str, Any]]) -> list[str]:
-    from thence.spark.sweep_task import SETTING
+    from thence.sim.sweep_task import SETTING
 
     return [name for name in SETTING if rows and name in rows[0]]
 

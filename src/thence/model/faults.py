@@ -17,7 +17,7 @@ group afterwards. That restriction may trust nobody in a group that has correct 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 from thence.errors import MisuseError
@@ -46,13 +46,6 @@ def groups_of(text: str, roster: Roster) -> tuple[int, ...]:
     return tuple(masks)
 
 
-def group_text(masks: Iterable[int], roster: Roster) -> str:
-    """Write groups as `groups_of` reads them."""
-    short = all(len(name) == 1 for name in roster)
-    parts = [roster.members(mask) for mask in masks]
-    return "|".join("".join(names) if short else ",".join([*names, ""]) for names in parts)
-
-
 def legal(trusted: int, groups: Sequence[int], faulty: int, *, per_group: bool = True) -> bool:
     """Tell whether a failure detector may give this output while these processes are the faulty ones."""
     scopes = groups if per_group else [sum(groups)]
@@ -76,11 +69,11 @@ def least(groups: Sequence[int], faulty: int, *, per_group: bool = True) -> Iter
         yield sum(choice)
 
 
-def at_risk(copies: Iterable[Copy], crashed: int) -> list[Copy]:
-    """Return the copies that may be lost because a process among `crashed` (a mask) handed them to the network."""
-    return [copy for copy in copies if crashed >> copy.source & 1]
+def may_be_lost(copy: Copy, crashed: int) -> bool:
+    """Tell whether a copy in flight may be lost because a process among `crashed` (a mask) handed it over."""
+    return bool(crashed >> copy.source & 1)
 
 
-def vanished(copies: Iterable[Copy], crashed: int) -> list[Copy]:
-    """Return the copies that nobody will receive because their destination is among `crashed` (a mask)."""
-    return [copy for copy in copies if crashed >> copy.destination & 1]
+def nobody_receives(copy: Copy, crashed: int) -> bool:
+    """Tell whether a copy vanishes because its destination is among `crashed` (a mask)."""
+    return bool(crashed >> copy.destination & 1)

@@ -1,5 +1,7 @@
-"""The papers' tables and figures, measured again: published value or statement beside ours, and a verdict per claim.
+"""What the papers print and claim: printed variants, rejected designs, their networks, and `reproduce`.
 
 Each paper is a module with one `PAPER`: the simulations it needs (a grid), what else it measures, its claims, tables
-and pictures. `run.py` puts them together. Nothing here starts Spark: whoever calls says how a grid is run.
+and pictures, the published value or statement beside ours, and a verdict per claim. `run.py` puts them together.
+`variants/` are printed forms that fail, `chapter7/` the networks and experiments of the separators' chapter 7. Nothing
+here starts Spark: whoever calls says how a grid is run.
 """

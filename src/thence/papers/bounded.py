@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from math import ceil, log2
 from typing import TYPE_CHECKING, Any
 
-from thence.check.setting import variants
 from thence.papers.claims import Claim, Data, Finding, NoDataError, Rows, found, near
 from thence.papers.paper import Paper, Scale
 from thence.papers.rows import choose, joined, total
+from thence.papers.variants import VARIANTS
 from thence.protocols.base import Member
 from thence.protocols.effects import Sent
 from thence.report.plots import curves, figure, legend
 from thence.report.tables import Table
-from thence.sim import Engine, Meter, Observer, Scenario
+from thence.sim import Meter, Observer, Scenario, Simulation
 from thence.sim.stats import Estimate, estimate
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ class Stamps(Observer):
         self.largest = self.entered = 0
         self._epochs: dict[int, int] = {}
 
-    def begin(self, engine: Engine) -> None:
+    def begin(self, simulation: Simulation) -> None:
         """Take the members."""
-        self.members = engine.members
+        self.members = simulation.members
 
     def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
         """Look at the stamp and at the sender's epoch."""
@@ -52,7 +52,7 @@ class Stamps(Observer):
 def run(scenario: Scenario, members: Sequence[Member] | None = None) -> dict[str, Any]:
     """Run a scenario, perhaps with members of a printed form, and say what its stamps were like."""
     stamps, meter = Stamps(), Meter()
-    outcome = Engine(scenario, meter, stamps, members=members).run()
+    outcome = Simulation(scenario, meter, stamps, members=members).run()
     measures = meter.measures()
     size = measures["bytes_per_copy"]
     return {
@@ -66,7 +66,7 @@ def run(scenario: Scenario, members: Sequence[Member] | None = None) -> dict[str
 
 def printed(name: str, scenario: Scenario) -> dict[str, Any]:
     """Run a printed form."""
-    kind = variants()[name].protocol
+    kind = VARIANTS[name].protocol
     options: dict[str, Any] = {} if scenario.bound is None else {"bound": scenario.bound}
     members = [kind(scenario.roster, place, **options) for place in range(scenario.processes)]
     return run(scenario, members) | {"protocol": name}

@@ -1,8 +1,8 @@
 """Genuine fifo and causal multicast: table 1 (latency in steps) and the properties under crashes.
 
-Executions with crashes are random (`check/wander.py`): who crashes, when, what is lost and what the failure detector
-says are drawn against the protocol, and the record is judged by definition. The protocols are those of the paper with
-the repairs of errata 18 to 20; the printed form of A_causal stands beside them.
+Executions with crashes are random (`check/random_walk.py`): who crashes, when, what is lost and what the failure
+detector says are drawn against the protocol, and the record is judged by definition. The protocols are those of the
+paper with the repairs of errata 18 to 20; the printed form of A_causal stands beside them.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from thence.check.random_walk import RandomWalk, walk
 from thence.check.setting import Setting
-from thence.check.wander import Wandering, wander
 from thence.papers.claims import Claim, Data, Finding, NoDataError, Row, Rows, found
 from thence.papers.paper import Paper, Scale
 from thence.papers.rows import choose, total
+from thence.papers.variants import setting_of
 from thence.protocols.effects import Deliver, Sent, Transmit
 from thence.protocols.registry import create
 from thence.report.plots import COLORS, GREY, figure, legend
@@ -73,20 +74,20 @@ def steps(protocol: str, destinations: int) -> int:
 
 def _crashes(name: str, protocol: str, n: int, groups: str, seeds: list[int]) -> dict[str, Any]:
     setting = Setting(protocol, n, 8, "any", groups=groups, crashes=n - 1)
-    runs = [wander(setting, seed, patience=patience) for seed in seeds for patience in PATIENCE]
+    runs = [walk(setting, seed, patience=patience) for seed in seeds for patience in PATIENCE]
     return {"protocol": name, "processes": n, "groups": groups or "one each"} | _counts(runs)
 
 
-def _printed(seed: int) -> Wandering:
-    setting = Setting("a-causal-printed", 3, 14, crashes=1, printed=True)
-    return wander(setting, seed, patience=PATIENCE[seed % len(PATIENCE)])
+def _printed(seed: int) -> RandomWalk:
+    setting = setting_of("a-causal-printed", 3, 14, crashes=1)
+    return walk(setting, seed, patience=PATIENCE[seed % len(PATIENCE)])
 
 
-def _summed(protocol: str, runs: list[Wandering]) -> dict[str, Any]:
+def _summed(protocol: str, runs: list[RandomWalk]) -> dict[str, Any]:
     return {"protocol": protocol} | _counts(runs)
 
 
-def _counts(runs: list[Wandering]) -> dict[str, Any]:
+def _counts(runs: list[RandomWalk]) -> dict[str, Any]:
     row: dict[str, Any] = {"executions": len(runs), "crashes": sum(run.faulty.bit_count() for run in runs)}
     broken = [{property_of(problem) for problem in run.problems()} for run in runs]
     return row | {name: sum(name in each for each in broken) for name in PROPERTIES}

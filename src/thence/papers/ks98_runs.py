@@ -13,7 +13,7 @@ from thence.papers.claims import Rows
 from thence.papers.paper import Scale
 from thence.protocols.base import Member
 from thence.protocols.effects import Sent
-from thence.sim import Engine, Observer, Recorder, Scenario
+from thence.sim import Observer, Recorder, Scenario, Simulation
 
 SIZES = ((5, 10), (5, 10, 20, 40), (5, 10, 20, 40, 60))
 SPECIAL: dict[str, str] = {
@@ -40,9 +40,9 @@ class Facts(Observer):
         self.logs: list[tuple[str, int, set[Fact]]] = []
         self._last: tuple[str, int, set[Fact]] | None = None
 
-    def begin(self, engine: Engine) -> None:
+    def begin(self, simulation: Simulation) -> None:
         """Take the members."""
-        self.members, self.roster = engine.members, engine.roster
+        self.members, self.roster = simulation.members, simulation.roster
 
     def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
         """Keep the sender's log."""
@@ -88,7 +88,7 @@ def compared(scenario: Scenario, members: list[Member] | None = None) -> dict[st
     """Run a scenario and compare every copy and every log with the minimum; members may be those of a printed form."""
     recorder = Recorder()
     facts = Facts(recorder)
-    Engine(scenario, recorder, facts, members=members).run()
+    Simulation(scenario, recorder, facts, members=members).run()
     minimum = Minimum([event for event in recorder.rows if event.kind != "receive"])
     return {
         "processes": scenario.processes, "fanout": scenario.fanout, "fifo": scenario.fifo, "seed": scenario.seed,
@@ -106,9 +106,9 @@ class Sizes(Observer):
         """Have seen nothing yet."""
         self.entries = self.hops = self.hop_facts = 0
 
-    def begin(self, engine: Engine) -> None:
+    def begin(self, simulation: Simulation) -> None:
         """Take the members."""
-        self.member = engine.members[0]
+        self.member = simulation.members[0]
 
     def arrived(self, now: float, copy: Copy) -> None:
         """Measure a copy."""
@@ -124,7 +124,7 @@ def special(protocol: str, n: int, messages: int, seed: int) -> dict[str, Any]:
     """Run a special case and return the largest sizes, judged by its own guarantee."""
     scenario = Scenario(protocol, n, messages, fanout=SPECIAL[protocol], seed=seed)
     recorder, sizes = Recorder(), Sizes()
-    Engine(scenario, recorder, sizes).run()
+    Simulation(scenario, recorder, sizes).run()
     verdict = judge(recorder.rows, scenario.entry.guarantee)
     wrong = len(verdict.violations) + len(verdict.undelivered)
     return {"protocol": protocol, "processes": n, "seed": seed, "entries": sizes.entries, "hops": sizes.hops,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from thence.papers.chapter7.experiments import PUBLISHED, PUBLISHED_7_5, mean
 from thence.papers.claims import (
     Answer,
     Claim,
@@ -39,7 +40,6 @@ from thence.papers.separators_runs import (
 )
 from thence.papers.separators_shown import plots, tables
 from thence.sim.stats import Estimate, estimate
-from thence.topology.chapter7 import PUBLISHED, PUBLISHED_7_5, mean
 
 if TYPE_CHECKING:
     pass

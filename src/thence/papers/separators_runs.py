@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from thence.papers.chapter7.experiments import SCENARIOS, StampSizes, mean, stamp_sizes
+from thence.papers.chapter7.networks import PLACEMENTS, Network, broadcasts, gateway, office
 from thence.papers.claims import Data, NoDataError, Rows
 from thence.papers.paper import Scale
 from thence.papers.rows import choose, curve
 from thence.sim.stats import Estimate
-from thence.topology.chapter7 import SCENARIOS, StampSizes, mean, stamp_sizes
-from thence.topology.networks import PLACEMENTS, Network, broadcasts, gateway, office
 
 SIZES = ((6, 10),) * 3
 CHOSEN = "apart"

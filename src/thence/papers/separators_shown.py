@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from thence.papers.chapter7.experiments import PUBLISHED
 from thence.papers.claims import Data
 from thence.papers.rows import choose, curve
 from thence.papers.separators_runs import DELAYS, NAMES, READINGS, WATCHED, cells, chosen, histogram, sizes_of
 from thence.report.plots import figure, legend, shares
 from thence.report.tables import Cell, Table
-from thence.topology.chapter7 import PUBLISHED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

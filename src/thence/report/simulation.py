@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from thence.costing.recommend import Recommendation, per_message
-from thence.costing.replay import Cost
+from thence.costing.recommending import Recommendation, per_message
+from thence.costing.replaying import Cost
 from thence.model.order import Judgement
 from thence.protocols.registry import Entry
 from thence.report.tables import Cell, Table

@@ -6,16 +6,15 @@ result = simulate(Scenario(protocol="ks", processes=8, messages=1000), trace=Tru
 result.outcome.deliveries, result.measures["bytes_per_copy"], result.recorder.events
 """
 
-from thence.sim.engine import Engine, Observer
 from thence.sim.metrics import Measures, Meter, over_seeds
 from thence.sim.outcome import Outcome, explain
 from thence.sim.record import ArrivalRecorder, Recorder
 from thence.sim.run import Result, replicate, simulate
 from thence.sim.scenario import Scenario, scenario_of
+from thence.sim.simulation import Observer, Simulation
 
 __all__ = [
     "ArrivalRecorder",
-    "Engine",
     "Measures",
     "Meter",
     "Observer",
@@ -23,6 +22,7 @@ __all__ = [
     "Recorder",
     "Result",
     "Scenario",
+    "Simulation",
     "explain",
     "over_seeds",
     "replicate",

@@ -13,7 +13,7 @@ from __future__ import annotations
 from thence.model.message import Copy
 from thence.model.roster import positions
 from thence.protocols.effects import Sent
-from thence.sim.engine import Engine, Observer
+from thence.sim.simulation import Observer, Simulation
 
 SHIFT = 2048
 
@@ -81,9 +81,9 @@ class Causes(Observer):
         self.orders: dict[str | None, _Order] = {}
         self._free: dict[tuple[str | None, int, int, int], float] = {}
 
-    def begin(self, engine: Engine) -> None:
+    def begin(self, simulation: Simulation) -> None:
         """Take the number of processes."""
-        self.size = len(engine.roster)
+        self.size = len(simulation.roster)
 
     def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
         """Give the message its causes."""

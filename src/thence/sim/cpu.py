@@ -45,7 +45,7 @@ class Timed:
 
 
 class Clock:
-    """Times the members of one run; hand `members` to the engine."""
+    """Times the members of one run; hand `members` to the simulation."""
 
     def __init__(self, members: Sequence[Member]) -> None:
         """Wrap the members."""

@@ -50,11 +50,6 @@ def compile_delay(spec: str, roster: Roster, rng: Random) -> Travel:
     return by_link
 
 
-def check_delay(spec: str, roster: Roster) -> None:
-    """Raise MisuseError unless the text is a delay."""
-    compile_delay(spec, roster, Random(0))
-
-
 def _links(text: str, roster: Roster) -> list[tuple[int, int]]:
     source, found, destination = text.partition(">")
     if not found:

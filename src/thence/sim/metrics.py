@@ -19,8 +19,8 @@ from typing import Any
 from thence.model.message import Copy
 from thence.protocols.effects import Sent
 from thence.sim.causes import Causes
-from thence.sim.engine import Engine, Observer
 from thence.sim.record import Sizes
+from thence.sim.simulation import Observer, Simulation
 from thence.sim.stats import Estimate, batch_means, estimate
 
 STAMPS = ("entries", "facts", "bytes", "paper_bytes")
@@ -80,14 +80,14 @@ class Meter(Observer):
         self._arrivals: dict[tuple[str | None, int, int, int], float] = {}
         self._count = 0
 
-    def begin(self, engine: Engine) -> None:
+    def begin(self, simulation: Simulation) -> None:
         """Make the batches."""
-        self.members = engine.members
-        total = engine.scenario.messages
+        self.members = simulation.members
+        total = simulation.scenario.messages
         self._skip = int(total * self.warmup)
         self._rest = max(1, total - self._skip)
         self._batches = [_Batch() for _ in range(max(1, min(self.batches, self._rest)))]
-        self.causes.begin(engine)
+        self.causes.begin(simulation)
 
     def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
         """Put a message in its batch, and look at the log of its sender."""

@@ -21,7 +21,7 @@ from thence.model.message import Copy
 from thence.model.roster import Roster
 from thence.protocols.base import Member
 from thence.protocols.effects import Sent
-from thence.sim.engine import Engine, Observer
+from thence.sim.simulation import Observer, Simulation
 
 Clear = tuple[tuple[str, tuple[str, ...]], ...]
 """a stamp in the clear: messages with destinations"""
@@ -95,14 +95,14 @@ class Recorder(Observer):
         self._open: dict[tuple[str | None, int, int, int], Said] = {}
         self._known: set[tuple[str | None, int, int, int]] = set()
 
-    def begin(self, engine: Engine) -> None:
+    def begin(self, simulation: Simulation) -> None:
         """Take names from the run."""
-        self.run, self.roster, self.members = engine.outcome.run, engine.roster, engine.members
-        self.process = engine.roster.names
-        self.names = Names(engine.roster)
-        self._index = [0] * len(engine.roster)
-        self._hop_index = [0] * len(engine.roster)
-        self._hop_count = [0] * len(engine.roster)
+        self.run, self.roster, self.members = simulation.outcome.run, simulation.roster, simulation.members
+        self.process = simulation.roster.names
+        self.names = Names(simulation.roster)
+        self._index = [0] * len(simulation.roster)
+        self._hop_index = [0] * len(simulation.roster)
+        self._hop_count = [0] * len(simulation.roster)
         self._under_way: dict[int, tuple[Copy, str]] = {}
 
     @property
@@ -216,10 +216,10 @@ class ArrivalRecorder(Observer):
         """Keep nothing yet."""
         self.rows: list[tuple[str, str, int, str, str, bytes]] = []
 
-    def begin(self, engine: Engine) -> None:
+    def begin(self, simulation: Simulation) -> None:
         """Take names from the run."""
-        self.run, self.roster, self.members = engine.outcome.run, engine.roster, engine.members
-        self.names, self._arrivals = Names(engine.roster), [0] * len(engine.roster)
+        self.run, self.roster, self.members = simulation.outcome.run, simulation.roster, simulation.members
+        self.names, self._arrivals = Names(simulation.roster), [0] * len(simulation.roster)
 
     def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
         """Name the message."""

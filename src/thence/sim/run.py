@@ -9,11 +9,11 @@ from typing import Any
 from thence.model.events import Event
 from thence.model.order import Judgement, judge
 from thence.sim.cpu import Clock
-from thence.sim.engine import Engine, Observer
 from thence.sim.metrics import Measures, Meter, over_seeds
 from thence.sim.outcome import Outcome
 from thence.sim.record import ArrivalRecorder, Recorder, Sizes
 from thence.sim.scenario import Scenario
+from thence.sim.simulation import Observer, Simulation
 from thence.sim.workload import Request
 
 
@@ -66,10 +66,9 @@ def simulate(
     arriving = ArrivalRecorder() if arrivals else None
     meter = Meter(warmup=warmup, batches=batches, sizes=sizes) if measure else None
     observers = [each for each in (recorder, arriving, meter, *watch) if each is not None]
-    scenario.check()
     clock = Clock(scenario.members()) if cpu else None
-    engine = Engine(scenario, *observers, members=None if clock is None else clock.members, through=through)
-    outcome = engine.run()
+    simulation = Simulation(scenario, *observers, members=None if clock is None else clock.members, through=through)
+    outcome = simulation.run()
     measures = None if meter is None else meter.measures()
     return Result(scenario, outcome, measures, recorder, arriving, None if clock is None else clock.rows())
 

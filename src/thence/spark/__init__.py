@@ -10,21 +10,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from thence.spark.auditing import AuditResult as AuditResult
     from thence.spark.auditing import audit as audit
+    from thence.spark.costs import CostResult as CostResult
+    from thence.spark.costs import cost as cost
     from thence.spark.delivering import deliver as deliver
     from thence.spark.delivering import with_rosters as with_rosters
     from thence.spark.files import audit_files as audit_files
     from thence.spark.metrics import DeliveryListener as DeliveryListener
     from thence.spark.stamping import stamp as stamp
+    from thence.spark.sweeps import sweep as sweep
     from thence.spark.waits import waiting as waiting
 
 _WHERE = {
     "audit": "auditing",
     "AuditResult": "auditing",
     "audit_files": "files",
+    "cost": "costs",
+    "CostResult": "costs",
     "deliver": "delivering",
     "with_rosters": "delivering",
     "waiting": "waits",
     "stamp": "stamping",
+    "sweep": "sweeps",
     "DeliveryListener": "metrics",
 }
 

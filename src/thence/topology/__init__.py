@@ -8,13 +8,11 @@ drive(routed, {"GC": ("pa", "pf")}, seed=1, messages=100)
 routed.events                                                   # the run, and `<run>/hops`
 """
 
-from thence.topology.chapter7 import StampSizes, stamp_sizes, table_7_1
-from thence.topology.clock import drive
 from thence.topology.extended import Extended, described, from_toml
 from thence.topology.graph import Graph, broadcast, graph_of
 from thence.topology.joins import Join, Membership, with_witnesses
-from thence.topology.networks import PLACEMENTS, Network, broadcasts, gateway, office
 from thence.topology.routed import Routed
+from thence.topology.routed_driver import drive
 from thence.topology.routes import Routes
 from thence.topology.separators import (
     Separator,
@@ -29,33 +27,25 @@ from thence.topology.separators import (
 )
 
 __all__ = [
-    "PLACEMENTS",
     "Extended",
     "Graph",
     "Join",
     "Membership",
-    "Network",
     "Routed",
     "Routes",
     "Separator",
-    "StampSizes",
     "articulations",
     "between",
     "both_ways",
     "broadcast",
-    "broadcasts",
     "check_separator",
     "choose",
     "described",
     "drive",
     "from_toml",
-    "gateway",
     "given",
     "graph_of",
     "minimum_cuts",
-    "office",
     "option_text",
-    "stamp_sizes",
-    "table_7_1",
     "with_witnesses",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from thence.check.setting import variants
 from thence.papers.bounded import bits, printed
 from thence.papers.ci_dc_runs import grid, worst_case
 from thence.papers.claims import NoDataError
@@ -13,6 +12,7 @@ from thence.papers.genuine import steps
 from thence.papers.ks98_runs import compared
 from thence.papers.paper import Scale
 from thence.papers.rows import growth, joined
+from thence.papers.variants import VARIANTS
 from thence.sim import Scenario
 
 
@@ -26,7 +26,7 @@ def test_copies_and_logs_are_compared_with_the_minimum() -> None:
 
 @pytest.mark.parametrize("name", ["ks-printed", "ci-dc-union"])
 def test_a_form_that_keeps_too_much_is_found_out(name: str) -> None:
-    kind = variants()[name].protocol
+    kind = VARIANTS[name].protocol
     scenario = Scenario("ks", 4, 60, delay="adversarial:0.1")
     off = compared(scenario, [kind(scenario.roster, place) for place in range(4)])
     assert off["logs off"] > 0

@@ -7,18 +7,18 @@ from collections.abc import Iterator
 import pytest
 
 from thence.model.order import judge, needless
-from thence.sim import Engine, Measures, Meter, Observer, Recorder, Scenario, over_seeds, replicate, simulate
+from thence.sim import Measures, Meter, Observer, Recorder, Scenario, Simulation, over_seeds, replicate, simulate
 from thence.sim.stats import Estimate, batch_means, estimate, student
 from thence.sim.workload import Request
 
 
-def scripted(scenario: Scenario, requests: list[Request], *observers: Observer) -> Engine:
+def scripted(scenario: Scenario, requests: list[Request], *observers: Observer) -> Simulation:
     def through(drawn: Iterator[Request]) -> Iterator[Request]:
         return iter(requests)
 
-    engine = Engine(scenario, *observers, through=through)
-    engine.run()
-    return engine
+    simulation = Simulation(scenario, *observers, through=through)
+    simulation.run()
+    return simulation
 
 
 def triangle(protocol: str, **more: object) -> Measures:
@@ -102,7 +102,7 @@ def test_the_past_is_forgotten_without_a_difference(monkeypatch: pytest.MonkeyPa
 
 def test_warmup_and_batches() -> None:
     meter = Meter(warmup=0.25, batches=10)
-    Engine(Scenario(messages=400), meter).run()
+    Simulation(Scenario(messages=400), meter).run()
     measures = meter.measures()
     assert measures.messages == 300
     found = measures["bytes_per_copy"]
@@ -114,7 +114,7 @@ def test_warmup_and_batches() -> None:
 
 def test_measures_agree_with_the_trace() -> None:
     recorder, meter = Recorder(), Meter(warmup=0.0)
-    Engine(Scenario(protocol="prs", messages=200), recorder, meter).run()
+    Simulation(Scenario(protocol="prs", messages=200), recorder, meter).run()
     measures, rows = meter.measures(), [e for e in recorder.rows if e.kind == "deliver"]
     for name in ("entries", "facts", "bytes"):
         assert mean(measures, f"{name}_per_copy") == pytest.approx(sum(getattr(e, name) for e in rows) / len(rows))

@@ -10,13 +10,13 @@ from support.neighbours import Changing, random_graph, random_separators
 
 from thence.errors import MisuseError
 from thence.model.order import judge
+from thence.papers.chapter7.networks import office
 from thence.protocols.ech_r9 import ECHR9
-from thence.topology.clock import drive, unkind
 from thence.topology.extended import Extended
 from thence.topology.graph import Graph, graph_of
 from thence.topology.joins import Membership, with_witnesses
-from thence.topology.networks import office
 from thence.topology.routed import Routed
+from thence.topology.routed_driver import drive, unkind
 from thence.topology.separators import Separator, both_ways, check_separator, given
 
 

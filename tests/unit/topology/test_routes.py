@@ -11,11 +11,11 @@ from support.neighbours import random_graph
 
 from thence.errors import MisuseError
 from thence.model.order import judge
-from thence.topology.clock import drive, requests, unkind
+from thence.papers.chapter7.networks import broadcasts, office
 from thence.topology.extended import described
 from thence.topology.graph import Graph, broadcast, graph_of
-from thence.topology.networks import broadcasts, office
 from thence.topology.routed import Routed
+from thence.topology.routed_driver import drive, requests, unkind
 from thence.topology.routes import Routes
 from thence.topology.separators import both_ways, choose
 

@@ -1,0 +1,171 @@
+"""Which protocol to take: the cheapest of those whose needs the trace meets, and why the others were passed over.
+
+Law. A protocol stands for choice if it guarantees causal order, the trace shows that every one of its needs is met,
+its replay was measured, and it adds no waiting: no send is deferred, and no more copies are held, nor left over at
+the end, than under the protocols that wait for causes only. Cheapest is the one with the fewest bytes for each
+message, over all copies and protocol messages; then the one with the smallest dependency log; then the first in the
+registry.
+
+`NEVER` holds the protocols that are measured and not recommended whatever the trace, each with its reason. For
+every other one that guarantees causal order and whose needs a trace can show, there is a trace on which it wins
+(tests/unit/cost/test_recommend.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from thence.costing.replaying import Cost
+from thence.costing.traffic import Finding
+from thence.protocols.registry import REGISTRY, Entry, Need
+
+NEVER: dict[str, str] = {
+    "history": "its stamps grow with the run",
+    "bounded": "it can deadlock",
+    "gossip": "its 2n² numbers are never fewer bytes than the n² of rst",
+    "epochs": "its 2n² numbers are never fewer bytes than the n² of rst",
+    "ks-hardware": "its stamps hold what those of ks hold and more; it is for networks that multicast one stamp to all",
+    "ci-dc": "it carries the facts of ks in a longer form",
+    "ses": "ks, ech or rst cost less on every trace known here",
+    "synchronous": "acked costs the same and blocks no sender",
+}
+UNSHOWN: frozenset[Need] = frozenset({"coordinator", "groups", "failure detector"})
+"""needs that no trace shows to be met"""
+
+
+def recommendable() -> list[str]:
+    """Return the protocols that some trace could speak for, in the order of the registry."""
+    return [
+        name
+        for name, entry in REGISTRY.items()
+        if name not in NEVER and entry.guarantee == "causal" and not UNSHOWN & set(entry.needs)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """The protocol to take (None if none stands for choice), a sentence why, the ranking, and the ones passed over."""
+
+    protocol: str | None
+    reason: str
+    ranking: tuple[tuple[str, float], ...] = ()
+    """those that stand for choice with their bytes for each message, cheapest first"""
+    passed_over: tuple[tuple[str, str], ...] = ()
+    """the others, each with its reason"""
+
+    def row(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        row = asdict(self)
+        row["ranking"] = [{"protocol": name, "bytes_per_message": size} for name, size in self.ranking]
+        row["passed_over"] = dict(self.passed_over)
+        return row
+
+
+def total(costs: Iterable[Cost]) -> Cost:
+    """Add up the costs of one protocol over runs and labels; refused anywhere is refused."""
+    parts = list(costs)
+    bad = next((part for part in parts if part.status != "measured"), None)
+    if bad is not None:
+        return bad
+    whole = Cost(parts[0].protocol)
+    for part in parts:
+        for field in fields(Cost):
+            mine, its = getattr(whole, field.name), getattr(part, field.name)
+            if field.name in ("bytes_max", "log_max"):
+                setattr(whole, field.name, max(mine, its))
+            elif field.name not in ("protocol", "status", "reason"):
+                setattr(whole, field.name, None if mine is None or its is None else mine + its)
+        whole.reason = whole.reason or part.reason
+    return whole
+
+
+def together(findings: Iterable[Mapping[Need, Finding]]) -> dict[Need, Finding]:
+    """Join what several runs show: a need is met if each meets it; else the first reason against it stands."""
+    found: dict[Need, Finding] = {}
+    for each in findings:
+        for need, finding in each.items():
+            before = found.get(need)
+            if before is None or _rank(finding) < _rank(before):
+                found[need] = finding
+    return found
+
+
+def _rank(finding: Finding) -> int:
+    return {False: 0, None: 1, True: 2}[finding.met]
+
+
+def recommend(findings: Mapping[Need, Finding], costs: Mapping[str, Cost]) -> Recommendation:
+    """Choose among the protocols that were replayed."""
+    least = _least(costs)
+    sizes: list[tuple[float, float, str]] = []
+    passed_over: list[tuple[str, str]] = []
+    for name in [known for known in REGISTRY if known in costs]:
+        why = _against(REGISTRY[name], findings, costs[name], least)
+        if why:
+            passed_over.append((name, why))
+        else:
+            messages = max(1, costs[name].messages)
+            sizes.append((per_message(costs[name]), costs[name].log / messages, name))
+    order = {name: place for place, name in enumerate(REGISTRY)}
+    sizes.sort(key=lambda each: (each[0], each[1], order[each[2]]))
+    ranking = tuple((name, size) for size, _, name in sizes)
+    return Recommendation(
+        ranking[0][0] if ranking else None, _sentence(ranking, findings, costs), ranking, tuple(passed_over)
+    )
+
+
+def per_message(cost: Cost) -> float:
+    """Return the bytes of all stamps and protocol messages for each message."""
+    return (cost.bytes + cost.hop_bytes) / max(1, cost.messages)
+
+
+def _unmet(entry: Entry, findings: Mapping[Need, Finding]) -> list[Need]:
+    return [need for need in entry.needs if not findings.get(need, Finding(None, "")).met]
+
+
+def _against(entry: Entry, findings: Mapping[Need, Finding], cost: Cost, least: tuple[int, int]) -> str:
+    """Return the first reason why a protocol does not stand for choice."""
+    if entry.guarantee != "causal":
+        return f"it guarantees {entry.guarantee} order, not causal order" if entry.guarantee != "none" else "no order"
+    if unmet := _unmet(entry, findings):
+        return "; ".join(f"it needs {need}: {findings[need].why}" for need in unmet if need in findings)
+    if cost.status != "measured":
+        return cost.reason or cost.status
+    if entry.name in NEVER:
+        return NEVER[entry.name]
+    if cost.deferred:
+        return f"it holds {cost.deferred} sends back"
+    held, stuck = least
+    if cost.stuck > stuck:
+        return f"{cost.stuck - stuck} copies wait at the end that no cause holds: {cost.reason}"
+    if cost.held > held:
+        return f"it holds {cost.held - held} copies that no cause holds"
+    return ""
+
+
+def _least(costs: Mapping[str, Cost]) -> tuple[int, int]:
+    """Return how many copies must be held for their causes, and how many still are at the end."""
+    able = [
+        cost
+        for name, cost in costs.items()
+        if cost.status == "measured" and not cost.deferred
+        and REGISTRY[name].guarantee == "causal" and REGISTRY[name].waits == "causes only"
+    ]  # fmt: skip
+    return min((cost.held for cost in able), default=0), min((cost.stuck for cost in able), default=0)
+
+
+def _sentence(
+    ranking: tuple[tuple[str, float], ...], findings: Mapping[Need, Finding], costs: Mapping[str, Cost]
+) -> str:
+    if not ranking:
+        return "none of the protocols replayed guarantees causal order, has its needs met and adds no waiting"
+    name, size = ranking[0]
+    entry = REGISTRY[name]
+    shown = "; ".join(findings[need].why for need in entry.needs)
+    text = f"{name}: {size:.1f} bytes a message"
+    if len(ranking) > 1:
+        text += f", the least of the {len(ranking)} protocols whose needs this trace meets"
+        text += f"; next is {ranking[1][0]} with {ranking[1][1]:.1f}"
+    return text + (f" (its needs are met: {shown})" if shown else " (it needs nothing)")

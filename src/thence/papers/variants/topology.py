@@ -1,0 +1,95 @@
+"""Printed forms of `ech-r9`, for tests, the explorer and chapter 7 only.
+
+Two fail: what the conditions of R9 are for (errata 15). Each brings a topology of its own as the default of its option,
+so that a script over a, b, c, ... can play it. One is safe, but its histories grow for ever.
+"""
+
+from __future__ import annotations
+
+from thence.check.variant import Variant
+from thence.model.message import Copy
+from thence.model.roster import Roster
+from thence.protocols.base import Effect
+from thence.protocols.ech import ECH
+from thence.protocols.ech_r9 import ECHR9, Cut
+
+SQUARE = "ab:d|c;ab:c|d"
+"""a and b each linked to c and d: the smallest separator of two"""
+LINE = "a:c|b"
+"""b - a - c"""
+
+
+class Unreported(ECHR9):
+    """R9 without `S ⊆ C_p(n)`: an element for the backward set is left out, whether or not all of S knows it."""
+
+    name = "ech-r9-unreported"
+    code = 150
+
+    def __init__(
+        self,
+        roster: Roster,
+        process: str | int,
+        *,
+        label: str | None = None,
+        carbon: bool = False,
+        separators: str = SQUARE,
+    ) -> None:
+        """Stand on a square."""
+        super().__init__(roster, process, label=label, carbon=carbon, separators=separators)
+
+    def _omits(self, cut: Cut, address: int, told: int) -> bool:
+        return not address & ~cut.backward
+
+
+class Anywhere(ECHR9):
+    """R9 where "a message can always be sent to any set of processes" (section 4.1), past separators too."""
+
+    name = "ech-r9-anywhere"
+    code = 151
+
+    def __init__(
+        self,
+        roster: Roster,
+        process: str | int,
+        *,
+        label: str | None = None,
+        carbon: bool = False,
+        separators: str = LINE,
+    ) -> None:
+        """Stand on a line."""
+        super().__init__(roster, process, label=label, carbon=carbon, separators=separators)
+
+    def _place(self, separators: str) -> None:
+        super()._place(separators)
+        self.reach = self.roster.everyone
+
+
+class Growing(ECHR9):
+    """R6.3 to the letter: only elements that arrive learn from later ones of their sender, not those that are there."""
+
+    name = "ech-r9-growing"
+    code = 152
+
+    def _delivered(self, copy: Copy) -> list[Effect]:
+        return ECH._delivered(self, copy)
+
+
+VARIANTS: tuple[Variant, ...] = (
+    Variant(
+        Unreported,
+        "ech-r9",
+        15,
+        "unsafe",
+        "R9 without S ⊆ C_p(n)",
+        "a!1>c a!2>d d<a2 d!1>b b<d1 b!1>c c<b1",
+        processes=4,
+    ),
+    Variant(
+        Anywhere,
+        "ech-r9",
+        15,
+        "unsafe",
+        "4.1: a message can always be sent to any set of processes in P",
+        "a!1>b a!2>c c<a2 c!1>b b<c1",
+    ),
+)

@@ -1,0 +1,271 @@
+"""The discrete-event driver: a heap keyed by (time, counter), the members of a protocol, a workload and a network.
+
+Law. What happens next is the event with the smallest (time, counter); the counter grows with every event that is put on
+the heap, so equal times happen in the order of their causes and a run depends on nothing but its scenario. Members are
+driven unchanged. Copies travel from `source` to `destination`, self-addressed ones too. When nothing is left to happen,
+whatever is still held, and every send still deferred, is reported with the reason its member gives.
+
+Sends of serialized protocols are serialized by one token per label that goes from sender to sender in no time: each
+`Sent.token` is handed to the next `send`. A crash follows `thence.model.faults`: the crashed process stops, what was on
+its way to it vanishes, a random subset of what it had handed to the network is lost; each of the others is told after
+an exponential while (mean `DETECTION` seconds) to trust only who has not crashed by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Any
+
+from thence.model.faults import may_be_lost, nobody_receives
+from thence.model.message import MESSAGE, Copy
+from thence.model.roster import positions
+from thence.protocols.base import Member
+from thence.protocols.effects import Deferred, Deliver, Effect, Hold, Sent, Transmit
+from thence.sim.delays import Travel
+from thence.sim.outcome import Outcome
+from thence.sim.scenario import Scenario
+from thence.sim.streams import Streams
+from thence.sim.workload import Request
+
+DETECTION = 0.5
+
+
+class Observer:
+    """Somebody who watches a run. Every method may be left out; those left out cost nothing."""
+
+    def begin(self, simulation: Simulation) -> None:
+        """Get ready: the run is about to begin."""
+
+    def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
+        """Note that a message was stamped; `asked` is when the application asked for it."""
+
+    def arrived(self, now: float, copy: Copy) -> None:
+        """Note that a copy of a message arrived at a destination of it, by whichever way."""
+
+    def delivered(self, now: float, copy: Copy) -> None:
+        """Note that a message was handed to the application at `copy.destination`."""
+
+    def hop_sent(self, now: float, copy: Copy) -> None:
+        """Note that a protocol message or a relayed copy was handed to the network."""
+
+    def hop_arrived(self, now: float, copy: Copy) -> None:
+        """Note that a protocol message or a relayed copy arrived."""
+
+    def crashed(self, now: float, process: int) -> None:
+        """Note that a process stopped."""
+
+    def end(self, now: float) -> None:
+        """Finish: nothing is left to happen."""
+
+
+class Simulation:
+    """One run of a scenario."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *observers: Observer,
+        members: Sequence[Member] | None = None,
+        through: Callable[[Iterator[Request]], Iterator[Request]] = iter,
+    ) -> None:
+        """Check the scenario and make everything ready.
+
+        `members` replaces the registry's, to wrap or vary them; requests pass `through` a function, to show progress.
+        """
+        scenario.check()
+        self._through = through
+        self.scenario, self.roster, self.streams = scenario, scenario.roster, Streams(scenario.seed)
+        self.members: Sequence[Member] = scenario.members() if members is None else members
+        self.network = scenario.network(self.streams)
+        self.workload = scenario.traffic(self.streams)
+        self.outcome = Outcome(scenario.name)
+        self.observers = observers
+        self.down = 0
+        self._deliveries, self._answers, self._reliable = 0, self.workload.answers, self.network.reliable
+        self._heap: list[tuple[float, int, Any]] = []
+        self._tick = count().__next__
+        self._requests: Iterator[Request] = iter(())
+        self._asked: dict[tuple[int, str | None, int], float] = {}
+        self._tokens: dict[str | None, Any] = {}
+        self._on_sent = _wanted(observers, "sent")
+        self._on_arrived = _wanted(observers, "arrived")
+        self._on_delivered = _wanted(observers, "delivered")
+        self._on_hop_sent = _wanted(observers, "hop_sent")
+        self._on_hop_arrived = _wanted(observers, "hop_arrived")
+
+    def run(self) -> Outcome:
+        """Let everything happen, and say what became of it."""
+        for observer in self.observers:
+            observer.begin(self)
+        self._requests = self._through(self.workload.requests())
+        self._next_request()
+        self._plan_crashes()
+        heap, now = self._heap, 0.0
+        while heap:
+            now, _, item = heappop(heap)
+            if type(item) is Copy:
+                self._arrive(now, item)
+            elif type(item) is Request:
+                self._next_request()
+                self._ask(now, item)
+            else:
+                item(now)
+        self._finish(now)
+        return self.outcome
+
+    # -- sends -------------------------------------------------------------------------------------------------------
+
+    def _next_request(self) -> None:
+        request = next(self._requests, None)
+        if request is not None:
+            self._at(request.time, request)
+
+    def _at(self, time: float, item: Copy | Request | Callable[[float], None]) -> None:
+        heappush(self._heap, (time, self._tick(), item))
+
+    def _ask(self, now: float, request: Request) -> None:
+        process, label = request.process, request.label
+        if self.down >> process & 1:
+            return
+        self.outcome.asked += 1
+        done = self.members[process].send(request.destinations, label=label, token=self._tokens.get(label))
+        if type(done) is Deferred:
+            self.outcome.deferred += 1
+            self._asked[process, label, done.ticket] = now
+        else:
+            assert isinstance(done, Sent)
+            self._sent(now, process, done, now)
+
+    def _sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
+        self.outcome.messages += 1
+        if sent.token is not None:
+            self._tokens[sent.label] = sent.token
+        for note in self._on_sent:
+            note(now, process, sent, asked)
+        self._hand(now, sent.copies)
+
+    def _hand(self, now: float, copies: Sequence[Copy]) -> None:
+        heap, tick, travel, hops = self._heap, self._tick, self.network.message, 0
+        for copy in copies:
+            source, destination = copy.source, copy.destination
+            if source != copy.sender or not copy.destinations >> destination & 1 or copy.kind != MESSAGE:
+                hops += 1
+                self._hop(now, copy)
+            elif self._reliable:
+                heappush(heap, (travel(now, source, destination), tick(), copy))
+            else:
+                self._risk(now, copy, travel)
+        self.outcome.copies += len(copies) - hops
+
+    def _hop(self, now: float, copy: Copy) -> None:
+        self.outcome.hops[copy.kind] = self.outcome.hops.get(copy.kind, 0) + 1
+        for note in self._on_hop_sent:
+            note(now, copy)
+        if self._reliable:
+            heappush(self._heap, (self.network.hop(now, copy.source, copy.destination), self._tick(), copy))
+        else:
+            self._risk(now, copy, self.network.hop)
+
+    def _risk(self, now: float, copy: Copy, travel: Travel) -> None:
+        times = self.network.times()
+        self.outcome.lost += times == 0
+        for _ in range(times):
+            self._at(travel(now, copy.source, copy.destination), copy)
+
+    # -- arrivals ----------------------------------------------------------------------------------------------------
+
+    def _arrive(self, now: float, copy: Copy) -> None:
+        here = copy.destination
+        if self.down and nobody_receives(copy, self.down):
+            return
+        if self.observers:
+            self._note(now, copy)
+        self._apply(now, here, self.members[here].receive(copy))
+
+    def _note(self, now: float, copy: Copy) -> None:
+        final = copy.destinations >> copy.destination & 1 and copy.kind == MESSAGE
+        if not final or copy.source != copy.sender:
+            for note in self._on_hop_arrived:
+                note(now, copy)
+        if final:
+            for note in self._on_arrived:
+                note(now, copy)
+
+    def _apply(self, now: float, process: int, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            if type(effect) is Deliver:
+                self._deliveries += 1
+                for note in self._on_delivered:
+                    note(now, effect.copy)
+                if self._answers:
+                    self._answer(now, process, effect.copy)
+            elif type(effect) is Hold:
+                self.outcome.holds += 1
+            elif type(effect) is Transmit:
+                self._hand(now, effect.copies)
+            elif type(effect) is Sent:
+                ticket = effect.ticket
+                asked = now if ticket is None else self._asked.pop((process, effect.label, ticket))
+                self._sent(now, process, effect, asked)
+            else:
+                self.outcome.duplicates += 1
+
+    def _answer(self, now: float, process: int, copy: Copy) -> None:
+        request = self.workload.answer(now, process, copy.sender, copy.label)
+        if request is not None:
+            self._at(request.time, lambda then: self._ask(then, request))
+
+    # -- crashes and the end -----------------------------------------------------------------------------------------
+
+    def _plan_crashes(self) -> None:
+        scenario, faults = self.scenario, self.streams.faults
+        if "failure detector" in scenario.entry.needs:
+            for process in range(scenario.processes):
+                self._trust(process, 0.0)
+        if not scenario.crashes:
+            return
+        span = scenario.messages / (scenario.rate * scenario.processes)
+        faulty = faults.sample(range(scenario.processes), scenario.crashes)
+        for process in faulty:
+            self._at(faults.random() * span, partial(self._crash, process))
+
+    def _crash(self, process: int, now: float) -> None:
+        self.down |= 1 << process
+        self.outcome.crashed.append(self.roster.name(process))
+        for observer in self.observers:
+            observer.crashed(now, process)
+        faults = self.streams.faults
+        kept = []
+        for entry in sorted(self._heap, key=lambda entry: entry[1]):
+            item = entry[2]
+            if type(item) is Copy and may_be_lost(item, 1 << process) and faults.random() < 0.5:
+                self.outcome.lost += 1
+            else:
+                kept.append(entry)
+        self._heap[:] = kept
+        heapify(self._heap)
+        for other in positions(self.roster.everyone & ~self.down):
+            pause = faults.expovariate(1.0 / DETECTION)
+            self._at(now + pause, partial(self._trust, other))
+
+    def _trust(self, process: int, now: float) -> None:
+        if self.down >> process & 1:
+            return
+        self._apply(now, process, self.members[process].trusted(self.roster.members(self.roster.everyone & ~self.down)))
+
+    def _finish(self, now: float) -> None:
+        self.outcome.seconds, self.outcome.deliveries = now, self._deliveries
+        for position, member in enumerate(self.members):
+            if not self.down >> position & 1:
+                name = self.roster.name(position)
+                self.outcome.stuck += [(name, pending) for pending in member.pending()]
+        for observer in self.observers:
+            observer.end(now)
+
+
+def _wanted(observers: Sequence[Observer], name: str) -> list[Callable[..., None]]:
+    """Return the bound methods of those observers that wrote this method."""
+    return [getattr(each, name) for each in observers if getattr(type(each), name) is not getattr(Observer, name)]
