@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from thence.costing.local import cost
     from thence.delivery import Orderer
 
-__all__ = ["Orderer", "__version__"]
+__all__ = ["Orderer", "__version__", "cost"]
+
+_WHERE = {"Orderer": "thence.delivery", "cost": "thence.costing.local"}
+"""where the public names live; each is loaded when it is asked for"""
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Orderer":
-        from thence.delivery import Orderer
+    if name not in _WHERE:
+        raise AttributeError(f"module 'thence' has no attribute {name!r}")
+    from importlib import import_module
 
-        return Orderer
-    raise AttributeError(f"module 'thence' has no attribute {name!r}")
+    return getattr(import_module(_WHERE[name]), name)

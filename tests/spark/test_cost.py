@@ -19,6 +19,7 @@ from thence.model.roster import Roster
 from thence.sim import Scenario, simulate
 from thence.spark.costs import cost
 from thence.trace.jsonl import write_jsonl
+from thence.trace.parquet import write_parquet
 from thence.trace.schema import arrow_schema, row_of
 
 if TYPE_CHECKING:
@@ -92,44 +93,19 @@ def test_costs_and_profiles_are_those_of_the_plain_replay(spark: SparkSession, s
     assert chosen.protocol is not None
 
 
-def test_the_command(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_both_engines_write_the_same_report(spark: SparkSession, tmp_path: Path) -> None:
+    """The same files, once in this process and once on Spark: one JSON."""
     events = runs()
-    trace, said, plot = tmp_path / "trace.jsonl", tmp_path / "cost.json", tmp_path / "cost"
-    write_jsonl([e for run in ("plain", "violated") for e in events[run]], trace)
-    with trace.open("ab") as stream:
+    lines, table = tmp_path / "trace.jsonl", tmp_path / "trace.parquet"
+    write_jsonl([e for run in ("plain", "labels", "relayed") for e in events[run]], lines)
+    with lines.open("ab") as stream:
         stream.write(b'{"run": 7}\n')
-    code = cli.main(
-        ["cost", str(trace), "--protocols", "ks, rst", "--sample", "100", "--json", str(said), "--plot", str(plot)]
-    )
-    shown = capsys.readouterr().out
-    assert code == 1  # one run is violated, one line is no event
-    report = json.loads(said.read_text())
-    assert report["recommendation"]["protocol"] in ("ks", "rst")
-    assert {row["protocol"] for row in report["protocols"]} == {"ks", "rst"}
-    assert [(run["run"], run["verdict"], run["sampled"]) for run in report["runs"]] == [
-        ("plain", "causal", True),
-        ("violated", "violated", True),
-    ]
-    assert f"recommended: {report['recommendation']['reason']}" in shown
-    assert "run plain: only the first 100 of" in shown
-    assert "apart: run violated is violated:" in shown
-    assert "set aside:" in shown
-    assert plot.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
-    assert "<svg" in plot.with_suffix(".svg").read_text()
-    assert all(row["held_seconds"] is not None for row in report["costs"])  # JSONL brings its times
-
-
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
-        (["--protocols", "nope"], "no protocol 'nope'"),
-        (["--plot", "x.pdf"], "neither .png nor .svg"),
-    ],
-)
-def test_misuse_is_told_before_spark_starts(
-    arguments: list[str], part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    trace = tmp_path / "trace.jsonl"
-    write_jsonl(parse("a!1>b b?a1"), trace)
-    assert cli.main(["cost", str(trace), *arguments]) == 2
-    assert part in capsys.readouterr().err
+    write_parquet([e for run in ("violated", "gap") for e in events[run]], table)
+    reports = {}
+    for engine in ("local", "spark"):
+        said = tmp_path / f"{engine}.json"
+        arguments = ["cost", str(lines), str(table), "--protocols", "ks,rst,bss", "--sample", "100", "--quiet"]
+        assert cli.main([*arguments, "--engine", engine, "--json", str(said)]) == 1
+        reports[engine] = json.loads(said.read_text())
+        assert reports[engine].pop("engine") == engine
+    assert reports["local"] == reports["spark"]

@@ -13,13 +13,14 @@ every other one that guarantees causal order and whose needs a trace can show, t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from thence.costing.replaying import Cost
 from thence.costing.traffic import Finding
-from thence.protocols.registry import REGISTRY, Entry, Need
+from thence.errors import MisuseError
+from thence.protocols.registry import REGISTRY, Entry, Need, lookup
 
 NEVER: dict[str, str] = {
     "history": "its stamps grow with the run",
@@ -42,6 +43,23 @@ def recommendable() -> list[str]:
         for name, entry in REGISTRY.items()
         if name not in NEVER and entry.guarantee == "causal" and not UNSHOWN & set(entry.needs)
     ]
+
+
+SLOW = ("history", "gossip", "epochs", "bounded")
+"""n² numbers or more on each copy, to be built and read: replayed only when asked for"""
+
+
+def asked_for(protocols: Sequence[str] | None, options: Iterable[str], sample: int) -> list[str]:
+    """Return the protocols to replay: those named, else those that can be recommended or are quick to rule out."""
+    usual = (*recommendable(), *(name for name in NEVER if name not in SLOW))
+    names = list(dict.fromkeys(usual if protocols is None else protocols))
+    for name in [*names, *options]:
+        lookup(name)
+    if not names:
+        raise MisuseError("no protocols to replay; name at least one")
+    if sample < 1:
+        raise MisuseError(f"a sample of {sample} deliveries; 1 or more is accepted")
+    return names
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,25 +9,17 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pyarrow as pa
 
-from thence.costing.replaying import Cost, prefix, replay
-from thence.costing.traffic import Profile, profile
-from thence.errors import TraceError
-from thence.model.events import Event
-from thence.model.order import Rejected, usable
+from thence.costing.preparing import head_of, prepare, replayed
 from thence.model.roster import Roster
-from thence.trace.causality import causal_order
 from thence.trace.schema import event_of
 
 HEAD = "head"
-"""kind of the row that carries, as JSON in `message`, what only the whole run can tell: see `Head`"""
-SLOW = ("history", "gossip", "epochs", "bounded")
-"""n² numbers or more on each copy, to be built and read: replayed only when asked for"""
+"""kind of the row that carries, as JSON in `message`, what only the whole run can tell: see `preparing.Head`"""
 
 _FINDINGS = "findings map<string,struct<met:boolean,why:string>>"
 _PROFILE: dict[str, Any] = {
@@ -77,61 +69,14 @@ def preparing(sample: int) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
         head = next((row for row in rows if row["kind"] == HEAD), None)
         if head is None:  # rows without run, or crashes alone
             return _PREPARED_ARROW.empty_table()
-        told = head_of(head["message"], label)
-        found, payload = prepare((row for row in rows if row["kind"] != HEAD), told, sample)
+        told = head_of(json.loads(head["message"]), label)
+        found, kept = prepare((event_of(row) for row in rows if row["kind"] != HEAD), told, sample)
+        payload = pickle.dumps((told.roster.names, kept))
         said = found.row() | {"run": run, "label": label, "recorded": told.deliveries, "payload": payload}
         said["findings"] = list(said["findings"].items())
         return pa.Table.from_pylist([said], schema=_PREPARED_ARROW)
 
     return work
-
-
-class Head(NamedTuple):
-    """Who takes part in a run, and what its rows over all labels say."""
-
-    roster: Roster
-    gaps: int
-    """processes that leave out an index"""
-    crashes: int
-    deliveries: int
-    """under this label"""
-
-
-def head_of(text: str, label: str | None) -> Head:
-    """Read a head: one part for each label and process with its numbers, and one for each name in `destinations`."""
-    parts = [part for part in json.loads(text) if part.get("name")]
-    rows: Counter[str] = Counter()
-    last: dict[str, int] = {}
-    for part in parts:
-        rows[part["name"]] += part.get("rows", 0)
-        last[part["name"]] = max(last.get(part["name"], 0), part.get("last", 0))
-    deliveries = sum(part.get("deliveries", 0) for part in parts if part.get("label") == label)
-    gaps = sum(last[name] > rows[name] for name in last)
-    return Head(Roster(sorted(last)), gaps, sum(part.get("crashes", 0) for part in parts), deliveries)
-
-
-def prepare(rows: Iterable[dict[str, Any]], head: Head, sample: int) -> tuple[Profile, bytes]:
-    """Return the profile and the payload."""
-    read = [event_of(row) for row in rows]
-    events = [event for event in read if isinstance(event, Event)]
-    refused = [reason for reason in read if isinstance(reason, str)]
-    good, rejected = usable(events)
-    try:
-        ordered = causal_order(good)
-    except TraceError as error:
-        ordered, refused = [], [*refused, str(error)]
-    kept, cut = prefix(ordered, sample)
-    sampled, hidden = cut or head.deliveries > sample, _hidden(head.gaps, refused, rejected)
-    found = profile(kept, head.roster, crashes=head.crashes, unusable=hidden, sampled=sampled)
-    return found, pickle.dumps((head.roster.names, kept))
-
-
-def _hidden(gaps: int, refused: list[str], rejected: list[Rejected]) -> str | None:
-    """Say what could hide a violation."""
-    if refused or rejected:
-        first = refused[0] if refused else rejected[0].reason
-        return f"{len(refused) + len(rejected)} rows cannot be used: {first}"
-    return f"{gaps} processes leave out an index" if gaps else None
 
 
 def replaying(options: dict[str, dict[str, Any]]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -143,16 +88,8 @@ def replaying(options: dict[str, dict[str, Any]]) -> Callable[[Iterator[pa.Recor
             for run, label, verdict, protocol, payload in zip(*columns, strict=True):
                 names, rows = pickle.loads(payload.as_buffer())
                 name = protocol.as_py()
-                found = _replayed(rows, name, Roster(names), options.get(name, {})).row()
+                found = replayed(rows, name, Roster(names), options.get(name, {})).row()
                 found |= {"run": run.as_py(), "label": label.as_py(), "verdict": verdict.as_py()}
                 yield pa.RecordBatch.from_pylist([found], schema=_COSTS_ARROW)
 
     return work
-
-
-def _replayed(rows: list[Event], protocol: str, roster: Roster, options: dict[str, Any]) -> Cost:
-    try:
-        return replay(rows, protocol, roster, options=options)
-    except Exception as error:  # one protocol's mistake must not take the others' figures with it
-        said = f"{type(error).__name__}: {error}"
-        return Cost(protocol, "failed", said, facts=None, held_seconds=None, deferred_seconds=None)

@@ -18,6 +18,8 @@ inside the JVM if its rows have `order`; without it, one task must hold all its 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -25,17 +27,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from thence.costing import tasks
-from thence.costing.recommending import NEVER, Recommendation, recommend, recommendable
-from thence.costing.replaying import Cost
-from thence.costing.traffic import Finding
-from thence.errors import MisuseError
-from thence.protocols.registry import lookup
+from thence.costing.local import SAMPLE
+from thence.costing.recommending import Recommendation, asked_for
+from thence.costing.report import MEANS, CostReport, chosen, report_of
 
-SAMPLE = 200_000
 PARTITIONS = 200
 """Tasks of a replay at most; else four for each of the session's shuffle partitions."""
-DEFAULT = (*recommendable(), *(name for name in NEVER if name not in tasks.SLOW))
-"""Protocols that are replayed if none are named."""
 
 _TYPES = {
     "run": "string", "process": "string", "index": "bigint", "kind": "string", "message": "string",
@@ -57,13 +54,7 @@ def cost(
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> CostResult:
     """Replay a table of events through protocols; `options` are those of each protocol, by its name."""
-    names = list(dict.fromkeys(DEFAULT if protocols is None else protocols))
-    for name in [*names, *(options or {})]:
-        lookup(name)
-    if not names:
-        raise MisuseError("no protocols to replay; name at least one")
-    if sample < 1:
-        raise MisuseError(f"a sample of {sample} deliveries; 1 or more is accepted")
+    names = asked_for(protocols, options or {}, sample)
     rows = _typed(events).where(~F.coalesce(F.col("run"), F.lit("")).endswith("/hops"))
     kept = _prefixes(rows, sample) if "order" in events.columns else rows
     work = kept.where((F.col("kind") != "crash") | F.col("kind").isNull()).unionByName(_heads(rows))
@@ -151,6 +142,11 @@ class CostResult:
         """Choose; only the summary and the findings, a row for each protocol and need, reach the driver."""
         return chosen([row.asDict() for row in self.summary.collect()], [r.asDict() for r in self.findings.collect()])
 
+    def report(self) -> CostReport:
+        """Bring all tables to the driver: a row for each run, label and protocol at most, and no events."""
+        frames = (self.profiles, self.costs, self.summary, self.findings)
+        return report_of(*([row.asDict(recursive=True) for row in frame.collect()] for frame in frames))
+
     def close(self) -> None:
         """Let go of what was persisted."""
         self.costs.unpersist()
@@ -164,28 +160,7 @@ class CostResult:
 
 
 def _means() -> list[Column]:
-    def share(name: str, of: str) -> Column:
-        return F.when(F.col(of) > 0, F.col(name) / F.col(of))
+    def mean(name: str, parts: tuple[str, ...], by: str) -> Column:
+        return F.when(F.col(by) > 0, reduce(add, map(F.col, parts)) / F.col(by)).alias(name)
 
-    total = F.when(F.col("messages") > 0, (F.col("bytes") + F.col("hop_bytes")) / F.col("messages"))
-    stamps = ("entries", "facts", "bytes", "paper_bytes")
-    return [
-        *(share(name, "copies").alias(f"{name}_per_copy") for name in stamps),
-        *(share(name, "messages").alias(f"{name}_per_message") for name in stamps),
-        total.alias("all_bytes_per_message"),
-        share("log", "messages").alias("log_size"),
-        share("held", "deliveries").alias("held_share"),
-        share("held_seconds", "deliveries").alias("hold_per_copy"),
-    ]
-
-
-def chosen(summary: Sequence[Mapping[str, Any]], findings: Sequence[Mapping[str, Any]]) -> Recommendation:
-    """Choose from the rows of a summary and of its findings."""
-    if not summary:
-        return Recommendation(None, "no run is causal, so there is nothing to recommend from")
-    needs = {row["need"]: Finding(row["met"], row["why"]) for row in findings}
-    return recommend(needs, {row["protocol"]: _cost(row) for row in summary})
-
-
-def _cost(row: Mapping[str, Any]) -> Cost:
-    return Cost(**{name: row[name] for name in Cost.__slots__})
+    return [mean(name, parts, by) for name, (parts, by) in MEANS.items()]
