@@ -1,14 +1,33 @@
 """From what people have to arrivals: change events, spans, events that name their cause. Pure logic, no Spark.
 
-Law. Each adapter maps one foreign record to one row of the arrivals table (by="depends_on"), and keeps the record
-itself as payload: nothing is left out, nothing is guessed. A record that can not be read becomes a row without a
-message id, which delivery quarantines with that reason.
+Law. Each adapter maps one foreign record to one row of the arrivals table (by="depends_on"): nothing is left out,
+nothing is guessed. A record that can not be put in order becomes a row without a message id and with a `note` that
+says why; delivery quarantines it. `thence.spark.sources` applies the same rules to DataFrames, `thence.sources.kafka`
+to a consumer.
 """
 
 from __future__ import annotations
 
-from thence.sources.causation import from_event
-from thence.sources.debezium import from_change, from_changes
-from thence.sources.otel import Skew, from_spans, skews
+from thence.sources.arrival import Arrival, Record
+from thence.sources.causation import PRESETS, from_event, from_events
+from thence.sources.changes import from_changes
+from thence.sources.cloudevents import from_cloudevent, from_headers
+from thence.sources.debezium import from_change
+from thence.sources.otlp import from_spans, orphans
+from thence.sources.skew import Skew, skews
 
-__all__ = ["Skew", "from_change", "from_changes", "from_event", "from_spans", "skews"]
+__all__ = [
+    "PRESETS",
+    "Arrival",
+    "Record",
+    "Skew",
+    "from_change",
+    "from_changes",
+    "from_cloudevent",
+    "from_event",
+    "from_events",
+    "from_headers",
+    "from_spans",
+    "orphans",
+    "skews",
+]

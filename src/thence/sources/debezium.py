@@ -1,104 +1,263 @@
-"""Debezium change events of PostgreSQL as arrivals: whole transactions, in the order of their commits.
+"""Debezium's records, one at a time, as arrivals: PostgreSQL, MySQL, MariaDB, SQL Server.
 
-Law. Within a transaction the k-th change (`transaction.total_order`) waits for the one before, the first for BEGIN. The
-END event waits for the last of its `event_count` changes, so that it stands for the whole transaction. The first change
-of a transaction also waits for the END of the transaction that committed before: `source.sequence` names its commit
-LSN, and the END event's id carries its own. Changes of many tables thus have one order, and a child row never precedes
-its parent. Snapshot rows come before changes: the row marked `last` waits for the other snapshot rows, the first
-transaction for that row.
+Law. Within a transaction the k-th change (`transaction.total_order`) waits for the one before, the first for BEGIN, and
+END waits for the last of its `event_count` changes, so that it stands for the whole transaction. With `order="commit"`
+transactions also wait for each other, in the order of the transaction topic: BEGIN waits for the boundary at the offset
+before its own, where offsets are known and the topic has one partition; without offsets, the first change of a
+PostgreSQL transaction waits for the END that `source.sequence` names. Every record has an outcome:
 
-Needs `provide.transaction.metadata=true`, and the transaction topic beside the topics of the tables. A publication
-should cover exactly the captured tables: a transaction of which nothing is captured has no END to wait for.
+| kind | what it is | outcome |
+|---|---|---|
+| create, update, delete, truncate, message | a change with transaction metadata | waits as above |
+| begin, end | a record of the transaction topic | waits as above |
+| snapshot | a row of the initial snapshot | waits for nothing; `from_changes` lets the first transaction wait for all |
+| incremental | a row of an incremental or ad-hoc snapshot | waits for nothing: no transaction wrote it |
+| untold | a change without transaction metadata | set aside, unless `order="keys"` |
+| tombstone | no value, or a null payload | set aside: the delete before it says the same |
+| heartbeat, schema change, signal | not a row of a table | set aside |
+| unreadable | neither JSON nor Avro of a known schema, or another form | set aside |
+| before | a change at or before `since` | set aside: it counts as delivered; its boundaries come, waiting for nothing |
 
-Record by record (`from_change`) nothing is remembered, so it suits a stream; only what follows a snapshot must be seen
-together with it (`from_changes`), since no record says how many rows a snapshot has. With `between=False` transactions
-are independent: make the transaction the key of delivery, and each is put in order alone.
+A record that is set aside has no message id and a note that says why.
+
+References: Debezium documentation 3.x, "Data change events" and "Transaction metadata" of each connector, "Heartbeat",
+"Schema change topic", "Ad hoc snapshots"; Kafka Connect's JSON converter for the envelope of schema and payload.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal, get_args
 
+from thence.errors import MisuseError, PeerError
+from thence.sources.arrival import Arrival, Fields, Record, seconds_of
+from thence.sources.avro import Schemas, decode_confluent, is_confluent
+from thence.sources.commits import Mark, commit_mark, since_mark, transaction
+
+Order = Literal["transaction", "commit", "keys"]
+OPERATIONS = {"c": "create", "u": "update", "d": "delete", "t": "truncate", "m": "message", "r": "snapshot"}
 SNAPSHOT_END = "snapshot/last"
-Row = dict[str, Any]
+_TIMES = {"ts_ms", "ts_us", "ts_ns"}
+
+
+class Change(Arrival):
+    """The arrival of a Debezium record."""
+
+    transaction: str | None
+    """its name, without what differs from record to record"""
 
 
 def from_change(
-    value: Mapping[str, Any] | str, *, server: str | None = None, between: bool = True, snapshot: bool = False
-) -> Row:
-    """Return the arrival of one record: a change event, or a BEGIN or END of the transaction topic.
+    record: Record | Fields | str | bytes | None,
+    *,
+    order: Order = "commit",
+    since: int | str | None = None,
+    server: str | None = None,
+    schemas: Schemas | None = None,
+) -> Change:
+    """Return the arrival of one record: a `Record`, or just its value.
 
-    `server`: the connector's topic prefix, which is the destination of all its records; only change events say it
-    themselves. `snapshot`: whether a snapshot came first, so that the first transaction waits for its end.
+    `since`: a place in the log; what lies at or before it counts as delivered. `server`: the connector's topic
+    prefix, which is the destination of all its records, where neither record nor topic says it. `schemas`: Avro
+    schemas by id, for values with the Confluent header.
     """
-    record = json.loads(value) if isinstance(value, str) else dict(value)
-    record = record.get("payload", record)
-    if record.get("status") in ("BEGIN", "END"):
-        return _boundary(record, server)
-    source = record.get("source") or {}
-    transaction = record.get("transaction")
-    row: Row = {"run": None, "destination": server or source.get("name"), "sender": source.get("table")}
-    row |= {"transaction": None, "time": (source.get("ts_ms") or 0) / 1000 or None}
-    if str(source.get("snapshot", "false")) not in ("false", "incremental"):
-        return row | {"message": _snapshot_id(record, source), "depends_on": []}
-    if not transaction:
-        return row | {"message": None, "depends_on": []}
-    name = _transaction(transaction["id"])
-    order = int(transaction["total_order"])
-    causes = [f"{name}/{order - 1 if order > 1 else 'begin'}"]
-    if order == 1 and between:
-        causes += _before(source, snapshot)
-    return row | {"transaction": name, "message": f"{name}/{order}", "depends_on": causes}
+    if order not in get_args(Order):
+        raise MisuseError(f"order is {order!r}; {', '.join(get_args(Order))} are accepted")
+    told = record if isinstance(record, Record) else Record(record)
+    mark = None if since is None else since_mark(since)
+    try:
+        body = value_of(told.value, schemas)
+    except PeerError as error:
+        return _aside("unreadable", str(error), server or _prefix(told))
+    return read_change(told, body, order, mark, server)
 
 
-def from_changes(
-    values: Iterable[Mapping[str, Any] | str], *, server: str | None = None, between: bool = True
-) -> list[Row]:
-    """Return the arrivals of records of one connector that hold a whole snapshot, if they hold one."""
-    records = [json.loads(value) if isinstance(value, str) else dict(value) for value in values]
-    bodies = [record.get("payload", record) for record in records]
-    server = server or next((body["source"]["name"] for body in bodies if body.get("source")), None)
-    rows = [from_change(record, server=server, between=between) for record in records]
-    taken = [row["message"] for row in rows if str(row["message"]).startswith("snapshot/")]
-    if not taken or not between:
-        return rows
-    rows = [from_change(record, server=server, snapshot=True) for record in records]
-    for row in rows:
-        if row["message"] == SNAPSHOT_END:
-            row["depends_on"] = sorted({name for name in taken if name != SNAPSHOT_END})
-    return rows
+def read_change(record: Record, body: Fields | None, order: Order, since: Mark | None, server: str | None) -> Change:
+    """Return the arrival of a record whose value has been read."""
+    server = server or _prefix(record)
+    if body is None:
+        return _aside("tombstone", "no value: a tombstone, for the compaction of a topic", server)
+    if body.get("status") in ("BEGIN", "END") and body.get("id") is not None:
+        return _boundary(record, body, order, since, server)
+    if "op" in body:
+        return _change(record, body, order, since, server)
+    if "ddl" in body or "tableChanges" in body:
+        return _aside("schema change", "a change of a table's schema, which belongs to no transaction", server)
+    if body and body.keys() <= _TIMES:
+        return _aside("heartbeat", "a heartbeat: the connector lives", server)
+    if body.keys() >= {"id", "type", "data"}:
+        return _aside("signal", "a signal to the connector", server)
+    fields = ", ".join(sorted(map(str, body))[:8]) or "nothing"
+    return _aside(
+        "unreadable", f"no change event: it has {fields}; op and source are needed (was it flattened?)", server
+    )
 
 
-def _boundary(record: Mapping[str, Any], server: str | None) -> Row:
-    name = _transaction(record["id"])
-    row: Row = {"run": None, "destination": server, "sender": None, "transaction": name}
-    row["time"] = (record.get("ts_ms") or 0) / 1000 or None
-    if record["status"] == "BEGIN":
-        return row | {"message": f"{name}/begin", "depends_on": []}
-    count = int(record.get("event_count") or 0)
-    return row | {
-        "message": f"commit/{record['id'].rpartition(':')[2]}",
-        "depends_on": [f"{name}/{count}"] if count else [],
+def value_of(value: Fields | str | bytes | None, schemas: Schemas | None = None) -> Fields | None:
+    """Return the payload of a value: JSON with or without its schema, Avro with the Confluent header, or a mapping."""
+    told: Any = value
+    if isinstance(told, bytes | bytearray | memoryview):
+        told = bytes(told)
+        if is_confluent(told):
+            return _mapping(decode_confluent(told, schemas or {}))
+    if isinstance(told, str | bytes):
+        try:
+            told = json.loads(told) if told else None
+        except ValueError as error:
+            raise PeerError(f"neither JSON nor Avro with a Confluent header: {error}") from None
+    told = _mapping(told)
+    enveloped = told is not None and "payload" in told and told.keys() <= {"schema", "payload"}
+    return _mapping(told["payload"]) if told is not None and enveloped else told
+
+
+def _mapping(told: Any) -> Fields | None:
+    if told is None or isinstance(told, dict):
+        return told
+    if hasattr(told, "keys"):
+        return dict(told)
+    raise PeerError(f"a {type(told).__name__}; an object with op and source is accepted")
+
+
+def digest(value: object) -> str:
+    """Return a short name for any value of JSON."""
+    body = json.dumps(value, sort_keys=True, default=str, separators=(",", ":"))
+    return hashlib.blake2b(body.encode(), digest_size=12).hexdigest()
+
+
+def table_of(source: Fields) -> str:
+    """Return the name of a table, with its schema or database."""
+    space = source.get("schema") or source.get("db")
+    return f"{space}.{source.get('table')}" if space else str(source.get("table"))
+
+
+def _aside(kind: str, note: str, server: str | None) -> Change:
+    return {
+        "run": None,
+        "destination": server,
+        "message": None,
+        "sender": None,
+        "time": None,
+        "depends_on": [],
+        "kind": kind,
+        "note": note,
+        "transaction": None,
     }
 
 
-def _transaction(text: str) -> str:
-    """Return the transaction's own id; Debezium adds an LSN that differs from record to record."""
-    return f"tx{text.partition(':')[0]}"
+def _prefix(record: Record) -> str | None:
+    """Return the topic prefix, which the name of a transaction topic tells."""
+    topic = record.topic or ""
+    return topic.removesuffix(".transaction") if topic.endswith(".transaction") else None
 
 
-def _before(source: Mapping[str, Any], snapshot: bool) -> list[str]:
+def _boundary(record: Record, body: Fields, order: Order, since: Mark | None, server: str | None) -> Change:
+    told, ends = str(body["id"]), body["status"] == "END"
+    name = f"tx{transaction(told)}"
+    row = _aside("end" if ends else "begin", "", server)
+    row |= {"transaction": name, "time": seconds_of(body.get("ts_ms")), "note": None}
+    row["message"] = end_id(record, told) if ends else f"{name}/begin"
+    if passed(told, record, since):
+        return row | {"note": "at or before since"}
+    if ends and (count := int(body.get("event_count") or 0)):
+        row["depends_on"] = [f"{name}/{each}" for each in (range(1, count + 1) if order == "keys" else (count,))]
+    elif ends:
+        row["depends_on"] = [f"{name}/begin"]
+    elif order == "commit" and record.place is not None and record.offset:
+        before = record._replace(offset=record.offset - 1)
+        if not (since is not None and since.log == "offset" and before.offset == since.number[0]):
+            row["depends_on"] = [end_id(before, told)]
+    return row
+
+
+def end_id(record: Record, told: str) -> str:
+    """Return the id of a boundary that another transaction can wait for: by its offset, else by its own id."""
+    if record.place is not None:
+        return f"boundary/{record.place}"
+    mark = commit_mark(told)
+    return f"commit/{mark.number[0]}" if mark is not None and mark.log == "lsn" else f"commit/{told}"
+
+
+def passed(told: str, record: Record, since: Mark | None) -> bool:
+    """Whether a boundary lies at or before the start."""
+    if since is None:
+        return False
+    if since.log == "offset":
+        return record.offset is not None and record.offset <= since.number[0]
+    return since.reaches(commit_mark(told))
+
+
+def _change(record: Record, body: Fields, order: Order, since: Mark | None, server: str | None) -> Change:
+    source: Fields = body.get("source") or {}
+    told = body.get("transaction")
+    row = _aside(OPERATIONS.get(str(body["op"]), "unreadable"), "", server or source.get("name"))
+    row |= {"sender": source.get("table"), "time": seconds_of(source.get("ts_ms")), "note": None}
+    if row["kind"] == "unreadable":
+        return row | {"note": f"op is {body['op']!r}; {', '.join(OPERATIONS)} are accepted"}
+    taken = str(source.get("snapshot") or "false").lower()
+    if taken == "incremental":
+        return row | {"kind": "incremental", "message": f"incremental/{place_id(record, body)}"}
+    if taken != "false" or row["kind"] == "snapshot":
+        if since is not None:
+            return row | {"kind": "before", "note": "a snapshot, which lies before since"}
+        last = taken == "last"
+        return row | {"kind": "snapshot", "message": SNAPSHOT_END if last else f"snapshot/{place_id(record, body)}"}
+    if not told or told.get("id") is None:
+        return _untold(row, record, body, order)
+    name, number = f"tx{transaction(str(told['id']))}", int(told["total_order"])
+    row |= {"transaction": name, "message": f"{name}/{number}"}
+    if since is not None and _change_passed(str(told["id"]), source, since):
+        return row | {"kind": "before", "message": None, "note": f"{name}/{number} lies at or before since"}
+    if order != "keys":
+        row["depends_on"] = [f"{name}/{number - 1 if number > 1 else 'begin'}"]
+    if order == "commit" and number == 1 and record.place is None:
+        row["depends_on"] += named_before(source, since)
+    return row
+
+
+def _untold(row: Change, record: Record, body: Fields, order: Order) -> Change:
+    """A change that names no transaction can be put in order by its keys alone."""
+    if order == "keys":
+        return row | {"message": f"change/{place_id(record, body)}"}
+    note = "no transaction metadata; set provide.transaction.metadata=true, or use order='keys'"
+    return row | {"kind": "untold", "note": note}
+
+
+def _change_passed(told: str, source: Fields, since: Mark) -> bool:
+    """Whether the transaction of a change committed at or before the start.
+
+    A PostgreSQL change says the commit before its own transaction's; those come in the order of commits, so it lies
+    after the start iff that one does not lie before it.
+    """
+    mark = commit_mark(told)
+    if mark is None or mark.log != "lsn":
+        return since.reaches(mark)
+    before = commit_before(source)
+    return since.log == "lsn" and (before is None or before < since.number[0])
+
+
+def commit_before(source: Fields) -> int | None:
+    """Return the LSN of the commit before, as PostgreSQL's `source.sequence` says it."""
     told = source.get("sequence")
-    sequence = json.loads(told) if isinstance(told, str) else told
-    if sequence and sequence[0] is not None:
-        return [f"commit/{sequence[0]}"]
-    return [SNAPSHOT_END] if snapshot else []
+    sequence = json.loads(told) if isinstance(told, str) and told else told
+    return None if not sequence or sequence[0] is None else int(sequence[0])
 
 
-def _snapshot_id(record: Mapping[str, Any], source: Mapping[str, Any]) -> str:
-    if str(source["snapshot"]) == "last":
-        return SNAPSHOT_END
-    body = json.dumps(record.get("after"), sort_keys=True, default=str, separators=(",", ":"))
-    return f"snapshot/{source.get('schema')}.{source.get('table')}/{body}"
+def named_before(source: Fields, since: Mark | None) -> list[str]:
+    """Return the END that a change names as the commit before its own."""
+    before = commit_before(source)
+    if before is None or (since is not None and since.reaches(Mark("lsn", (before,)))):
+        return []
+    return [f"commit/{before}"]
+
+
+def place_id(record: Record, body: Fields) -> str:
+    """Name a row that no transaction numbers: by its offset, else by its key and place in the log, else by itself."""
+    source: Fields = body.get("source") or {}
+    if record.place is not None:
+        return record.place
+    if record.key is not None:
+        where = [source.get(each) for each in ("lsn", "file", "pos", "row", "change_lsn", "event_serial_no", "ts_ns")]
+        key = value_of(record.key) if isinstance(record.key, str) else record.key
+        return f"{table_of(source)}/{digest([str(key) if isinstance(key, bytes) else key, where])}"
+    return f"{table_of(source)}/{digest([body.get('before'), body.get('after'), source])}"

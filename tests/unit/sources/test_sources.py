@@ -70,7 +70,7 @@ def test_one_change_at_a_time_and_transactions_apart() -> None:
         "line",
     )
     assert from_change(change("line", 7, 1, 55, 40))["depends_on"] == ["tx7/begin", "commit/40"]
-    assert from_change(change("line", 7, 1, 55, 40), between=False)["depends_on"] == ["tx7/begin"]
+    assert from_change(change("line", 7, 1, 55, 40), order="transaction")["depends_on"] == ["tx7/begin"]
     assert from_change({"op": "c", "source": {"name": "shop"}})["message"] is None
 
 

@@ -1,0 +1,56 @@
+"""The row that every adapter makes: an arrival with explicit causes, or a record set aside with the reason.
+
+Law. One record gives one row. A row without a message id is one that delivery quarantines; its `note` says why, and
+its `kind` what the record is, so nothing is left out and nothing is set aside without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypedDict
+
+Fields = Mapping[str, Any]
+"""A foreign record as JSON knows it: its values are whatever its writer put there."""
+
+
+class Arrival(TypedDict):
+    """A row of the arrivals table (by="depends_on"), with what the record is and what is to be said of it."""
+
+    run: str | None
+    destination: str | None
+    message: str | None
+    sender: str | None
+    time: float | None
+    depends_on: list[str]
+    kind: str
+    note: str | None
+
+
+class Record(NamedTuple):
+    """A record of a log: its value and, where they are known, its key and where it lies."""
+
+    value: Fields | str | bytes | None
+    key: Fields | str | bytes | None = None
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+
+    @property
+    def place(self) -> str | None:
+        """Topic, partition and offset as one text, or None where they are not all known."""
+        if self.topic is None or self.partition is None or self.offset is None:
+            return None
+        return f"{self.topic}/{self.partition}/{self.offset}"
+
+
+def text(value: object) -> str | None:
+    """Return a value as the text of an id; None and the empty text are no id."""
+    return None if value is None or value == "" else str(value)
+
+
+def seconds_of(milliseconds: object) -> float | None:
+    """Return a time in milliseconds as seconds; what is no time is none."""
+    try:
+        return int(str(milliseconds)) / 1000
+    except ValueError:
+        return None
