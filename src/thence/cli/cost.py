@@ -97,7 +97,8 @@ def _on_spark(trace: Trace, protocols: Sequence[str] | None, sample: int, cores:
 
 _COLUMNS = (
     ("entries/copy", "entries_per_copy"), ("facts/copy", "facts_per_copy"), ("bytes/copy", "bytes_per_copy"),
-    ("bytes/message", "all_bytes_per_message"), ("paper bytes/message", "paper_bytes_per_message"),
+    ("bytes/message", "all_bytes_per_message"), ("once warm", "warm_bytes_per_message"),
+    ("paper bytes/message", "paper_bytes_per_message"),
     ("log size", "log_size"), ("log max", "log_max"), ("waiting", "held_share"), ("seconds/copy", "hold_per_copy"),
     ("deferred", "deferred"), ("hops", "hops"), ("stuck", "stuck"),
 )  # fmt: skip
@@ -121,7 +122,8 @@ def _show(report: CostReport, out: Console) -> None:
         seconds = [run["held_seconds"] for run in causal]
         known = f", {sum(seconds):.3g} seconds in all" if None not in seconds else ""
         out.print(f"in the recording itself {held} copies waited{known}")
-    out.print(f"recommended: {report.recommendation.reason}")
+    nothing = "" if report.recommendation.protocol else "nothing: "
+    out.print(f"recommended: {nothing}{report.recommendation.reason}")
     for name, why in report.recommendation.passed_over:
         out.print(f"  not {name}: {why}")
     apart = [run for run in runs if run["verdict"] != "causal"]

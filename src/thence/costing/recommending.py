@@ -2,13 +2,17 @@
 
 Law. A protocol stands for choice if it guarantees causal order, the trace shows that every one of its needs is met,
 its replay was measured, and it adds no waiting: no send is deferred, and no more copies are held, nor left over at
-the end, than under the protocols that wait for causes only. Cheapest is the one with the fewest bytes for each
-message, over all copies and protocol messages; then the one with the smallest dependency log; then the first in the
-registry.
+the end, than under the protocols that wait for causes only.
+
+They are ranked by the bytes for each message, over all copies and protocol messages, in the *second half* of each run:
+the first half is warm-up, in which stamps fill. A protocol whose bytes a copy in the last quarter are above those of
+the quarter before by more than `GROWTH` still grows, and what it will cost is not known. So nothing is recommended from
+fewer than `ENOUGH` messages, nor while a protocol that still grows is the cheapest so far. Of those within `MARGIN` of
+the cheapest, which is noise, the first in the registry is taken.
 
 `NEVER` holds the protocols that are measured and not recommended whatever the trace, each with its reason. For
 every other one that guarantees causal order and whose needs a trace can show, there is a trace on which it wins
-(tests/unit/cost/test_recommend.py).
+(tests/unit/costing/test_recommending.py).
 """
 
 from __future__ import annotations
@@ -29,9 +33,14 @@ NEVER: dict[str, str] = {
     "epochs": "its 2n² numbers are never fewer bytes than the n² of rst",
     "ks-hardware": "its stamps hold what those of ks hold and more; it is for networks that multicast one stamp to all",
     "ci-dc": "it carries the facts of ks in a longer form",
+    "prs": "ks, ech or rst cost less on every trace known here that is long enough to recommend from",
     "ses": "ks, ech or rst cost less on every trace known here",
     "synchronous": "acked costs the same and blocks no sender",
 }
+ENOUGH = 100
+"""messages below which nothing is recommended"""
+GROWTH = 0.1
+MARGIN = 0.05
 UNSHOWN: frozenset[Need] = frozenset({"coordinator", "groups", "failure detector"})
 """needs that no trace shows to be met"""
 
@@ -69,7 +78,7 @@ class Recommendation:
     protocol: str | None
     reason: str
     ranking: tuple[tuple[str, float], ...] = ()
-    """those that stand for choice with their bytes for each message, cheapest first"""
+    """those that stand for choice with their bytes for each message once warm, cheapest first"""
     passed_over: tuple[tuple[str, str], ...] = ()
     """the others, each with its reason"""
 
@@ -117,25 +126,75 @@ def _rank(finding: Finding) -> int:
 def recommend(findings: Mapping[Need, Finding], costs: Mapping[str, Cost]) -> Recommendation:
     """Choose among the protocols that were replayed."""
     least = _least(costs)
-    sizes: list[tuple[float, float, str]] = []
+    able: list[Cost] = []
     passed_over: list[tuple[str, str]] = []
     for name in [known for known in REGISTRY if known in costs]:
         why = _against(REGISTRY[name], findings, costs[name], least)
         if why:
             passed_over.append((name, why))
         else:
-            messages = max(1, costs[name].messages)
-            sizes.append((per_message(costs[name]), costs[name].log / messages, name))
-    order = {name: place for place, name in enumerate(REGISTRY)}
-    sizes.sort(key=lambda each: (each[0], each[1], order[each[2]]))
-    ranking = tuple((name, size) for size, _, name in sizes)
-    return Recommendation(
-        ranking[0][0] if ranking else None, _sentence(ranking, findings, costs), ranking, tuple(passed_over)
-    )
+            able.append(costs[name])
+    ranked = sorted(able, key=when_warm)
+    ranking = tuple((cost.protocol, when_warm(cost)) for cost in ranked)
+    chosen, reason = _choice(ranked)
+    if chosen is not None:
+        reason += _needs(chosen.protocol, findings)
+    return Recommendation(None if chosen is None else chosen.protocol, reason, ranking, tuple(passed_over))
+
+
+def _choice(ranked: list[Cost]) -> tuple[Cost | None, str]:
+    """Return the protocol to take, or None, and why; the cheapest comes first."""
+    if not ranked:
+        return None, "none of the protocols replayed guarantees causal order, has its needs met and adds no waiting"
+    messages = ranked[0].messages
+    if messages < ENOUGH:
+        return None, f"{messages} messages are too few to recommend from; record {ENOUGH} or more"
+    growing = [cost for cost in ranked if growth(cost) > GROWTH]
+    if growing and growing[0] is ranked[0]:
+        return None, f"{_grows(growing[0])}, so this trace is too short to tell what it will cost; record more messages"
+    order = list(REGISTRY)
+    near = [cost for cost in ranked if when_warm(cost) <= (1 + MARGIN) * when_warm(ranked[0]) and cost not in growing]
+    chosen = min(near, key=lambda cost: order.index(cost.protocol))
+    return chosen, _sentence(chosen, ranked) + "".join(f"; {_grows(cost)}" for cost in growing)
+
+
+def _grows(cost: Cost) -> str:
+    third, last = _late(cost)
+    return f"the stamps of {cost.protocol} still grow ({third:.1f} bytes a copy, then {last:.1f} in the last quarter)"
+
+
+def _sentence(chosen: Cost, ranked: list[Cost]) -> str:
+    text = f"{chosen.protocol}: {when_warm(chosen):.1f} bytes a message once warm"
+    if chosen is not ranked[0]:
+        return f"{text}; {ranked[0].protocol} has {when_warm(ranked[0]):.1f}, which is within {MARGIN:.0%}"
+    if len(ranked) > 1:
+        text += f", the least of the {len(ranked)} protocols whose needs this trace meets"
+        text += f"; next is {ranked[1].protocol} with {when_warm(ranked[1]):.1f}"
+    return text
+
+
+def _needs(name: str, findings: Mapping[Need, Finding]) -> str:
+    shown = "; ".join(findings[need].why for need in REGISTRY[name].needs)
+    return f" (its needs are met: {shown})" if shown else " (it needs nothing)"
+
+
+def when_warm(cost: Cost) -> float:
+    """Return the bytes of all stamps and protocol messages for each message, in the second half of the runs."""
+    return (cost.third_bytes + cost.last_bytes) / max(1, cost.warm_messages)
+
+
+def growth(cost: Cost) -> float:
+    """Return by how much the last quarter's bytes a copy are above those of the quarter before, as a share."""
+    third, last = _late(cost)
+    return last / third - 1 if third else 0.0
+
+
+def _late(cost: Cost) -> tuple[float, float]:
+    return cost.third_bytes / max(1, cost.third_copies), cost.last_bytes / max(1, cost.last_copies)
 
 
 def per_message(cost: Cost) -> float:
-    """Return the bytes of all stamps and protocol messages for each message."""
+    """Return the bytes of all stamps and protocol messages for each message, warm-up included."""
     return (cost.bytes + cost.hop_bytes) / max(1, cost.messages)
 
 
@@ -172,18 +231,3 @@ def _least(costs: Mapping[str, Cost]) -> tuple[int, int]:
         and REGISTRY[name].guarantee == "causal" and REGISTRY[name].waits == "causes only"
     ]  # fmt: skip
     return min((cost.held for cost in able), default=0), min((cost.stuck for cost in able), default=0)
-
-
-def _sentence(
-    ranking: tuple[tuple[str, float], ...], findings: Mapping[Need, Finding], costs: Mapping[str, Cost]
-) -> str:
-    if not ranking:
-        return "none of the protocols replayed guarantees causal order, has its needs met and adds no waiting"
-    name, size = ranking[0]
-    entry = REGISTRY[name]
-    shown = "; ".join(findings[need].why for need in entry.needs)
-    text = f"{name}: {size:.1f} bytes a message"
-    if len(ranking) > 1:
-        text += f", the least of the {len(ranking)} protocols whose needs this trace meets"
-        text += f"; next is {ranking[1][0]} with {ranking[1][1]:.1f}"
-    return text + (f" (its needs are met: {shown})" if shown else " (it needs nothing)")

@@ -31,6 +31,8 @@ from thence.model.roster import Roster
 from thence.protocols.effects import Deliver, Effect, Hold, Sent, Transmit
 from thence.protocols.registry import create, lookup
 
+LOOK = 16
+THIRD, LAST = 2, 3
 Key = tuple[str, int]
 """a message and the position of one destination"""
 Mark = tuple[int, float | None]
@@ -59,6 +61,15 @@ class Cost:
     log: int = 0
     """size of the dependency log of the sender, summed over messages"""
     log_max: int = 0
+    """the largest log of any process: after each send, at every `LOOK`-th delivery, and at the end"""
+    warm_messages: int = 0
+    """messages of the second half of the run"""
+    third_copies: int = 0
+    """copies of the third quarter"""
+    third_bytes: int = 0
+    """of their stamps and of the protocol messages that they caused"""
+    last_copies: int = 0
+    last_bytes: int = 0
     deliveries: int = 0
     held: int = 0
     held_rows: int = 0
@@ -84,6 +95,7 @@ def replay(rows: Sequence[Event], protocol: str, roster: Roster, *, options: Map
     label = next((event.label for event in rows if event.kind != "crash"), None)
     try:
         run = _Replay(protocol, roster, label, has_arrivals(rows), options)
+        run.asked = sum(event.kind == "send" and bool(event.destinations) for event in rows)
         for event in rows:
             run.step(event)
     except (MisuseError, PeerError) as error:
@@ -132,6 +144,10 @@ class _Replay:
         self.rows, self.time, self.timed = [0] * len(roster), 0.0, True
         self.names: dict[tuple[int, int], str] = {}
         self.addressed: dict[str, int] = {}
+        self.asked = 0
+        """messages of the whole run"""
+        self.quarter: dict[str, int] = {}
+        """of the run, from 0, in which a message was sent"""
         self.tickets: dict[tuple[int, int], str] = {}
         self.leaving: dict[str, tuple[int, Mark]] = {}
         """messages of which no copy has left, with their senders"""
@@ -170,6 +186,7 @@ class _Replay:
 
     def _send(self, here: int, message: str, destinations: int) -> None:
         extra = {"token": self.token} if self.serialized else {}
+        self.quarter[message] = 4 * len(self.addressed) // max(1, self.asked)
         self.addressed[message] = destinations
         self.leaving[message] = (here, self._mark(here))
         done = self.members[here].send(destinations, label=self.label, **extra)
@@ -186,6 +203,7 @@ class _Replay:
         log = self.members[here].log_size()
         cost.log += log
         cost.log_max = max(cost.log_max, log)
+        cost.warm_messages += self.quarter[message] >= THIRD
         self.token = sent.token
         self.names[sent.message.sender, sent.message.count] = message
         self._out(sent.copies)
@@ -201,17 +219,28 @@ class _Replay:
             final = copy.kind == MESSAGE and bool(copy.destinations >> copy.destination & 1)
             if final and key not in self.known:
                 self.known.add(key)
-                self._measure(copy)
+                size = self._measure(copy)
+                self.cost.third_copies += self.quarter[message] == THIRD
+                self.cost.last_copies += self.quarter[message] == LAST
             else:
+                size = len(self.members[copy.source].encode(copy))
                 self.cost.hops += 1
-                self.cost.hop_bytes += len(self.members[copy.source].encode(copy))
+                self.cost.hop_bytes += size
+            self._late(self.quarter[message], size)
             if not final or key in self.arrived or key in self.done:
                 self.now.append(copy)
             else:
                 self.under_way.setdefault(key, []).append(copy)
 
-    def _measure(self, copy: Copy) -> None:
-        """Count the stamp; copies of one message that share a stamp share its size."""
+    def _late(self, quarter: int, size: int) -> None:
+        """Count bytes of the second half of the run by quarters: there one sees whether stamps still grow."""
+        if quarter == THIRD:
+            self.cost.third_bytes += size
+        elif quarter == LAST:
+            self.cost.last_bytes += size
+
+    def _measure(self, copy: Copy) -> int:
+        """Count the stamp and return its bytes; copies of one message that share a stamp share its size."""
         if self._sized is None or self._sized[0] is not copy.stamp or not copy.stamp:
             member = self.members[copy.source]
             size = len(member.encode(copy))
@@ -224,6 +253,7 @@ class _Replay:
         cost.entries += entries
         cost.paper_bytes += paper
         cost.facts = None if facts is None or cost.facts is None else cost.facts + facts
+        return size
 
     def _arrive(self, message: str, here: int) -> None:
         key = (message, here)
@@ -252,6 +282,8 @@ class _Replay:
         cost, mark = self.cost, self.arrived.pop(key, None)
         self.done.add(key)
         cost.deliveries += 1
+        if cost.deliveries % LOOK == 0:
+            cost.log_max = max(cost.log_max, self.members[key[1]].log_size())
         if mark is not None and key in self.held:
             rows, seconds = self._since(key[1], mark)
             cost.held += 1
@@ -263,6 +295,7 @@ class _Replay:
 
     def finish(self) -> Cost:
         cost = self.cost
+        cost.log_max = max(cost.log_max, *(member.log_size() for member in self.members))
         cost.stuck = len(self.arrived) + len(self.leaving)
         if cost.stuck:
             cost.reason = self._stuck()

@@ -22,6 +22,7 @@ MEANS: dict[str, tuple[tuple[str, ...], str]] = {
     **{f"{name}_per_copy": ((name,), "copies") for name in _STAMPS},
     **{f"{name}_per_message": ((name,), "messages") for name in _STAMPS},
     "all_bytes_per_message": (("bytes", "hop_bytes"), "messages"),
+    "warm_bytes_per_message": (("third_bytes", "last_bytes"), "warm_messages"),
     "log_size": (("log",), "messages"),
     "held_share": (("held",), "deliveries"),
     "hold_per_copy": (("held_seconds",), "deliveries"),

@@ -30,7 +30,9 @@ _PROFILE: dict[str, Any] = {
 _COST: dict[str, Any] = {
     "status": "string", "reason": "string", "messages": "bigint", "copies": "bigint", "entries": "bigint",
     "facts": "bigint", "bytes": "bigint", "paper_bytes": "bigint", "bytes_max": "bigint", "hops": "bigint",
-    "hop_bytes": "bigint", "log": "bigint", "log_max": "bigint", "deliveries": "bigint", "held": "bigint",
+    "hop_bytes": "bigint", "log": "bigint", "log_max": "bigint",
+    "warm_messages": "bigint", "third_copies": "bigint", "third_bytes": "bigint", "last_copies": "bigint", "last_bytes": "bigint",
+    "deliveries": "bigint", "held": "bigint",
     "held_rows": "bigint", "held_seconds": "double", "deferred": "bigint", "deferred_rows": "bigint",
     "deferred_seconds": "double", "stuck": "bigint",
 }  # fmt: skip

@@ -16,6 +16,9 @@ Departures:
 - R4: at a send, `D_q` means the sender's own delivery history; and since self-addressed copies travel like any other
   here, a send adds nothing to it. For the same reason a carbon copy names the sender of a self-addressed message
   (R6.2, R6.3) only once that process has delivered it.
+- R6.3 lets an element that *arrives* learn from later ones of its sender that are there; here one that is there learns
+  from later ones that arrive, too, by the same argument. Without that, histories grow for ever (errata 27): a process
+  that never speaks to x never learns that newer messages to x have taken over from older ones.
 """
 
 from __future__ import annotations
@@ -99,9 +102,6 @@ class ECH(ClockMember):
             mine = self.history.setdefault(source, {})
             for count, a in group:
                 told = told_of.get(count, 0) | address | self._aware(sender, source, a)
-                for other, (b, _) in mine.items():
-                    if other > count:
-                        told |= b
                 mine[count] = (a, told | mine.get(count, (a, 0))[1])
         own = self.history.setdefault(sender, {})
         _, told = own.get(copy.count, (address, 0))
@@ -109,8 +109,18 @@ class ECH(ClockMember):
             address,
             told | self.bit | (0 if address >> sender & 1 else 1 << sender),
         )  # R4, R6.3
+        self._take_over_from_earlier({sender, *stamped})
         self._forget()
         return []
+
+    def _take_over_from_earlier(self, senders: set[int]) -> None:
+        """R6.3, its last union: whom a later message of the same sender addresses was told of the earlier ones."""
+        for sender in senders:
+            elements, later = self.history[sender], 0
+            for count in sorted(elements, reverse=True):
+                address, told = elements[count]
+                elements[count] = (address, told | later)
+                later |= address
 
     @staticmethod
     def _aware(process: int, sender: int, address: int) -> int:

@@ -22,9 +22,6 @@ Departures:
 
 - R9: `S ⊆ C_p(n)` is read as the sentence before it has it, "reported to the *other* members": p itself knows n, though
   its own carbon copy says so only after its next send.
-- R6.3 lets an element that *arrives* learn from later ones of its sender that are there; here one that is there learns
-  from later ones that arrive, too, by the same argument. Without that, histories grow for ever: a process that never
-  speaks to x never learns that newer messages to x have taken over from older ones.
 """
 
 from __future__ import annotations
@@ -37,7 +34,7 @@ from thence.errors import MisuseError, PeerError
 from thence.model.codec import TEXT, Optional, Reader, Record, Seq, Shape, put_varint
 from thence.model.message import Copy
 from thence.model.roster import Roster
-from thence.protocols.base import Effect, Sent
+from thence.protocols.base import Sent
 from thence.protocols.dependency import Log
 from thence.protocols.ech import ECH, Elements
 from thence.protocols.receiver import ClockReceiver
@@ -164,18 +161,6 @@ class ECHR9(ECH):
     def _omits(self, cut: Cut, address: int, told: int) -> bool:
         """R9: tell whether an element may be left out of what goes to the forward set; who left needs no telling."""
         return not address & ~cut.backward and not cut.members & ~(told | self.bit | self.gone)
-
-    def _delivered(self, copy: Copy) -> list[Effect]:
-        """R6.3, and its last union for every element that now has a later one of the same sender."""
-        effects = super()._delivered(copy)
-        for sender in {copy.sender, *copy.stamp[0]} & self.history.keys():
-            elements, later = self.history[sender], 0
-            for count in sorted(elements, reverse=True):
-                address, told = elements[count]
-                elements[count] = (address, told | later)
-                later |= address
-        self._forget()
-        return effects
 
     def _check(self, copy: Copy) -> None:
         super()._check(copy)

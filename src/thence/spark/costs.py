@@ -41,6 +41,7 @@ _TYPES = {
 _SUMS = (
     "messages", "copies", "entries", "bytes", "paper_bytes", "hops", "hop_bytes", "log", "deliveries",
     "held", "held_rows", "deferred", "deferred_rows", "stuck",
+    "warm_messages", "third_copies", "third_bytes", "last_copies", "last_bytes",
 )  # fmt: skip
 _PARTIAL = ("facts", "held_seconds", "deferred_seconds")
 """totals that are null as soon as one run has none"""

@@ -9,7 +9,17 @@ from random import Random
 import pytest
 
 from thence.costing import profile, recommend, replay
-from thence.costing.recommending import NEVER, recommendable, together, total
+from thence.costing.recommending import (
+    GROWTH,
+    NEVER,
+    Recommendation,
+    growth,
+    per_message,
+    recommendable,
+    together,
+    total,
+    when_warm,
+)
 from thence.costing.replaying import Cost
 from thence.model.events import Event, parse
 from thence.model.roster import Roster
@@ -37,13 +47,12 @@ def relay(processes: int, messages: int, fanout: int, *, seed: int = 1) -> list[
 WINS = {
     "ks": lambda: simulated(processes=12, messages=150),
     "rst": lambda: simulated(processes=3, messages=700, fanout="unicast"),
-    "bss": lambda: simulated(processes=8, messages=80, fanout="broadcast"),
-    "prs": lambda: simulated(processes=5, messages=4, workload="request-reply", delay="adversarial", seed=10),
+    "bss": lambda: simulated(processes=8, messages=120, fanout="broadcast"),
     "ech": lambda: simulated(processes=6, messages=150, workload="groups:abc/cde/efa"),
     "ech-r9": lambda: simulated(processes=7, messages=150, workload="groups:ab/bc/cd/de/ef/fg"),
-    "serial-broadcast": lambda: relay(6, 60, 5),
+    "serial-broadcast": lambda: relay(6, 120, 5),
     "serial-multicast": lambda: relay(12, 150, 2),
-    "acked": lambda: relay(6, 60, 1),
+    "acked": lambda: relay(6, 120, 1),
 }
 
 
@@ -87,7 +96,7 @@ def test_added_waiting_speaks_against_a_protocol() -> None:
     roster = Roster("abc")
     costs = {name: replay(events, name, roster) for name in ("ks", "acked")}
     chosen = recommend(profile(events, roster).findings, costs)
-    assert chosen.protocol == "ks"
+    assert [name for name, _ in chosen.ranking] == ["ks"]
     assert "holds 1 sends back" in dict(chosen.passed_over)["acked"]
 
 
@@ -114,4 +123,73 @@ def test_a_trace_that_ends_in_the_middle_speaks_against_nobody() -> None:
     roster = Roster("abc")
     costs = {name: replay(events, name, roster) for name in ("ks", "rst", "ech")}
     assert {cost.stuck for cost in costs.values()} == {1}
-    assert recommend(profile(events, roster).findings, costs).protocol is not None
+    assert {name for name, _ in recommend(profile(events, roster).findings, costs).ranking} == {"ks", "rst", "ech"}
+
+
+# -- warm-up, growth, margin -----------------------------------------------------------------------------------------
+
+
+def choose(events: list[Event], *protocols: str) -> tuple[Recommendation, dict[str, Cost]]:
+    roster = Roster(sorted({e.process for e in events} | {d for e in events for d in e.destinations or ()}))
+    costs = {name: replay(events, name, roster) for name in protocols}
+    return recommend(profile(events, roster).findings, costs), costs
+
+
+def test_nothing_is_recommended_from_too_little() -> None:
+    chosen, _ = choose(simulated(processes=4, messages=99), "ks", "rst")
+    assert chosen.protocol is None
+    assert chosen.reason == "99 messages are too few to recommend from; record 100 or more"
+    assert len(chosen.ranking) == 2
+
+
+def test_nothing_is_recommended_while_the_cheapest_still_grows() -> None:
+    """Among 20 processes ech is cheaper than ks after 100 unicasts and 2.8 times dearer after 2,000."""
+    short, costs = choose(simulated(processes=20, messages=100, fanout="unicast"), "ks", "ech")
+    assert when_warm(costs["ech"]) < when_warm(costs["ks"])
+    assert growth(costs["ech"]) > GROWTH
+    assert short.protocol is None
+    assert short.reason.startswith("the stamps of ech still grow (")
+    long, costs = choose(simulated(processes=20, messages=2000, fanout="unicast"), "ks", "ech")
+    assert when_warm(costs["ech"]) > 2 * when_warm(costs["ks"])
+    assert long.protocol == "ks"
+
+
+def test_the_first_half_is_warm_up() -> None:
+    _, costs = choose(simulated(processes=20, messages=400, fanout="unicast"), "ks", "rst")
+    for cost in costs.values():
+        assert cost.warm_messages == 200
+        assert when_warm(cost) == (cost.third_bytes + cost.last_bytes) / 200
+        assert when_warm(cost) >= per_message(cost)
+    assert when_warm(costs["ks"]) > per_message(costs["ks"])
+
+
+def sized(protocol: str, third: int, last: int) -> Cost:
+    return Cost(
+        protocol, messages=400, copies=400, bytes=2 * (third + last), warm_messages=200, third_copies=100,
+        third_bytes=third, last_copies=100, last_bytes=last,
+    )  # fmt: skip
+
+
+def test_a_difference_within_the_margin_does_not_decide() -> None:
+    """The first in the registry is taken; beyond the margin, the cheapest."""
+    near = recommend({}, {each.protocol: each for each in (sized("ks", 1000, 1000), sized("ech", 960, 960))})
+    assert (near.protocol, near.ranking[0][0]) == ("ks", "ech")
+    assert "ech has 9.6, which is within 5%" in near.reason
+    far = recommend({}, {each.protocol: each for each in (sized("ks", 1000, 1000), sized("ech", 940, 940))})
+    assert far.protocol == "ech"
+
+
+def test_one_that_grows_and_is_dearer_does_not_stand_in_the_way() -> None:
+    chosen = recommend({}, {each.protocol: each for each in (sized("ks", 1000, 1000), sized("ech", 1500, 1700))})
+    assert chosen.protocol == "ks"
+    assert "the stamps of ech still grow (15.0 bytes a copy, then 17.0 in the last quarter)" in chosen.reason
+
+
+def test_logs_of_receivers_are_looked_at() -> None:
+    """Only c delivers, and never sends: its log is larger than that of any sender after a send."""
+    senders = [chr(97 + place) for place in range(20) if chr(97 + place) != "c"]
+    events = parse(" ".join(f"{s}!1>z {s}!2>c c?{s}2" for s in senders))
+    roster = Roster(sorted([*senders, "c", "z"]))
+    assert replay(events, "prs", roster).log_max == len(senders)
+    turns = parse(" ".join(f"a!{2 * t + 1}>b b?a{2 * t + 1} a!{2 * t + 2}>c c?a{2 * t + 2}" for t in range(100)))
+    assert replay(turns, "ech", Roster("abc")).log_max == 2

@@ -64,14 +64,34 @@ class Anywhere(ECHR9):
         self.reach = self.roster.everyone
 
 
-class Growing(ECHR9):
+class Letter(ECH):
     """R6.3 to the letter: only elements that arrive learn from later ones of their sender, not those that are there."""
+
+    name = "ech-letter"
+    code = 153
+
+    def _delivered(self, copy: Copy) -> list[Effect]:
+        self.arriving = {s: (group, dict(self.history.get(s, {}))) for s, group in copy.stamp[0].items()}
+        effects = super()._delivered(copy)
+        del self.arriving
+        return effects
+
+    def _take_over_from_earlier(self, senders: set[int]) -> None:
+        for sender, (group, there) in self.arriving.items():
+            elements = self.history[sender]
+            for count, _ in group:
+                address, told = elements[count]
+                for other, (later, _) in there.items():
+                    if other > count:
+                        told |= later
+                elements[count] = (address, told)
+
+
+class Growing(Letter, ECHR9):
+    """The same with R9: safe, and its histories grow for ever."""
 
     name = "ech-r9-growing"
     code = 152
-
-    def _delivered(self, copy: Copy) -> list[Effect]:
-        return ECH._delivered(self, copy)
 
 
 VARIANTS: tuple[Variant, ...] = (
