@@ -14,7 +14,7 @@ from thence.trace.jsonl import write_jsonl
 
 
 def recorded(run: str, protocol: str = "ks", delay: str = "exponential:0.05") -> list[Event]:
-    scenario = Scenario(protocol, 5, 120, seed=4, run=run, delay=delay)
+    scenario = Scenario(protocol, 5, 160, seed=4, run=run, delay=delay)
     recorder = simulate(scenario, trace=True, measure=False).recorder
     assert recorder is not None
     return recorder.events
@@ -27,7 +27,7 @@ def test_the_command_tells_costs_and_a_recommendation(tmp_path: Path, capsys: py
     with trace.open("ab") as stream:
         stream.write(b'{"run": 7}\n')
     code = cli.main(
-        ["cost", str(trace), "--protocols", "ks, rst", "--sample", "100", "--json", str(said), "--plot", str(plot)]
+        ["cost", str(trace), "--protocols", "ks, rst", "--sample", "300", "--json", str(said), "--plot", str(plot)]
     )
     shown = capsys.readouterr().out
     assert code == 1  # one run is violated, one line is no event
@@ -39,7 +39,7 @@ def test_the_command_tells_costs_and_a_recommendation(tmp_path: Path, capsys: py
         ("violated", "violated", True),
     ]
     assert f"recommended: {report['recommendation']['reason']}" in shown
-    assert "run plain: only the first 100 of" in shown
+    assert "run plain: only the first 300 of" in shown
     assert "apart: run violated is violated:" in shown
     assert "set aside:" in shown
     assert plot.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
