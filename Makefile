@@ -9,13 +9,13 @@ INSTALLED := $(VENV)/.package-installed
 
 # Two processes at a time. Spark's tests have a stage of their own: each of its processes has a JVM, and mostly waits.
 SPARK  := $(wildcard tests/spark)
-FAST   := $(filter-out tests/spark tests/soak tests/data tests/support,$(patsubst %/,%,$(wildcard tests/[a-z]*/)))
+FAST   := $(filter-out tests/spark tests/soak tests/browser tests/data tests/support,$(patsubst %/,%,$(wildcard tests/[a-z]*/)))
 PYTEST := $(BIN)/python -m pytest
 # Exit code 5 of pytest means that nothing was collected.
 UNLESS_EMPTY := || { code=$$?; [ $$code -eq 5 ] || exit $$code; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format soak bench warm pins install clean
+.PHONY: help demo test browser check format soak bench warm pins install clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -42,6 +42,12 @@ check: install ## format, lint, types, import rules, the list of rooms, links
 format: install ## rewrite the code as `make check` wants it
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+browser: install ## the space-time page in a real Chromium; as root it installs Debian's package where there is none
+	@command -v "$${THENCE_BROWSER:-chromium}" > /dev/null || command -v google-chrome > /dev/null || \
+	  { [ "$$(id -u)" -eq 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium > /dev/null; } || \
+	  { echo "make: no browser; install Chromium, or say where it is: make browser THENCE_BROWSER=/path/to/chromium" >&2; exit 1; }
+	$(PYTEST) tests/browser
 
 soak: install ## the long tests, up to hours
 	$(PYTEST) -m soak --timeout 0 tests $(UNLESS_EMPTY)

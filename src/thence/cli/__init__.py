@@ -58,6 +58,7 @@ def build() -> typer.Typer:
         explore,
         protocols,
         reproduce,
+        show,
         simulate,
         sweep,
         waiting,
@@ -69,6 +70,7 @@ def build() -> typer.Typer:
     add(deliver.deliver, deliver.EXAMPLE)
     add(waiting.waiting, waiting.EXAMPLE)
     add(audit.audit, audit.EXAMPLE)
+    add(show.show, show.EXAMPLE)
     add(convert.convert, convert.EXAMPLE)
     add(explore.explore, explore.EXAMPLE)
     add(cost.cost, cost.EXAMPLE)

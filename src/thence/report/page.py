@@ -1,4 +1,4 @@
-"""One HTML page from tables, pictures and sentences: self-contained, no scripts, no addresses, light and dark.
+"""One HTML page from tables, pictures and sentences: self-contained, no scripts, light and dark.
 
 Law. Whatever is given is text and is escaped, pictures excepted: those are SVG of our own making, put into the page as
 data, so that their ids do not meet. The same parts give the same page, to the byte.
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from re import sub
+from urllib.parse import quote
 
 from thence.report.tables import Table
 
@@ -42,7 +43,19 @@ class Words:
         return f"<pre>{escape(self.text)}</pre>\n" if self.plain else f"<p>{escape(self.text)}</p>\n"
 
 
-Part = Table | Picture | Words
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Texts that lead to files beside the page."""
+
+    to: Sequence[tuple[str, str]]
+
+    def html(self) -> str:
+        """Return them as a list; the names of files are escaped as addresses are."""
+        items = "".join(f'<li><a href="{escape(quote(file))}">{escape(text)}</a></li>' for text, file in self.to)
+        return f"<ul>{items}</ul>\n"
+
+
+Part = Table | Picture | Words | Links
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,161 @@
+"""Which pages a trace gives: one, if it fits; else slices of it and an index of them.
+
+Law. No page takes more than `PAGE_EVENTS` events, and every page says what it does not show. A slice holds the rows
+that `trace.cutting` says, and those findings whose rows it holds. Pages are made one at a time, as they are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from thence.errors import MisuseError
+from thence.model.events import Event
+from thence.report.page import Links, Section, Words
+from thence.report.page import page as plain_page
+from thence.report.spacetime.assemble import page
+from thence.report.spacetime.encode import PAGE_EVENTS
+from thence.report.spacetime.findings import Numbered, by_run
+from thence.report.spacetime.names import visible
+from thence.trace.cutting import Cut, around, cut_rows, parts, places_of
+from thence.trace.scene import Finding, Origin, Row, scenes_of
+
+SLICES = 20
+"""Slices by violation, and slices by stretches of the order, that an index leads to."""
+
+Origins = Mapping[str, Mapping[Row, Origin]]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Rows to be shown, what an audit says of them, and where they were read."""
+
+    events: Sequence[Event]
+    findings: Numbered
+    verdicts: Mapping[str, str]
+    origins: Origins
+    title: str
+
+    def violation(self, number: int) -> tuple[str, Finding]:
+        """Return a violation by its number, from 1, and its run."""
+        found = [(run, each) for run, each in self.findings if each.what == "violation" and run is not None]
+        if not 1 <= number <= len(found):
+            raise MisuseError(f"there is no violation {number}; there are {len(found)}, counted from 1")
+        return found[number - 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A page: what its file's name ends in, and its text."""
+
+    suffix: str
+    html: str
+
+
+def one_page(
+    recorded: Recorded,
+    cut: Cut | None = None,
+    *,
+    lead: str = "",
+    first: Finding | None = None,
+    most: int = PAGE_EVENTS,
+) -> str:
+    """Return one page of a trace or of a cut of it: of at most `most` events; `first` is what it lights at first."""
+    rows = recorded.events if cut is None else cut_rows(recorded.events, cut)
+    if not rows:
+        raise MisuseError("no row of the trace is in this slice")
+    notes = []
+    if len(rows) > most:
+        notes.append(f"{len(rows) - most} of {len(rows)} events are not on this page; a narrower slice shows them")
+        rows = rows[:most]
+    if cut is not None:
+        notes.insert(0, f"a slice: {len(rows)} of {len(recorded.events)} events; clocks and logs begin with it")
+    found, nowhere = by_run(recorded.findings)
+    kept = found if cut is None else _inside(found, rows, first)
+    scenes = sorted(scenes_of(rows, kept, recorded.verdicts, recorded.origins), key=lambda scene: scene.run)
+    notes += [f"set aside: {each.sentence}" for each in islice(nowhere, 20)]
+    if len(nowhere) > 20:
+        notes.append(f"{len(nowhere) - 20} more rows were set aside")
+    return page(scenes, title=recorded.title, lead=lead, notes=notes, start="finding=1" if first else "")
+
+
+def _inside(
+    found: Mapping[str, Sequence[Finding]], rows: Sequence[Event], first: Finding | None
+) -> dict[str, Sequence[Finding]]:
+    """Return the findings whose rows are all in a slice; `first` is in it and comes first."""
+    places = {(e.run, e.process, e.index) for e in rows}
+    sends = {(e.run, e.message) for e in rows if e.kind == "send"}
+    delivered = {(e.run, e.process, e.message) for e in rows if e.kind == "deliver"}
+
+    def holds(run: str, each: Finding) -> bool:
+        named = [(step.process, step.index) for step in each.path or ()] + list(each.rows)
+        ends = [(run, each.destination or "", m) for m in ((each.early,) if each.violation else ()) if m]
+        return (
+            all((run, *place) in places for place in named)
+            and all((run, message) in sends for message in each.messages())
+            and all(end in delivered for end in ends)
+        )
+
+    kept = {run: [each for each in all_of if each is first or holds(run, each)] for run, all_of in found.items()}
+    return {run: sorted(each, key=lambda one: one is not first) for run, each in kept.items()}
+
+
+def violation_page(recorded: Recorded, number: int) -> str:
+    """Return the page of the slice around one violation."""
+    run, finding = recorded.violation(number)
+    rows = [event for event in recorded.events if event.run == run]
+    cut = Cut(run, stretches=around(places_of(rows, finding)))
+    return one_page(recorded, cut, lead=f"Violation {number}: {finding.sentence}", first=finding)
+
+
+def message_cut(events: Sequence[Event], message: str) -> Cut:
+    """Return the cut around everything that happened to a message, in the first run that sends it."""
+    run = next((e.run for e in events if e.kind == "send" and e.message == message), None)
+    if run is None:
+        raise MisuseError(f"no run of the trace sends a message {message!r}")
+    rows = [(e.process, e.index) for e in events if e.run == run and e.message == message]
+    return Cut(run, stretches=around(rows))
+
+
+def all_pages(recorded: Recorded, name: str, *, lead: str = "", most: int = PAGE_EVENTS) -> Iterator[Made]:
+    """Yield the page of a whole trace, or of a larger one its slices and, last, their index."""
+    if len(recorded.events) <= most:
+        yield Made("", one_page(recorded, lead=lead))
+        return
+    by_violation: list[tuple[str, str]] = []
+    by_order: list[tuple[str, str]] = []
+    violations = [each for _, each in recorded.findings if each.what == "violation"]
+    for number, each in enumerate(violations[:SLICES], 1):
+        yield (made := Made(f"-violation-{number}", violation_page(recorded, number)))
+        by_violation.append((f"{number}. {visible(each.sentence, 400)}", f"{name}{made.suffix}.html"))
+    cuts = parts(recorded.events, max(1, most * 9 // 10))  # the sends that a slice needs come on top
+    for number, cut in enumerate(cuts[:SLICES], 1):
+        yield (
+            made := Made(f"-part-{number}", one_page(recorded, cut, lead=f"Part {number} of {len(cuts)}", most=most))
+        )
+        assert cut.orders is not None
+        by_order.append((f"run {cut.run}, order {cut.orders[0]} to {cut.orders[1]}", f"{name}{made.suffix}.html"))
+    rest = [("violations", len(violations), "--violation K"), ("parts", len(cuts), "--order FROM:TO")]
+    said = [f"{count - SLICES} more {what}: thence show ... {how}" for what, count, how in rest if count > SLICES]
+    why = f"{len(recorded.events)} events are too many for one picture, which takes {most}; these are slices of it."
+    yield Made("", index_page(recorded, f"{lead} {why}".strip(), by_violation, by_order, said))
+
+
+def index_page(
+    recorded: Recorded,
+    lead: str,
+    by_violation: Sequence[tuple[str, str]],
+    by_order: Sequence[tuple[str, str]],
+    said: Sequence[str],
+) -> str:
+    """Return the page that leads to the slices."""
+    other = (
+        "Other slices: thence show ... --violation K, --message M, --time FROM:TO, --order FROM:TO, --processes a,b."
+    )
+    sections = [
+        Section("Slices around violations", [Links(by_violation)] if by_violation else [Words("No violation.")]),
+        Section("Slices of the order", [Links(by_order)]),
+        Section("More", [Words(text) for text in (*said, other)]),
+    ]
+    return plain_page(visible(recorded.title), sections, lead=lead)
