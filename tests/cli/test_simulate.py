@@ -17,7 +17,7 @@ from thence import cli
 from thence.model.order import judge
 from thence.protocols.registry import REGISTRY
 from thence.trace.jsonl import read_jsonl
-from thence.trace.parquet import read_parquet
+from thence.trace.parquet_reader import read_parquet
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("simulate", "--processes", "5", "--messages", "60")

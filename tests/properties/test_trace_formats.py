@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from thence.model.events import KINDS, Event
 from thence.trace.jsonl import format_line, located, write_jsonl
-from thence.trace.parquet import read_parquet, write_parquet
+from thence.trace.parquet import write_parquet
+from thence.trace.parquet_reader import read_parquet
 from thence.trace.schema import event_of, row_of
 from thence.trace.shiviz import ClockEvent, parse_log
 from thence.trace.source import Quarantined

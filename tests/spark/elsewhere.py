@@ -141,9 +141,10 @@ def costs(spark: Any) -> None:
 
     from thence.costing import replay
     from thence.costing.replaying import Cost
+    from thence.kernels.columns import arrow_schema
     from thence.sim import Scenario, simulate
     from thence.spark.costs import cost
-    from thence.trace.schema import arrow_schema, row_of
+    from thence.trace.schema import row_of
 
     run = simulate(Scenario(processes=4, messages=60), trace=True, measure=False)
     table = pa.Table.from_pylist([row_of(event) for event in run.events], schema=arrow_schema())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +14,8 @@ from support.traces import Knobs, random_trace
 from thence.model.events import parse
 from thence.spark import audit, audit_files, auditing, files
 from thence.spark.files import audit_jsonl
-from thence.spark.jsonl import numbered, read_jsonl
 from thence.spark.plan import profile
+from thence.spark.reading import read_events
 from thence.trace.jsonl import write_jsonl
 from thence.trace.parquet import write_parquet
 
@@ -87,10 +86,10 @@ def test_a_trace_cut_off_in_the_middle_is_unknown(spark: SparkSession, tmp_path:
     file = tmp_path / "cut.jsonl"
     write_jsonl(events, file)
     file.write_bytes(file.read_bytes()[:-30])
-    with audit(read_jsonl(spark, [file])) as result:
+    with audit(read_events(spark, {file: "jsonl"})) as result:
         (row,) = result.quarantine.collect()
         assert row["file"] == str(file)
-        assert numbered(str(file), [row["line"]]) == {row["line"]: 5}
+        assert row["line"] == 5
         assert row["reason"].startswith("the last line is cut off")
         assert verdicts(result) == {"run": "causal", None: "unknown"}
 
@@ -101,7 +100,7 @@ def test_jsonl_is_read_in_slices(spark: SparkSession, tmp_path: Path) -> None:
     for number, events in enumerate(runs):
         files.append(tmp_path / f"{number:03}.jsonl{'.gz' if number % 7 == 0 else ''}")
         write_jsonl(events, files[-1])
-    with audit(read_jsonl(spark, files)) as result:
+    with audit(read_events(spark, dict.fromkeys(files, "jsonl"))) as result:
         check(findings(result), expected(runs))
 
 
@@ -119,17 +118,6 @@ def test_small_jsonl_needs_no_look_at_its_runs(
     with audit_jsonl(spark, [file], chunk_rows=10 * max(map(len, runs))) as result:
         check(findings(result), expected(runs))
     assert looked
-
-
-def test_a_line_belongs_to_one_slice(tmp_path: Path) -> None:
-    from thence.spark.jsonl import _rows, _Slice
-
-    file = tmp_path / "some.jsonl"
-    file.write_bytes(b"".join(json.dumps({"n": "x" * n}).encode() + b"\n" for n in range(30)))
-    size = file.stat().st_size
-    for width in (1, 7, 50, 1000):
-        rows = [r for at in range(0, size, width) for r in _rows(_Slice(0, str(file), at, min(size, at + width)))]
-        assert len({row["line"] for row in rows}) == len(rows) == 30
 
 
 def test_parquet_files_opened_by_workers(spark: SparkSession, tmp_path: Path) -> None:

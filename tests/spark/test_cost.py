@@ -13,6 +13,7 @@ from thence import cli
 from thence.costing import prefix, profile, recommend, replay
 from thence.costing.recommending import together, total
 from thence.costing.replaying import Cost
+from thence.kernels.columns import arrow_schema
 from thence.model.events import Event, parse
 from thence.model.order import by_label
 from thence.model.roster import Roster
@@ -20,7 +21,7 @@ from thence.sim import Scenario, simulate
 from thence.spark.costs import cost
 from thence.trace.jsonl import write_jsonl
 from thence.trace.parquet import write_parquet
-from thence.trace.schema import arrow_schema, row_of
+from thence.trace.schema import row_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

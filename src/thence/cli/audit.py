@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -155,12 +154,12 @@ def _audit_tables(opened: Trace, report: _Report, paths: int, cores: int) -> Non
         files = [str(path) for path, found in opened.files.items() if found == kind]
         if files:
             with working(f"Auditing {len(files)} {kind} file{'s' if len(files) > 1 else ''}"):
-                _take(_start(spark, kind, files), report, paths, offsets=kind == "jsonl")
+                _take(_start(spark, kind, files), report, paths)
 
 
 def _opened_by_workers(opened: Trace) -> bool:
     """Tell whether no row is likely to pass through Java, which then has little to do; the first file says it."""
-    from thence.trace.parquet import has_order
+    from thence.trace.parquet_reader import has_order
 
     return set(opened.files.values()) == {"parquet"} and has_order(next(iter(opened.files)))
 
@@ -171,7 +170,7 @@ def _start(spark: SparkSession, kind: str, files: list[str]) -> AuditResult:
     return (audit_files if kind == "parquet" else audit_jsonl)(spark, files)
 
 
-def _take(result: AuditResult, report: _Report, paths: int, *, offsets: bool) -> None:
+def _take(result: AuditResult, report: _Report, paths: int) -> None:
     """Bring what the audit found, but none of the events, into the report."""
     with result:
         runs = [row.asDict() for row in result.verdicts.toLocalIterator()]
@@ -180,7 +179,7 @@ def _take(result: AuditResult, report: _Report, paths: int, *, offsets: bool) ->
         report.undelivered += listed["undelivered"]
         report.duplicates += listed["duplicates"]
         report.misdelivered += listed["misdelivered"]
-        report.quarantine += _numbered(listed["quarantine"]) if offsets else listed["quarantine"]
+        report.quarantine += listed["quarantine"]
         proofs = _proofs(result, listed["violations"][:paths])
         report.violations += [row | {"path": proofs.get(_key(row))} for row in listed["violations"]]
 
@@ -211,17 +210,6 @@ def _proofs(result: AuditResult, violations: list[dict[str, Any]]) -> dict[tuple
 
 def _key(row: Any) -> tuple[Any, ...]:
     return row["run"], row["destination"], row["missing"]
-
-
-def _numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give rows of JSONL files their line numbers, which only these rows need."""
-    from thence.spark.jsonl import numbered
-
-    offsets: dict[str, list[int]] = defaultdict(list)
-    for row in rows:
-        offsets[row["file"]].append(row["line"])
-    lines = {file: numbered(file, some) for file, some in offsets.items()}
-    return [row | {"line": lines[row["file"]][row["line"]]} for row in rows]
 
 
 def _audit_logs(opened: Trace, report: _Report) -> None:

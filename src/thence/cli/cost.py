@@ -68,30 +68,32 @@ def cost(
 
 def _local(trace: Trace, protocols: Sequence[str] | None, sample: int, cores: int) -> CostReport:
     from thence.costing.local import cost, refuse_logs
+    from thence.model.columns import REPLAYED_COLUMNS
 
     refuse_logs(trace)
     with working("Replaying"):
-        report = cost(trace.events(), protocols, sample=sample)
+        report = cost(trace.events(REPLAYED_COLUMNS), protocols, sample=sample)
     report.quarantine = [{"file": each.file, "line": each.line, "reason": each.reason} for each in trace.quarantine]
     return report
 
 
 def _on_spark(trace: Trace, protocols: Sequence[str] | None, sample: int, cores: int) -> CostReport:
     from thence.costing.local import refuse_logs
-    from thence.spark.cost_files import read_events
+    from thence.model.columns import REPLAYED_COLUMNS
     from thence.spark.costs import cost
+    from thence.spark.reading import read_events
     from thence.spark.session import local_session
 
     refuse_logs(trace)
     with working("Starting Spark"):
         spark = local_session(cores=cores)
-    read = read_events(spark, trace)
-    if "jsonl" in trace.files.values():
-        read.events.persist()  # or lines would be parsed once for each pass
-    with working("Replaying"), cost(read.events.where("reason IS NULL"), protocols, sample=sample) as result:
+    events = read_events(spark, trace.files, REPLAYED_COLUMNS).persist()  # or files would be read once for each pass
+    with working("Replaying"), cost(events.where("reason IS NULL"), protocols, sample=sample) as result:
         report = result.report()
-    unread = read.events.where("reason IS NOT NULL").select("file", "line", "reason").limit(1000)
-    report.quarantine = [each.row() for each in read.refused] + [row.asDict() for row in unread.collect()]
+    unread = events.where("reason IS NOT NULL").select("file", "line", "reason").limit(1000)
+    refused = [{"file": each.file, "line": each.line, "reason": each.reason} for each in trace.quarantine]
+    report.quarantine = refused + [row.asDict() for row in unread.collect()]
+    events.unpersist()
     return report
 
 

@@ -20,6 +20,7 @@ from thence.costing.replaying import Cost, prefix
 from thence.costing.report import CostReport, Row, means, report_of
 from thence.costing.traffic import Finding
 from thence.errors import MisuseError
+from thence.model.columns import REPLAYED_COLUMNS
 from thence.model.events import Event
 from thence.protocols.registry import Need
 from thence.trace.read import Trace, open_trace
@@ -73,7 +74,7 @@ def _events(trace: str | Path | Sequence[str | Path] | Iterable[Event]) -> tuple
         return [each for each in given if isinstance(each, Event)], []
     opened = open_trace(paths)
     refuse_logs(opened)
-    return list(opened.events()), opened.quarantine
+    return list(opened.events(REPLAYED_COLUMNS)), opened.quarantine
 
 
 def refuse_logs(trace: Trace) -> None:

@@ -4,7 +4,7 @@ Law. Coding loses nothing: `names[code]` is the text that stood in the row. What
 (an unknown kind, no process, an index below 1, ...) is found here, with the texts that `trace.schema` uses.
 
 A *normal table* is what every source is brought to first: `run, process, index, kind (int8 code), message,
-destinations, label, order`, and `odd` (a reason found earlier, else null), `file`, `line` (null unless known).
+destinations, label, order`, and `file`, `line` (null unless known), `odd` (a reason found earlier, else null).
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from thence.kernels.columns import arrow_schema
 from thence.kernels.intern import intern
 from thence.kernels.scan import sort_segments
+from thence.model.columns import JUDGED_COLUMNS, PLACE_COLUMNS, Column
 from thence.model.events import KINDS
 
 SEND, DELIVER, RECEIVE, INTERNAL, CRASH, UNKNOWN = range(6)
@@ -26,21 +28,8 @@ KIND_NAMES = ("send", "deliver", "receive", "internal", "crash")
 KIND_CODES = {name: code for code, name in enumerate(KIND_NAMES)}
 assert set(KIND_NAMES) == KINDS
 
-NORMAL = pa.schema(
-    [
-        ("run", pa.string()),
-        ("process", pa.string()),
-        ("index", pa.int64()),
-        ("kind", pa.int8()),
-        ("message", pa.string()),
-        ("destinations", pa.list_(pa.string())),
-        ("label", pa.string()),
-        ("order", pa.int64()),
-        ("odd", pa.string()),
-        ("file", pa.string()),
-        ("line", pa.int64()),
-    ]
-)
+_CODED = {"kind": Column("kind", "byte", True, "code"), "reason": Column("odd", "string", False, "reason")}
+NORMAL = arrow_schema([_CODED.get(c.name, c) for c in (*JUDGED_COLUMNS, *PLACE_COLUMNS)], nullable=True)
 """The columns of a normal table; string columns may be dictionaries of strings as well."""
 
 Ints = NDArray[np.int32]

@@ -258,8 +258,9 @@ class ArrivalRecorder(Observer):
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        from thence.kernels.columns import arrow_schema
+        from thence.model.columns import arrival_columns
         from thence.trace.parquet import roster_metadata
-        from thence.trace.schema import arrival_columns, arrow_schema
 
         schema = arrow_schema(arrival_columns("stamp")).with_metadata(roster_metadata([self.roster]))
         columns = list(zip(*self.rows, strict=True)) or [()] * len(schema)

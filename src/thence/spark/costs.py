@@ -30,14 +30,12 @@ from thence.costing import tasks
 from thence.costing.local import SAMPLE
 from thence.costing.recommending import Recommendation, asked_for
 from thence.costing.report import MEANS, CostReport, chosen, report_of
+from thence.model.columns import REPLAYED_COLUMNS
 
 PARTITIONS = 200
 """Tasks of a replay at most; else four for each of the session's shuffle partitions."""
 
-_TYPES = {
-    "run": "string", "process": "string", "index": "bigint", "kind": "string", "message": "string",
-    "destinations": "array<string>", "label": "string", "order": "bigint", "time": "double",
-}  # fmt: skip
+_TYPES = {column.name: column.type for column in REPLAYED_COLUMNS}
 _SUMS = (
     "messages", "copies", "entries", "bytes", "paper_bytes", "hops", "hop_bytes", "log", "deliveries",
     "held", "held_rows", "deferred", "deferred_rows", "stuck",

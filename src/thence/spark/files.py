@@ -24,11 +24,12 @@ from thence.kernels import found
 from thence.kernels.rows import NORMAL, kind_codes
 from thence.spark import pieces as P
 from thence.spark.auditing import CHUNK_ROWS, AuditResult, audit_normal, run_plan
-from thence.spark.jsonl import SHORTEST, SLICE, read_jsonl
 from thence.spark.normal import normalise
 from thence.spark.plan import TASKS, Large, Plan, evenly
-from thence.trace.parquet import unfit
-from thence.trace.source import expand
+from thence.spark.reading import SHORTEST, SLICE, read_events
+from thence.trace.parquet_reader import unfit
+from thence.trace.paths import find_files
+from thence.trace.source import is_packed
 
 COMPRESSION = "zstd"
 """Of pieces, which Java copies several times; many tasks open them. (A run that one task judges whole is better off
@@ -47,7 +48,7 @@ def audit_files(
     spark: SparkSession, paths: Any, *, chunk_rows: int = CHUNK_ROWS, block: int | None = None
 ) -> AuditResult:
     """Audit Parquet files, folders or globs that the driver can list and the workers can open."""
-    files = [str(path) for path in expand(paths)]
+    files = [str(file.path) for file in find_files(paths)]
     parts = _footers(spark, files)
     refused = [part for part in parts if part["reason"] is not None]
     set_aside = _set_aside(spark, refused) if refused else None
@@ -68,11 +69,11 @@ def audit_jsonl(
     spark: SparkSession, paths: Any, *, chunk_rows: int = CHUNK_ROWS, block: int | None = None
 ) -> AuditResult:
     """Audit JSONL files, folders or globs; where no run can be large, no look at the runs comes first."""
-    files = expand(paths)
-    frame = normalise(read_jsonl(spark, files))
+    files = [file.path for file in find_files(paths)]
+    frame = normalise(read_events(spark, dict.fromkeys(files, "jsonl")))
     size = sum(path.stat().st_size for path in files if path.exists())
     rows = size // SHORTEST + 1
-    if size > SLICE or rows > chunk_rows or any(path.suffix == ".gz" for path in files):
+    if size > SLICE or rows > chunk_rows or any(is_packed(path) for path in files):
         return audit_normal(frame, chunk_rows=chunk_rows, block=block)
     plan = Plan(shared=1 + TASKS * size // SLICE, rows=rows)
     return run_plan(frame, P.pack(frame, plan, chunk_rows), plan, block=block)

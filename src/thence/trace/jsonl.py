@@ -2,36 +2,71 @@
 
 Law. Writing the same events gives the same bytes. Reading is streaming, and every line that is not blank
 comes out exactly once: as an event, or as a quarantine record with file, line number, reason and the
-beginning of its text. The order of lines says `order` where a row does not.
+beginning of its text. The order of lines says `order` where a row does not. A column that stands twice in a
+line makes it unusable: nobody can tell which of the two is meant.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from math import isfinite
 from pathlib import Path
 from typing import IO, NoReturn
 
 from thence.errors import MisuseError
+from thence.model.columns import EVENT_COLUMNS
 from thence.model.events import Event
-from thence.trace.schema import event_of, row_of, shown
-from thence.trace.source import BROKEN, LINE_LIMIT, Quarantined, create, excerpt, lines, open_bytes
+from thence.trace.lines import LINE_LIMIT, Line, lines
+from thence.trace.schema import event_of, readable, row_of, shown
+from thence.trace.source import BROKEN, Quarantined, create, excerpt, first_line, open_bytes
+
+DEEPEST = 200
+"""Levels of nesting that a line may have; ours have three, what others add may have more."""
+_NAMES = frozenset(column.name for column in EVENT_COLUMNS)
+_STRING = re.compile(rb'"(?:[^"\\]|\\.?)*"?')
+_BRACKET = re.compile(rb"[][{}]")
 
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-_decode = json.JSONDecoder(parse_constant=_no_constant).decode
+class _Doubled(dict[str, object]):
+    """An object of JSON in which some of our columns stand twice."""
+
+    twice: tuple[str, ...] = ()
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return an object of JSON."""
+    row = dict(pairs)
+    if len(row) == len(pairs):
+        return row
+    counts = Counter(name for name, _ in pairs)
+    twice = tuple(name for name in row if name in _NAMES and counts[name] > 1)
+    if not twice:
+        return row
+    doubled = _Doubled(row)
+    doubled.twice = twice
+    return doubled
+
+
+_decode = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=_object).decode
 _quote = json.encoder.encode_basestring
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
-def parse_line(raw: bytes, *, order: int | None = None) -> Event | str:
-    """Return the event of one line, or the reason why not; `order` is used where the line has none."""
+def parse_row(raw: bytes) -> dict[str, object] | str:
+    """Return the object that a line holds, or the reason why it holds none."""
+    if too_deep(raw):
+        return f"not JSON that we read: nested more than {DEEPEST} levels deep"
     try:
-        row = _decode(raw.rstrip(b"\r\n").decode())
+        row = _decode(raw.decode())
     except UnicodeDecodeError as error:
         return f"not UTF-8: byte 0x{raw[error.start]:02x} at position {error.start + 1}"
     except json.JSONDecodeError as error:
@@ -40,7 +75,32 @@ def parse_line(raw: bytes, *, order: int | None = None) -> Event | str:
         return f"not JSON: {error}"
     if not isinstance(row, dict):
         return f"the line holds {shown(row)}; a JSON object is accepted"
+    return row
+
+
+def too_deep(raw: bytes) -> bool:
+    """Tell whether a line is nested more deeply than is read."""
+    if raw.count(b"[") + raw.count(b"{") <= DEEPEST:
+        return False
+    steps = (1 if each in b"[{" else -1 for each in _BRACKET.findall(_STRING.sub(b"", raw)))
+    return max(accumulate(steps)) > DEEPEST
+
+
+def event_in(row: dict[str, object], order: int | None) -> Event | str:
+    """Return the event that the object of a line says, or the reason why it says none."""
+    if twice := _twice(row):
+        return f"{twice} stands twice in the line"
     return event_of(row, order=order)
+
+
+def _twice(row: dict[str, object]) -> str | None:
+    """Return the column that stands twice in an object, or in one of its dependencies."""
+    if isinstance(row, _Doubled):
+        return row.twice[0]
+    inner = row.get("dependencies")
+    if isinstance(inner, list):
+        return next((f"{each.twice[0]} of a dependency" for each in inner if isinstance(each, _Doubled)), None)
+    return None
 
 
 def format_line(event: Event) -> bytes:
@@ -84,28 +144,52 @@ def write_jsonl(events: Iterable[Event], target: Path | str | IO[bytes]) -> int:
     return count
 
 
-def located(stream: IO[bytes], file: str, *, start: int = 0) -> Iterator[tuple[int, Event] | Quarantined]:
+Located = tuple[int, Event] | Quarantined
+"""An event with the number of its line, or what stood there instead."""
+
+
+def located(
+    stream: io.BufferedIOBase, file: str, *, start: int = 0, first: int = 1, length: int | None = None
+) -> Iterator[Located]:
     """Yield (line number, event) or a quarantine record for each line of a stream that is not blank.
 
-    `start` is the `order` that the first line would have.
+    `start` is the `order` that the first line of the file would have, `first` the number of the first line that
+    is read, `length` how many bytes of lines are read (default: all).
     """
-    number = 0
+    number = first - 1
     try:
-        for number, raw, whole in lines(stream):
-            if raw.isspace() or not raw:
-                continue
-            if not whole:
-                yield Quarantined(file, number, f"the line is longer than {LINE_LIMIT} bytes", excerpt(raw))
-                continue
-            found = parse_line(raw, order=start + number - 1)
-            if isinstance(found, Event):
-                yield number, found
-                continue
-            if not raw.endswith(b"\n"):
-                found = f"the last line is cut off or not an event: {found}"
-            yield Quarantined(file, number, found, excerpt(raw))
+        for line in lines(stream, first=first, length=length):
+            number = line.number
+            if found := located_line(line, file, start):
+                yield found
     except BROKEN as error:
-        yield Quarantined(file, number + 1, f"the file breaks off: {error}")
+        yield broken_off(file, number + 1, error)
+
+
+def located_line(line: Line, file: str, start: int) -> Located | None:
+    """Return what one line says; nothing if it is blank."""
+    if not line.data or line.data.isspace():
+        return None
+    if not line.whole:
+        return Quarantined(file, line.number, f"the line is longer than {LINE_LIMIT} bytes", excerpt(line.data))
+    row = parse_row(line.data)
+    found = row if isinstance(row, str) else event_in(row, start + line.number - 1)
+    if isinstance(found, Event):
+        return line.number, found
+    reason = found if line.ended else f"the last line is cut off or not an event: {found}"
+    left = {"order": start + line.number - 1} | (_left(row) if isinstance(row, dict) else {})
+    return Quarantined(file, line.number, reason, excerpt(line.data), left)
+
+
+def _left(row: dict[str, object]) -> dict[str, object]:
+    """Return what an object says that is no event; of a column that stands twice nobody knows."""
+    twice = row.twice if isinstance(row, _Doubled) else ()
+    return readable({name: value for name, value in row.items() if name not in twice})
+
+
+def broken_off(file: str, line: int, error: BaseException) -> Quarantined:
+    """Return the record of a file that cannot be read any further."""
+    return Quarantined(file, line, f"the file breaks off: {first_line(error)}")
 
 
 def read_jsonl(path: Path | str, quarantine: list[Quarantined], *, start: int = 0) -> Iterator[Event]:

@@ -1,10 +1,7 @@
-"""Parquet through pyarrow: the trace table in columns, without Spark.
+"""Parquet written through pyarrow: the trace table in columns, and the rosters it carries.
 
 Law. What is written always carries `order`. Asked for several files, each holds one contiguous range of
 `order`, the ranges do not overlap, and file names sort as the ranges do. Rosters travel as table metadata.
-
-A file that lacks a required column, has a column of another type, or is no Parquet file is set aside whole,
-with the column named; a row that is no event is set aside alone, `line` being its number in the file.
 """
 
 from __future__ import annotations
@@ -13,16 +10,17 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from thence.errors import MisuseError, TraceError
+from thence.kernels.columns import arrow_schema
 from thence.model.events import Event
 from thence.model.roster import Roster
-from thence.trace.schema import EVENT_COLUMNS, VERSION, Column, arrow_schema, event_of
-from thence.trace.source import BROKEN, Quarantined
+from thence.trace.arrow import columns_of
+from thence.trace.schema import VERSION
+from thence.trace.source import BROKEN, first_line
 
 ROW_GROUP = 1 << 16
 VERSION_KEY = b"thence.trace.version"
@@ -53,15 +51,7 @@ def read_rosters(path: Path | str) -> list[Roster]:
     try:
         return rosters_in(pq.read_schema(path).metadata)
     except (*BROKEN, pa.ArrowException) as error:
-        raise TraceError(f"{path} cannot be read as Parquet: {_first_line(error)}") from error
-
-
-def has_order(path: Path | str) -> bool:
-    """Tell whether a file is Parquet with a column `order`."""
-    try:
-        return "order" in pq.read_schema(path).names
-    except (*BROKEN, pa.ArrowException):
-        return False
+        raise TraceError(f"{path} cannot be read as Parquet: {first_line(error)}") from error
 
 
 def write_parquet(
@@ -105,7 +95,7 @@ def _parts(rows: list[Placed], files: int) -> Iterator[list[Placed]]:
         start = end
 
 
-def _write_file(rows: Iterable[Placed], path: Path, schema: Any, row_group: int) -> int:
+def _write_file(rows: Iterable[Placed], path: Path, schema: pa.Schema, row_group: int) -> int:
     count = 0
     stream = iter(rows)
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
@@ -115,117 +105,10 @@ def _write_file(rows: Iterable[Placed], path: Path, schema: Any, row_group: int)
     return count
 
 
-def _batch(rows: list[Placed], schema: Any) -> Any:
-    columns: dict[str, list[Any]] = {c.name: [getattr(e, c.name) for _, e in rows] for c in EVENT_COLUMNS}
-    columns["order"] = [order for order, _ in rows]
-    columns["dependencies"] = [
-        None if ds is None else [{"message": m, "destinations": to} for m, to in ds] for ds in columns["dependencies"]
-    ]
+def _batch(rows: list[Placed], schema: pa.Schema) -> pa.RecordBatch:
     try:
+        columns = columns_of([event for _, event in rows])
+        columns["order"] = pa.array([order for order, _ in rows], pa.int64())
         return pa.RecordBatch.from_pydict(columns, schema=schema)
     except (ValueError, OverflowError, pa.ArrowException) as error:
-        raise MisuseError(f"events cannot be written as Parquet: {_first_line(error)}") from error
-
-
-def located_rows(path: Path | str) -> Iterator[tuple[int, Event] | Quarantined]:
-    """Yield (row number, event) or a quarantine record for each row of a file, or one record for it all."""
-    name = str(path)
-    try:
-        with pq.ParquetFile(path) as file:
-            if reason := unfit(file.schema_arrow):
-                yield Quarantined(name, None, f"{reason}; its {file.metadata.num_rows} rows are set aside")
-                return
-            start = 0
-            for group in range(file.num_row_groups):
-                yield from _group(file, group, name, start)
-                start += file.metadata.row_group(group).num_rows
-    except (*BROKEN, pa.ArrowException) as error:
-        yield Quarantined(name, None, f"it cannot be read as Parquet: {_first_line(error)}")
-
-
-def _group(file: Any, group: int, name: str, start: int) -> Iterator[tuple[int, Event] | Quarantined]:
-    """Yield the rows of one row group; damage in it is told with the rows it costs, and costs no others."""
-    present = set(file.schema_arrow.names)
-    columns = [column.name for column in EVENT_COLUMNS if column.name in present]
-    end = start + file.metadata.row_group(group).num_rows
-    number = start
-    try:
-        for batch in file.iter_batches(row_groups=[group], columns=columns):
-            for row in _rows(batch):
-                number += 1
-                found = row if isinstance(row, str) else event_of(row)
-                yield (number, found) if isinstance(found, Event) else Quarantined(name, number, found)
-    except (*BROKEN, pa.ArrowException) as error:
-        lost = f"rows {number + 1} to {end} cannot be read as Parquet: {_first_line(error)}"
-        yield Quarantined(name, number + 1, lost)
-
-
-def read_parquet(path: Path | str, quarantine: list[Quarantined]) -> Iterator[Event]:
-    """Yield the events of one file; what cannot be used is appended to `quarantine` on the way."""
-    for found in located_rows(path):
-        if isinstance(found, Quarantined):
-            quarantine.append(found)
-        else:
-            yield found[1]
-
-
-def _rows(batch: Any) -> Iterator[dict[str, Any] | str]:
-    """Yield rows; where a string is not UTF-8, which Parquet does not promise, say so for that row alone."""
-    try:
-        yield from batch.to_pylist()
-        return
-    except UnicodeDecodeError:
-        pass
-    for place in range(batch.num_rows):
-        try:
-            yield from batch.slice(place, 1).to_pylist()
-        except UnicodeDecodeError as error:
-            yield f"not UTF-8: {error.reason}"
-
-
-def unfit(schema: Any, columns: Sequence[Column] = EVENT_COLUMNS) -> str | None:
-    """Return why a pyarrow schema cannot be a table with these columns, or nothing."""
-    for column in columns:
-        times = schema.names.count(column.name)
-        if times > 1:
-            return f"column {column.name} stands {times} times"
-        if times == 0:
-            if column.required:
-                return f"column {column.name} is missing"
-        elif not _fits(schema.field(column.name).type, column):
-            return f"column {column.name} is {schema.field(column.name).type}; {column.type} is accepted"
-    return None
-
-
-def _fits(found: Any, column: Column) -> bool:
-    if pa.types.is_null(found):
-        return not column.required
-    if column.type == "string":
-        return _is_text(found)
-    if column.type in ("long", "int"):
-        return bool(pa.types.is_integer(found))
-    if column.type == "double":
-        return bool(pa.types.is_floating(found) or pa.types.is_integer(found))
-    if column.type == "binary":
-        return bool(pa.types.is_binary(found) or pa.types.is_large_binary(found))
-    if column.type == "map<string,long>":
-        return bool(pa.types.is_map(found) and _is_text(found.key_type) and pa.types.is_integer(found.item_type))
-    if not _is_list(found):
-        return False
-    if column.type == "array<string>":
-        return _is_text(found.value_type) or bool(pa.types.is_null(found.value_type))
-    return bool(pa.types.is_struct(found.value_type) or pa.types.is_null(found.value_type))
-
-
-def _is_text(found: Any) -> bool:
-    if pa.types.is_dictionary(found):
-        found = found.value_type
-    return bool(pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found))
-
-
-def _is_list(found: Any) -> bool:
-    return bool(pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_fixed_size_list(found))
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+        raise MisuseError(f"events cannot be written as Parquet: {first_line(error)}") from error

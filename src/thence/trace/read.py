@@ -1,35 +1,38 @@
-"""One door for traces in files: which format each file has, and its rows one after the other, without Spark.
+"""One door for traces in files, without Spark: which files there are, which format each has, and their rows.
 
-Law. A name decides the format where it can (.jsonl, .ndjson, .json, .parquet, .pq, each also .gz but
-Parquet); else the content does. Tables give events, logs give clock events; what can be used in neither is
-quarantined.
+    trace = open_trace("traces/")            # a name, a folder, a glob, file://..., or several
+    trace.files                              # {path: "jsonl" | "parquet" | "shiviz"}, sorted by name
+    trace.skipped                            # files in a folder that are no traces, each with a reason
+    trace.events()                           # Event by Event; the standard library alone, if all is JSONL
+    trace.batches()                          # Arrow record batches: event columns, file, line, reason
+    trace.clocks()                           # the events of logs with vector clocks
+    trace.quarantine                         # what could not be used so far; `events` and `clocks` add to it
+    trace.slices()                           # parts that can be read side by side, by anybody who can open the files
+
+Law. Tables give events, logs give clock events; what can be used in neither is quarantined. A file that is no trace
+is an error if it was named itself; in a folder it is quarantined if its name says it is one, and skipped if not.
+`order` of a JSONL row that says none is the place of its line in all lines, file after file.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, NamedTuple
 
 from thence.errors import MisuseError, TraceError
+from thence.model.columns import EVENT_COLUMNS, Column
 from thence.model.events import Event
-from thence.trace.jsonl import located
+from thence.trace.detect import FORMATS, Format, Unfit, detect
+from thence.trace.jsonl import Located, broken_off, located
+from thence.trace.paths import File, Paths, find_files
 from thence.trace.shiviz import ClockEvent, read_shiviz
-from thence.trace.source import BROKEN, Quarantined, expand, open_bytes
+from thence.trace.slices import Slice, cut_lines, open_slice
+from thence.trace.source import BROKEN, Quarantined, first_line
 
-Format = Literal["jsonl", "parquet", "shiviz"]
-FORMATS: tuple[Format, ...] = ("jsonl", "parquet", "shiviz")
-SUFFIXES: dict[str, Format] = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
-SAMPLE = 1 << 16
-CLOCK = re.compile(r'\{\s*"[^"\n]*"\s*:\s*\d')
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(slots=True)
@@ -40,38 +43,33 @@ class Trace:
     pattern: str | None = None
     delimiter: str | None = None
     quarantine: list[Quarantined] = field(default_factory=list)
+    skipped: list[Quarantined] = field(default_factory=list)
 
-    def events(self) -> Iterator[Event]:
-        """Yield the events of the tables, file by file.
+    def slices(self, size: int | None = None) -> Cut:
+        """Return the tables in parts: JSONL of about `size` bytes (default: whole files), Parquet by row groups."""
+        return cut_files(self.files, size)
 
-        JSONL rows that say no `order` are numbered by line across the files.
-        """
-        start = 0
-        for path, kind in self.files.items():
-            if kind == "parquet":
-                from thence.trace.parquet import read_parquet
-
-                yield from read_parquet(path, self.quarantine)
-            elif kind == "jsonl":
-                start += yield from self._lines(path, start)
-
-    def _lines(self, path: Path, start: int) -> Generator[Event, None, int]:
-        """Yield the events of one JSONL file; return the number of its last line."""
-        line = 0
-        try:
-            stream = open_bytes(path)
-        except OSError as error:
-            self.quarantine.append(Quarantined(str(path), None, f"it cannot be read: {error}"))
-            return line
-        with stream:
-            for found in located(stream, str(path), start=start):
+    def events(self, columns: Sequence[Column] = EVENT_COLUMNS) -> Iterator[Event]:
+        """Yield the events of the tables, file by file; of Parquet, only `columns` are read and looked at."""
+        cut = self.slices()
+        self.quarantine += cut.refused
+        for part in cut.slices:
+            for found in located_rows(part, columns):
                 if isinstance(found, Quarantined):
                     self.quarantine.append(found)
-                    line = found.line or line
                 else:
-                    line, event = found
-                    yield event
-        return line
+                    yield found[1]
+
+    def batches(self, columns: Sequence[Column] = EVENT_COLUMNS) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the tables as `trace.batches` has them: refused rows too, each with its `reason`."""
+        from thence.trace.arrow import refused_batch
+        from thence.trace.batches import read_batches
+
+        cut = self.slices()
+        if refused := [*self.quarantine, *cut.refused]:
+            yield refused_batch(refused, columns)
+        for part in cut.slices:
+            yield from read_batches(part, columns)
 
     def clocks(self) -> Iterator[ClockEvent]:
         """Yield the events of the logs, file by file."""
@@ -80,43 +78,73 @@ class Trace:
                 yield from read_shiviz(path, self.quarantine, pattern=self.pattern, delimiter=self.delimiter)
 
 
-def open_trace(
-    paths: str | Path | Iterable[str | Path],
-    format: str = "auto",
-    pattern: str | None = None,
-    delimiter: str | None = None,
-) -> Trace:
+def open_trace(paths: Paths, format: str = "auto", pattern: str | None = None, delimiter: str | None = None) -> Trace:
     """Find the files behind names, folders and globs, and the format of each; only samples are read yet.
 
     A `pattern` says that what is no table by its name is a log.
     """
     if format not in ("auto", *FORMATS):
         raise MisuseError(f"no format {format!r}; auto, {', '.join(FORMATS)} are accepted")
-    said = {name: name for name in FORMATS}.get(format)  # type: ignore[call-overload]
-    files = {path: said or detect(path, log=pattern is not None) for path in expand(paths)}
-    return Trace(files, pattern, delimiter)
+    trace = Trace({}, pattern, delimiter)
+    for file in find_files(paths):
+        said = next((name for name in FORMATS if name == format), None)
+        kind = said or detect(file.path, log=pattern is not None)
+        if isinstance(kind, Unfit):
+            _set_aside(trace, file, kind)
+        else:
+            trace.files[file.path] = kind
+    if trace.skipped and not (trace.files or trace.quarantine):
+        raise TraceError(f"none of {len(trace.skipped)} files is a trace; the first: {trace.skipped[0]}")
+    return trace
 
 
-def detect(path: Path, *, log: bool = False) -> Format:
-    """Return the format of a file by its name, else by how it begins; `log`: what is no table is a log."""
-    inner = path.with_suffix("") if path.suffix == ".gz" else path
-    if inner.suffix.lower() in SUFFIXES:
-        return SUFFIXES[inner.suffix.lower()]
+def _set_aside(trace: Trace, file: File, unfit: Unfit) -> None:
+    if file.named:
+        raise TraceError(f"{file.path}: {unfit.reason}")
+    kept = trace.quarantine if unfit.claims else trace.skipped
+    kept.append(Quarantined(str(file.path), None, unfit.reason))
+
+
+class Cut(NamedTuple):
+    """The slices of some tables, and the files that cannot be cut, each with the reason."""
+
+    slices: list[Slice]
+    refused: list[Quarantined]
+
+
+def cut_files(files: Mapping[Path, Format], size: int | None = None) -> Cut:
+    """Return the slices of tables: JSONL in parts of about `size` bytes (default: whole), Parquet by row groups."""
+    slices: list[Slice] = []
+    refused: list[Quarantined] = []
+    order = 0
+    lines = [path for path, kind in files.items() if kind == "jsonl"]
+    for path, kind in files.items():
+        if kind == "parquet":
+            from thence.trace.parquet_reader import row_groups
+
+            found = row_groups(path)
+            slices += [each for each in found if isinstance(each, Slice)]
+            refused += [each for each in found if isinstance(each, Quarantined)]
+        elif kind == "jsonl":
+            try:
+                own, count = cut_lines(path, size, order, last=path == lines[-1])
+            except OSError as error:
+                refused.append(Quarantined(str(path), None, f"it cannot be read: {first_line(error)}"))
+                continue
+            slices += own
+            order += count
+    return Cut(slices, refused)
+
+
+def located_rows(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS) -> Iterator[Located]:
+    """Yield (line or row number, event) or a quarantine record for each row; of Parquet, only `columns` are read."""
+    if part.format == "parquet":
+        from thence.trace.parquet_reader import located_group
+
+        yield from located_group(part, columns)
+        return
     try:
-        with open_bytes(path) as stream:
-            raw = stream.read(SAMPLE)
+        with open_slice(part) as stream:
+            yield from located(stream, part.file, start=part.order, first=part.first, length=part.length)
     except BROKEN as error:
-        raise TraceError(f"{path} cannot be read: {error}") from error
-    if raw.startswith(b"PAR1"):
-        return "parquet"
-    text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
-    if log:
-        return "shiviz"
-    if text.lstrip().startswith("{"):
-        return "jsonl"
-    if CLOCK.search(text) or re.search(r"\(\?P?<clock>", text):
-        return "shiviz"
-    raise TraceError(
-        f"{path} begins like no format known here; say which: {', '.join(FORMATS)}, "
-        "or give a pattern with the groups host, clock and event"
-    )
+        yield broken_off(part.file, part.first, error)

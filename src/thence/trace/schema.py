@@ -1,8 +1,8 @@
-"""The columns of both tables, in one place: events (a trace) and arrivals (copies waiting to be delivered).
+"""What a row of the event table may say: rows as events, events as rows, and a reason where a row says none.
 
 Law. A row is usable or it is refused with a reason; nothing is repaired by guessing. `event_of(row_of(e)) ==
-e` for every event that a table can hold. The same names and types serve JSONL, Parquet and the DataFrame
-schema.
+e` for every event that a table can hold. The columns and their types are stated in `thence.model.columns`; the
+same names and types serve JSONL, Parquet and the DataFrame schema.
 
 Keys that are not columns are somebody else's and are passed over. What only a whole run can tell (a delivery
 of a message never sent, a repeated index) is for the judge, not for the schema.
@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, cast
+from collections.abc import Callable, Mapping
+from typing import cast
 
 from thence.model.events import KINDS, Event, Kind
 
@@ -24,84 +23,13 @@ VERSION = 1
 LONG = range(-(2**63), 2**63)
 INT = range(-(2**31), 2**31)
 
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column: its name, its type as Spark SQL writes it, whether every row must have it, what it means."""
-
-    name: str
-    type: str
-    required: bool
-    meaning: str
+Row = Mapping[str, object]
+"""A row as JSON or Arrow gives it: values by column; a column that is left out is null."""
 
 
-DEPENDENCIES = "array<struct<message:string,destinations:array<string>>>"
-
-EVENT_COLUMNS: tuple[Column, ...] = (
-    Column("run", "string", True, "which execution"),
-    Column("process", "string", True, "where it happened"),
-    Column("index", "long", True, "position among all rows of that process, from 1"),
-    Column("kind", "string", True, "send, receive, deliver, internal or crash"),
-    Column("message", "string", False, "id, unique in its run, never parsed; on send, receive and deliver"),
-    Column("destinations", "array<string>", False, "the set it is addressed to; on send"),
-    Column("label", "string", False, "which causal order; null is the one order"),
-    Column("order", "long", False, "position in an order in which causes come first"),
-    Column("time", "double", False, "seconds; never trusted for order"),
-    Column("entries", "int", False, "elements of the stamp as its paper counts them; on receive and deliver"),
-    Column("facts", "int", False, "pairs (message, destination) in the stamp"),
-    Column("bytes", "int", False, "size of the stamp on the wire"),
-    Column("dependencies", DEPENDENCIES, False, "the stamp in the clear, on request"),
-)
-
-By = Literal["stamp", "clock", "depends_on"]
-"""What an arrival says about its causes."""
-
-ARRIVAL_COLUMNS: tuple[Column, ...] = (
-    Column("run", "string", True, "which execution"),
-    Column("destination", "string", True, "where the copy arrived"),
-    Column("arrival", "long", False, "position among the arrivals of that destination; default: as read"),
-    Column("message", "string", True, "id, unique in its run"),
-    Column("sender", "string", True, "who sent it"),
-)
-
-CAUSE_COLUMNS: dict[By, Column] = {
-    "stamp": Column("stamp", "binary", True, "a stamp in the wire format"),
-    "clock": Column("clock", "map<string,long>", True, "for each sender, its messages this destination gets"),
-    "depends_on": Column("depends_on", "array<string>", True, "the ids of its causes"),
-}
-
-
-def arrival_columns(by: By) -> tuple[Column, ...]:
-    """Return the columns of an arrivals table whose causes are given in one of the three ways."""
-    return (*ARRIVAL_COLUMNS, CAUSE_COLUMNS[by])
-
-
-def ddl(columns: Sequence[Column] = EVENT_COLUMNS) -> str:
-    """Return the columns as a Spark schema string."""
-    return ", ".join(f"`{c.name}` {c.type}{' NOT NULL' if c.required else ''}" for c in columns)
-
-
-def arrow_schema(columns: Sequence[Column] = EVENT_COLUMNS) -> Any:
-    """Return the columns as a pyarrow schema; pyarrow is loaded here and not before."""
-    import pyarrow as pa
-
-    names = pa.list_(pa.string())
-    types = {
-        "string": pa.string(),
-        "long": pa.int64(),
-        "int": pa.int32(),
-        "double": pa.float64(),
-        "binary": pa.binary(),
-        "array<string>": names,
-        "map<string,long>": pa.map_(pa.string(), pa.int64()),
-        DEPENDENCIES: pa.list_(pa.struct([("message", pa.string()), ("destinations", names)])),
-    }
-    return pa.schema([pa.field(c.name, types[c.type], nullable=not c.required) for c in columns])
-
-
-def row_of(event: Event) -> dict[str, Any]:
+def row_of(event: Event) -> dict[str, object]:
     """Return an event as a row: columns in order, nulls left out, lists where the tables have arrays."""
-    row: dict[str, Any] = {
+    row: dict[str, object] = {
         "run": event.run,
         "process": event.process,
         "index": event.index,
@@ -124,7 +52,7 @@ class _Refused(Exception):
     """Carries the reason why a row cannot be used."""
 
 
-def event_of(row: Mapping[str, Any], *, order: int | None = None) -> Event | str:
+def event_of(row: Row, *, order: int | None = None) -> Event | str:
     """Return the event a row says, or the reason why it says none; `order` is used where the row has none."""
     get = row.get
     try:
@@ -155,6 +83,19 @@ def event_of(row: Mapping[str, Any], *, order: int | None = None) -> Event | str
         return str(refused)
 
 
+def readable(row: Row) -> dict[str, object]:
+    """Return what a row that is no event says all the same: its columns that could stand in one."""
+    left: dict[str, object] = {}
+    for name, check in _CHECKS.items():
+        try:
+            value = check(row.get(name))
+        except _Refused:
+            continue
+        if value is not None:
+            left[name] = value
+    return left
+
+
 def shown(value: object) -> str:
     """Return a value as it stands in a reason: short whatever it is."""
     text = f"'{value[:60]}'" if isinstance(value, str) else repr(value) if _small(value) else type(value).__name__
@@ -166,7 +107,7 @@ def _small(value: object) -> bool:
     return isinstance(value, bool | float) or (isinstance(value, int) and abs(value) < 10**30)
 
 
-def _text(value: Any, name: str) -> str:
+def _text(value: object, name: str) -> str:
     if value is None:
         raise _Refused(f"{name} is missing")
     if not isinstance(value, str):
@@ -179,25 +120,25 @@ def _text(value: Any, name: str) -> str:
     return value
 
 
-def _optional_text(value: Any, name: str) -> str | None:
+def _optional_text(value: object, name: str) -> str | None:
     return None if value is None else _text(value, name)
 
 
-def _name(value: Any, name: str) -> str:
+def _name(value: object, name: str) -> str:
     text = _text(value, name)
     if not text:
         raise _Refused(f"{name} is empty; a name is accepted")
     return text
 
 
-def _kind(value: Any) -> Kind:
+def _kind(value: object) -> Kind:
     text = _text(value, "kind")
     if text not in KINDS:
         raise _Refused(f"kind is {shown(text)}; one of {', '.join(sorted(KINDS))} is accepted")
     return cast(Kind, text)
 
 
-def _whole(value: Any, name: str, within: range) -> int | None:
+def _whole(value: object, name: str, within: range) -> int | None:
     if value is None:
         return None
     if type(value) is not int:  # a bool is an int, and is not accepted
@@ -207,7 +148,7 @@ def _whole(value: Any, name: str, within: range) -> int | None:
     return value
 
 
-def _index(value: Any) -> int:
+def _index(value: object) -> int:
     index = _whole(value, "index", LONG)
     if index is None:
         raise _Refused("index is missing")
@@ -216,14 +157,14 @@ def _index(value: Any) -> int:
     return index
 
 
-def _size(value: Any, name: str) -> int | None:
+def _size(value: object, name: str) -> int | None:
     size = _whole(value, name, INT)
     if size is not None and size < 0:
         raise _Refused(f"{name} is {size}; a size is not negative")
     return size
 
 
-def _seconds(value: Any) -> float | None:
+def _seconds(value: object) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -237,7 +178,7 @@ def _seconds(value: Any) -> float | None:
     return seconds
 
 
-def _names(value: Any, name: str) -> tuple[str, ...] | None:
+def _names(value: object, name: str) -> tuple[str, ...] | None:
     if value is None:
         return None
     if not isinstance(value, list | tuple):
@@ -249,7 +190,7 @@ def _names(value: Any, name: str) -> tuple[str, ...] | None:
     return names
 
 
-def _dependencies(value: Any) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
+def _dependencies(value: object) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
     if value is None:
         return None
     if not isinstance(value, list | tuple):
@@ -263,3 +204,21 @@ def _dependencies(value: Any) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
             raise _Refused("an entry of dependencies has no destinations")
         found.append((_name(each.get("message"), "message of a dependency"), names))
     return tuple(found)
+
+
+_CHECKS: dict[str, Callable[[object], object]] = {
+    "run": lambda value: _text(value, "run"),
+    "process": lambda value: _name(value, "process"),
+    "index": _index,
+    "kind": _kind,
+    "message": lambda value: _optional_text(value, "message"),
+    "destinations": lambda value: _names(value, "destinations"),
+    "label": lambda value: _optional_text(value, "label"),
+    "order": lambda value: _whole(value, "order", LONG),
+    "time": _seconds,
+    "entries": lambda value: _size(value, "entries"),
+    "facts": lambda value: _size(value, "facts"),
+    "bytes": lambda value: _size(value, "bytes"),
+    "dependencies": _dependencies,
+}
+"""How each column is read, by itself."""

@@ -1,40 +1,56 @@
-"""Where rows come from: files by name, folder or glob, plain or gzipped; and a record of what is unusable.
+"""Files as bytes, plain or gzipped; and a record of what in them is unusable.
 
 Law. Nothing vanishes: what a reader cannot use becomes a `Quarantined` record that says where it was and why.
+Whether a file is gzipped is said by its first two bytes, not by its name.
 """
 
 from __future__ import annotations
 
-import glob
 import gzip
+import io
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 
-from thence.errors import MisuseError
+from thence.model.columns import JUDGED_COLUMNS, names_of
+from thence.model.escape import visible
 
 TEXT_LIMIT = 200
-LINE_LIMIT = 1 << 26
-"""Bytes of one line that are held at once; a longer line is refused, whatever it says."""
-
+"""Characters of an unusable line that its record shows."""
+GZIP = b"\x1f\x8b"
 BROKEN = (OSError, EOFError, zlib.error)
 """What reading a damaged file can raise."""
 
 
+_SHOWN = [name for name in names_of(JUDGED_COLUMNS) if name != "destinations"]
+
+
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """What could not be used. `line` counts from 1 (the row, in Parquet); null means the file as a whole."""
+    """What could not be used, and why.
+
+    `line` counts from 1 (in Parquet it is the row); null means the file as a whole. `left` holds the columns that can
+    be read all the same. Where `run` is not among them, it may be a row of any run of its file.
+    """
 
     file: str
     line: int | None
     reason: str
     text: str | None = None
+    left: Mapping[str, object] = field(default_factory=dict)
 
-    def row(self) -> dict[str, Any]:
+    @property
+    def run(self) -> str | None:
+        """The run that the row names, if that can be read."""
+        found = self.left.get("run")
+        return found if isinstance(found, str) else None
+
+    def row(self) -> dict[str, object]:
         """Return it as `audit --json` writes it."""
-        return asdict(self)
+        place = {"file": self.file, "line": self.line, "reason": self.reason, "text": self.text}
+        return {name: self.left.get(name) for name in _SHOWN} | place
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
@@ -44,40 +60,24 @@ class Quarantined:
 def excerpt(raw: bytes | str) -> str:
     """Return the beginning of what was found, printable and short."""
     text = raw if isinstance(raw, str) else raw[: 4 * TEXT_LIMIT].decode("utf-8", "backslashreplace")
-    text = text.rstrip("\r\n")
+    text = visible(text.rstrip("\r\n")[: TEXT_LIMIT + 1])
     return text if len(text) <= TEXT_LIMIT else text[: TEXT_LIMIT - 3] + "..."
 
 
-def expand(paths: str | Path | Iterable[str | Path]) -> list[Path]:
-    """Return the files behind names, folders and globs, in order.
-
-    A folder stands for every file below it, names that begin with `.` or `_` left out.
-    """
-    found: dict[Path, None] = {}
-    for given in [paths] if isinstance(paths, str | Path) else paths:
-        path = Path(given)
-        if path.exists():
-            here = [path]
-        else:
-            here = [Path(name) for name in sorted(glob.glob(str(given), recursive=True))]
-        files = [file for each in here for file in (_below(each) if each.is_dir() else [each])]
-        if not files:
-            what = "holds no files" if path.is_dir() else "is no file, folder or glob that matches one"
-            raise MisuseError(f"{given} {what}")
-        found.update(dict.fromkeys(files))
-    return list(found)
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
-        inside = path.relative_to(folder).parts
-        if path.is_file() and not any(part.startswith((".", "_")) for part in inside):
-            yield path
+def is_packed(path: Path) -> bool:
+    """Tell whether a file is gzipped."""
+    with path.open("rb") as stream:
+        return stream.read(len(GZIP)) == GZIP
 
 
-def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file for reading bytes; a name that ends in .gz is unpacked."""
-    return cast(IO[bytes], gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+def open_bytes(path: Path) -> io.BufferedIOBase:
+    """Open a file for reading bytes; what is gzipped is unpacked."""
+    return gzip.open(path, "rb") if is_packed(path) else path.open("rb")
 
 
 def create(path: Path) -> IO[bytes]:
@@ -100,20 +100,3 @@ class _PackedFile(gzip.GzipFile):
             super().close()
         finally:
             self._under.close()
-
-
-def lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes, bool]]:
-    """Yield (line number, bytes, whole) of each line; `whole` is false where a line is longer than the limit.
-
-    A byte-order mark before the first line is passed over. Errors of a damaged stream are for the caller.
-    """
-    number = 0
-    while raw := stream.readline(LINE_LIMIT):
-        number += 1
-        whole = raw.endswith(b"\n") or len(raw) < LINE_LIMIT
-        if number == 1:
-            raw = raw.removeprefix(b"\xef\xbb\xbf")
-        if not whole:
-            while (rest := stream.readline(LINE_LIMIT)) and not rest.endswith(b"\n"):
-                pass
-        yield number, raw, whole

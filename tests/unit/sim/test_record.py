@@ -13,7 +13,8 @@ from thence.model.minimum import Minimum
 from thence.protocols.registry import create
 from thence.sim import Scenario, simulate
 from thence.trace.jsonl import read_jsonl
-from thence.trace.parquet import read_parquet, read_rosters
+from thence.trace.parquet import read_rosters
+from thence.trace.parquet_reader import read_parquet
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".parquet"])

@@ -12,7 +12,8 @@ import pytest
 from thence.cli import main
 from thence.model.events import Event, parse, render
 from thence.trace.jsonl import read_jsonl, write_jsonl
-from thence.trace.parquet import read_parquet, write_parquet
+from thence.trace.parquet import write_parquet
+from thence.trace.parquet_reader import read_parquet
 from thence.trace.shiviz import read_shiviz
 
 DATA = Path(__file__).parents[2] / "data"

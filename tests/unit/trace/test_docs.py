@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from thence.cli import main
+from thence.model.columns import EVENT_COLUMNS
 from thence.model.events import parse
 from thence.trace.jsonl import write_jsonl
-from thence.trace.schema import EVENT_COLUMNS
-from thence.trace.source import LINE_LIMIT
+from thence.trace.lines import LINE_LIMIT
 
 PAGE = (Path(__file__).parents[3] / "docs" / "trace.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -24,6 +24,18 @@ def test_the_table_of_columns_is_the_schema() -> None:
     rows = [f"| {c.name} | {c.type} | {'yes' if c.required else 'no'} | {c.meaning} |" for c in EVENT_COLUMNS]
     assert "\n".join(rows) in PAGE
     assert LINE_LIMIT == 64 * 2**20
+
+
+def test_the_reading_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "traces").mkdir()
+    write_jsonl(parse("a!1>bc b?a1"), tmp_path / "traces" / "one.jsonl")
+    (code,) = [text for kind, text in BLOCKS if kind == "python" and "open_trace" in text]
+    here: dict[str, object] = {}
+    exec(code, here)
+    assert here["event"] == parse("a!1>bc b?a1")[1]
+    assert here["batch"].num_rows == 2  # type: ignore[attr-defined]
+    assert here["part"].file == "traces/one.jsonl"  # type: ignore[attr-defined]
 
 
 def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +49,7 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_example_prints_what_it_says() -> None:
-    (code,) = [text for kind, text in BLOCKS if kind == "python"]
+    (code,) = [text for kind, text in BLOCKS if kind == "python" and "print" in text]
     said = BLOCKS[BLOCKS.index(("python", code)) + 1][1]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

@@ -15,7 +15,8 @@ import pytest
 from thence.errors import MisuseError, TraceError
 from thence.model.events import Event, parse
 from thence.model.roster import Roster
-from thence.trace.parquet import read_parquet, read_rosters, write_parquet
+from thence.trace.parquet import read_rosters, write_parquet
+from thence.trace.parquet_reader import read_parquet
 from thence.trace.source import Quarantined
 
 EVENTS = parse("a!1>bc b?a1 b!1>c c<b1 c?b1 c?a1 c. a#")
@@ -193,4 +194,4 @@ def test_files_that_are_no_parquet_never_crash(tmp_path: Path) -> None:
     events, found = read(tmp_path / "page")
     (lost,) = found
     assert len(events) == 7000
-    assert re.match(r"rows 3001 to 4000 cannot be read as Parquet", lost.reason)
+    assert re.match(r"row group 4, rows 3001 to 4000, cannot be read as Parquet", lost.reason)

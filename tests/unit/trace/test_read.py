@@ -8,10 +8,11 @@ import pytest
 
 from thence.errors import MisuseError, TraceError
 from thence.model.events import parse
+from thence.trace.detect import detect
 from thence.trace.jsonl import write_jsonl
 from thence.trace.parquet import write_parquet
-from thence.trace.read import detect, open_trace
-from thence.trace.source import expand
+from thence.trace.paths import find_files
+from thence.trace.read import open_trace
 
 EVENTS = parse("a!1>bc b?a1 c?a1")
 LOG = 'a {"a":1}\none\n'
@@ -45,8 +46,12 @@ def test_a_folder_is_everything_in_it_but_hidden_files(folder: Path) -> None:
 
 
 def test_globs_and_names_each_file_once(folder: Path) -> None:
-    assert [p.name for p in expand([str(folder / "*.jsonl"), folder / "one.jsonl"])] == ["one.jsonl"]
-    assert [p.name for p in expand(str(folder / "**" / "*.json*"))] == ["one.jsonl", "five.json", "two.jsonl.gz"]
+    assert [p.path.name for p in find_files([str(folder / "*.jsonl"), folder / "one.jsonl"])] == ["one.jsonl"]
+    assert [p.path.name for p in find_files(str(folder / "**" / "*.json*"))] == [
+        "one.jsonl",
+        "five.json",
+        "two.jsonl.gz",
+    ]
 
 
 @pytest.mark.parametrize("name", ["nothing.jsonl", "no*thing"])

@@ -7,16 +7,10 @@ from typing import Any
 
 import pytest
 
+from thence.kernels.columns import arrow_schema
+from thence.model.columns import ARRIVAL_COLUMNS, EVENT_COLUMNS, arrival_columns, ddl
 from thence.model.events import Event, parse
-from thence.trace.schema import (
-    ARRIVAL_COLUMNS,
-    EVENT_COLUMNS,
-    arrival_columns,
-    arrow_schema,
-    ddl,
-    event_of,
-    row_of,
-)
+from thence.trace.schema import event_of, row_of
 
 SEND = {"run": "r", "process": "a", "index": 1, "kind": "send", "message": "a1", "destinations": ["b", "c"]}
 

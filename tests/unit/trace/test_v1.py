@@ -9,7 +9,8 @@ from thence.model.events import Event
 from thence.model.order import judge_runs
 from thence.model.roster import Roster
 from thence.trace.jsonl import read_jsonl, write_jsonl
-from thence.trace.parquet import read_parquet, read_rosters
+from thence.trace.parquet import read_rosters
+from thence.trace.parquet_reader import read_parquet
 from thence.trace.source import Quarantined
 
 V1 = Path(__file__).parents[2] / "data" / "v1"

@@ -1,0 +1,93 @@
+"""The columns of both tables, stated once: events (a trace) and arrivals (copies waiting to be delivered).
+
+Law. Names, types and meanings stand here and nowhere else. The Arrow schema (`kernels.columns`), Spark's schema
+(`ddl`), the checks of rows (`trace.schema`), the columns that the kernels judge and those that a replay reads are
+all derived from these tuples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its name, its type as Spark SQL writes it, whether every row must have it, what it means."""
+
+    name: str
+    type: str
+    required: bool
+    meaning: str
+
+
+DEPENDENCIES = "array<struct<message:string,destinations:array<string>>>"
+"""The type of the column `dependencies`."""
+
+EVENT_COLUMNS: tuple[Column, ...] = (
+    Column("run", "string", True, "which execution"),
+    Column("process", "string", True, "where it happened"),
+    Column("index", "long", True, "position among all rows of that process, from 1"),
+    Column("kind", "string", True, "send, receive, deliver, internal or crash"),
+    Column("message", "string", False, "id, unique in its run, never parsed; on send, receive and deliver"),
+    Column("destinations", "array<string>", False, "the set it is addressed to; on send"),
+    Column("label", "string", False, "which causal order; null is the one order"),
+    Column("order", "long", False, "position in an order in which causes come first"),
+    Column("time", "double", False, "seconds; never trusted for order"),
+    Column("entries", "int", False, "elements of the stamp as its paper counts them; on receive and deliver"),
+    Column("facts", "int", False, "pairs (message, destination) in the stamp"),
+    Column("bytes", "int", False, "size of the stamp on the wire"),
+    Column("dependencies", DEPENDENCIES, False, "the stamp in the clear, on request"),
+)
+
+PLACE_COLUMNS: tuple[Column, ...] = (
+    Column("file", "string", True, "the file a row was read from"),
+    Column("line", "long", False, "its line there, from 1 (in Parquet its row); null: the file as a whole"),
+    Column("reason", "string", False, "why the row is no event; null where it is one"),
+)
+"""What a reader adds to the columns of an event: where a row stood, and why it cannot be used."""
+
+
+def event_columns(*names: str) -> tuple[Column, ...]:
+    """Return the columns of these names, in the order of the table."""
+    return tuple(column for column in EVENT_COLUMNS if column.name in names)
+
+
+JUDGED_COLUMNS = event_columns("run", "process", "index", "kind", "message", "destinations", "label", "order")
+"""What an audit reads."""
+
+REPLAYED_COLUMNS = (*JUDGED_COLUMNS, *event_columns("time"))
+"""What a replay through a protocol reads."""
+
+By = Literal["stamp", "clock", "depends_on"]
+"""What an arrival says about its causes."""
+
+ARRIVAL_COLUMNS: tuple[Column, ...] = (
+    Column("run", "string", True, "which execution"),
+    Column("destination", "string", True, "where the copy arrived"),
+    Column("arrival", "long", False, "position among the arrivals of that destination; default: as read"),
+    Column("message", "string", True, "id, unique in its run"),
+    Column("sender", "string", True, "who sent it"),
+)
+
+CAUSE_COLUMNS: dict[By, Column] = {
+    "stamp": Column("stamp", "binary", True, "a stamp in the wire format"),
+    "clock": Column("clock", "map<string,long>", True, "for each sender, its messages this destination gets"),
+    "depends_on": Column("depends_on", "array<string>", True, "the ids of its causes"),
+}
+
+
+def arrival_columns(by: By) -> tuple[Column, ...]:
+    """Return the columns of an arrivals table whose causes are given in one of the three ways."""
+    return (*ARRIVAL_COLUMNS, CAUSE_COLUMNS[by])
+
+
+def names_of(columns: Iterable[Column]) -> list[str]:
+    """Return the names of columns."""
+    return [column.name for column in columns]
+
+
+def ddl(columns: Sequence[Column] = EVENT_COLUMNS, *, nullable: bool = False) -> str:
+    """Return the columns as a Spark schema string; `nullable`: whatever is required may be null all the same."""
+    return ", ".join(f"`{c.name}` {c.type}{' NOT NULL' if c.required and not nullable else ''}" for c in columns)

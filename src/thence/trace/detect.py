@@ -1,0 +1,142 @@
+"""Which format a file has, said by its content and its name; and what a file that has none looks like.
+
+Law. `PAR1` at the beginning is Parquet and gzip is unpacked, whatever the name says. A file that looks like something
+we do not read (an array of JSON, UTF-16, a zip archive, ...) is told by what it looks like, with what to do. Otherwise
+the name decides (.jsonl, .ndjson, .json, .parquet, .pq, each also with .gz), and where it says nothing, how the text
+begins. An empty file is JSONL without lines.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from thence.model.columns import EVENT_COLUMNS
+from thence.trace.source import BROKEN, first_line, open_bytes
+
+Format = Literal["jsonl", "parquet", "shiviz"]
+FORMATS: tuple[Format, ...] = ("jsonl", "parquet", "shiviz")
+SUFFIXES: dict[str, Format] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+SAMPLE = 1 << 16
+PARQUET = b"PAR1"
+CLOCK = re.compile(r'\{\s*"[^"\n]*"\s*:\s*\d')
+PATTERN = re.compile(r"\(\?P?<clock>")
+_LIKE: tuple[tuple[bytes, str], ...] = (
+    (b"PK\x03\x04", "a zip archive; unpack it first"),
+    (b"BZh", "bzip2; unpack it first, or pack it with gzip"),
+    (b"\xfd7zXZ\x00", "xz; unpack it first, or pack it with gzip"),
+    (b"\x28\xb5\x2f\xfd", "zstandard; unpack it first, or pack it with gzip"),
+    (b"ORC", "ORC; write it as Parquet first"),
+    (b"Obj\x01", "Avro; write it as Parquet first"),
+    (b"ARROW1", "an Arrow file; write it as Parquet first"),
+    (b"SQLite format 3\x00", "a SQLite database; export its rows as JSON lines"),
+    (b"%PDF", "a PDF"),
+    (codecs.BOM_UTF32_LE, "UTF-32 text; UTF-8 is accepted: iconv -f UTF-32 -t UTF-8"),
+    (codecs.BOM_UTF32_BE, "UTF-32 text; UTF-8 is accepted: iconv -f UTF-32 -t UTF-8"),
+    (codecs.BOM_UTF16_LE, "UTF-16 text; UTF-8 is accepted: iconv -f UTF-16 -t UTF-8"),
+    (codecs.BOM_UTF16_BE, "UTF-16 text; UTF-8 is accepted: iconv -f UTF-16 -t UTF-8"),
+)
+_LINES = "JSON lines are accepted, one object a line"
+
+
+class Unfit(NamedTuple):
+    """A file that has none of our formats: why, and whether its name says that it has one."""
+
+    reason: str
+    claims: bool
+
+
+def by_name(path: Path) -> Format | None:
+    """Return the format that a name says, if any."""
+    inner = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return SUFFIXES.get(inner.suffix.lower())
+
+
+def detect(path: Path, *, log: bool = False) -> Format | Unfit:
+    """Return the format of a file, or what it looks like instead; `log`: what is no table is a log."""
+    said = by_name(path)
+    try:
+        with path.open("rb") as plain:
+            if plain.read(len(PARQUET)) == PARQUET:
+                return "parquet"
+        with open_bytes(path) as stream:
+            raw = stream.read(SAMPLE)
+    except BROKEN as error:
+        return said or Unfit(f"it cannot be read: {first_line(error)}", claims=False)
+    text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
+    looks = _magic(raw) or (None if log else _layout(text))
+    if looks is not None:
+        return Unfit(f"this looks like {looks}", claims=said is not None)
+    if said is not None:
+        return said
+    return _by_text(text, log=log)
+
+
+def _by_text(text: str, *, log: bool) -> Format | Unfit:
+    """Return the format of a text whose name says nothing."""
+    if log:
+        return "shiviz"
+    if not text.strip() or text.lstrip().startswith("{"):
+        return "jsonl"
+    if CLOCK.search(text) or PATTERN.search(text):
+        return "shiviz"
+    accepted = f"say which: {', '.join(FORMATS)}, or give a pattern with the groups host, clock and event"
+    return Unfit(f"it begins like no format known here; {accepted}", claims=False)
+
+
+def _magic(raw: bytes) -> str | None:
+    """Return what the first bytes of a file say."""
+    if raw.startswith(PARQUET):
+        return "gzipped Parquet; unpack it first: Parquet packs its own pages"
+    for begins, what in _LIKE:
+        if raw.startswith(begins):
+            return what
+    if raw[:SAMPLE].count(0) * 3 > len(raw):
+        return "UTF-16 text; UTF-8 is accepted: iconv -f UTF-16 -t UTF-8"
+    return None
+
+
+def _layout(text: str) -> str | None:
+    """Return what a text is laid out like, if that is nothing we read."""
+    begins = text.lstrip()
+    first, _, rest = begins.partition("\n")
+    if re.match(r"\[\s*\{", begins) and not (_is_json(first) and rest.strip()):
+        return f"one array of JSON; {_LINES}: jq -c '.[]'"
+    if begins.startswith("{") and rest.strip() and not _is_json(first) and _spans_lines(begins, len(first)):
+        return f"JSON printed over several lines; {_LINES}: jq -c ."
+    if begins.startswith("<") and re.match(r"<(\?xml|!doctype|html)", begins, re.IGNORECASE):
+        return f"XML or HTML; {_LINES}"
+    if "{" not in first and len(_NAMES & {part.strip(' "\r') for part in re.split("[,;\t]", first)}) > 2:
+        return f"CSV; {_LINES}, or Parquet"
+    return None
+
+
+_NAMES = {column.name for column in EVENT_COLUMNS}
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _spans_lines(text: str, first: int) -> bool:
+    """Tell whether a text begins with an object that goes on after its first line, of so many characters."""
+    if text[:first].strip() == "{":
+        return True
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return end > first
