@@ -18,8 +18,8 @@ from thence.model.message import Copy
 from thence.model.order import Execution
 from thence.model.roster import Roster, positions
 from thence.papers.variants import setting_of
-from thence.protocols.base import Deferred, Member
-from thence.protocols.effects import Deliver, Sent, Transmit
+from thence.protocols.base import Member
+from thence.protocols.effects import Deferred, Deliver, Sent, Transmit
 from thence.protocols.registry import create
 
 FT = ["a-fifo", "a-causal", "ks-ft"]

@@ -18,9 +18,9 @@ from thence.model.faults import legal
 from thence.model.message import Copy
 from thence.papers.rejected_designs import AFifoLazy
 from thence.papers.variants import setting_of
+from thence.protocols.ack_member import AckMember
 from thence.protocols.base import Member
 from thence.protocols.effects import Deliver, Duplicate, Sent, Transmit
-from thence.protocols.ok_member import OkMember
 from thence.protocols.registry import create
 
 FT = ["a-fifo", "a-causal", "ks-ft"]
@@ -89,7 +89,7 @@ class Net:
         make = (lambda p: create(protocol, names, p, groups=groups, **options)) if isinstance(protocol, str) else None
         roster = create("a-fifo", names, names[0]).roster
         made = [make(p) if make is not None else protocol(roster, p, groups=groups) for p in names]  # type: ignore[operator]
-        self.members: list[OkMember] = made
+        self.members: list[AckMember] = made
         self.flight: list[Copy] = []
         self.delivered: set[tuple[int, int]] = set()
 

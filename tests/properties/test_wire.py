@@ -13,7 +13,7 @@ from thence.errors import PeerError, ThenceError
 from thence.model.codec import Entries, Reader, mask_bytes, put_varint, read_mask
 from thence.model.roster import Roster
 from thence.protocols import REGISTRY
-from thence.protocols.base import decode, encode
+from thence.protocols.wire import decode, encode
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -45,7 +45,7 @@ def test_a_mutated_stamp_that_decodes_is_received_or_refused(name: str) -> None:
         if not survives(name, data, roster):
             continue
         member = protocol(roster, rng.randrange(len(roster)))
-        copy = member.decode(data)
+        copy = member.decode(data, source=0)
         try:
             member.receive(copy)
         except ThenceError:

@@ -17,7 +17,7 @@ from thence.model.message import Cause, Copy
 from thence.model.order import Execution, Judgement, by_label, judge, usable
 from thence.model.roster import Roster
 from thence.protocols import Deliver, Sent, create, lookup
-from thence.protocols.base import encode
+from thence.protocols.wire import encode
 
 PROTOCOLS = ("ks", "ks-hardware", "ci-dc", "rst", "bss", "history")
 Row = dict[str, Any]

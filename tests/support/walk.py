@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 from thence.model.events import Event, Kind, parse, render
-from thence.model.message import MESSAGE, Cause, Copy, MessageId
+from thence.model.message import MESSAGE, Cause, Copy, MessageId, name_of
 from thence.model.order import Execution, Guarantee, Judgement, by_label, judge
 from thence.model.roster import Roster
 from thence.protocols import (
@@ -32,7 +32,6 @@ from thence.protocols import (
     Sent,
     Transmit,
 )
-from thence.protocols.effects import name_of
 
 Facts = set[tuple[str, str]]
 """pairs (message, destination), named"""

@@ -9,7 +9,7 @@ from support.walk import walk
 from thence.errors import PeerError
 from thence.model.roster import Roster
 from thence.protocols import REGISTRY
-from thence.protocols.base import decode, encode
+from thence.protocols.wire import decode, encode
 
 PROTOCOLS = [name for name, entry in REGISTRY.items() if "failure detector" not in entry.needs]
 
@@ -55,7 +55,7 @@ def survives(name: str, data: bytes, roster: Roster) -> bool:
     """Decode; tell whether it was a stamp. A stamp encodes back to the same bytes; all else is a `PeerError`."""
     protocol = REGISTRY[name].protocol
     try:
-        copy = decode(protocol, data, roster, destination=0)
+        copy = decode(protocol, data, roster, destination=0, source=0)
     except PeerError:
         return False
     again = encode(protocol, copy, roster if data[2:6] == roster.hash else _earlier(roster, data[2:6]))

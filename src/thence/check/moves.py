@@ -14,8 +14,9 @@ from thence.check.system import UNTOLD, Flying, Move, Node, System
 from thence.model.faults import least, may_be_lost, nobody_receives
 from thence.model.message import MESSAGE, Copy
 from thence.model.roster import positions
-from thence.protocols.base import CopyShape, Member
+from thence.protocols.base import Member
 from thence.protocols.effects import Deferred, Deliver, Effect, Sent, Transmit
+from thence.protocols.wire import CopyShape
 
 
 class Moves:

@@ -15,12 +15,12 @@ from typing import Any
 from thence.check.setting import Setting
 from thence.model.events import Event, Kind, render
 from thence.model.faults import legal, legalise, may_be_lost, nobody_receives
-from thence.model.message import MESSAGE, Copy
+from thence.model.message import MESSAGE, Copy, name_of
 from thence.model.order import judge
 from thence.model.roster import positions
+from thence.protocols.ack_member import AckMember
 from thence.protocols.base import Member
 from thence.protocols.effects import Deliver, Effect, Sent, Transmit
-from thence.protocols.ok_member import OkMember
 
 SIZED = 100
 
@@ -185,7 +185,7 @@ class _Run:
         effect: Effect
         for effect in effects:
             if isinstance(effect, Sent):
-                sender = f"{self.roster.name(effect.message.sender)}{effect.message.count}"
+                sender = name_of(self.roster.name(effect.message.sender), effect.message.count)
                 self._event(p, "send", sender, self.roster.members(effect.destinations))
                 self._launch(effect.copies, 1)
                 self.result.stamps += effect.copies[:1]
@@ -215,7 +215,7 @@ class _Run:
             self.result.sizes.append(sum(len(member.snapshot()) for member in living))
 
     def _name(self, copy: Copy) -> str:
-        return f"{self.roster.name(copy.sender)}{copy.count}"
+        return name_of(self.roster.name(copy.sender), copy.count)
 
     def _event(self, p: int, kind: Kind, message: str | None = None, to: tuple[str, ...] | None = None) -> None:
         name, events = self.roster.name(p), self.result.events
@@ -224,7 +224,7 @@ class _Run:
 
 
 def _kept(member: Any) -> int:
-    if not isinstance(member, OkMember):
+    if not isinstance(member, AckMember):
         return 0
     waiting = getattr(member.receiver, "waiting", ())
     tables = (*member.receiver.mails, *member.receiver.kept, member.own, member.queue, waiting)

@@ -18,7 +18,7 @@ from thence.check.system import UNTOLD, System
 from thence.check.variant import Variant
 from thence.errors import MisuseError, TraceError
 from thence.model.events import Event, Kind, render
-from thence.model.message import MESSAGE
+from thence.model.message import MESSAGE, name_of
 from thence.model.order import Violation
 from thence.protocols.effects import Deliver, Effect, Sent
 from thence.trace.diagram import diagram
@@ -76,13 +76,13 @@ def _record(result: Replay, moves: Moves, step: Step, effects: tuple[Effect, ...
     if step.kind == "crash":
         _event(result, name(step.process), "crash")
     if step.kind == "receive" and step.copy is not None and step.copy.kind == MESSAGE:
-        _event(result, name(step.process), "receive", f"{name(step.copy.sender)}{step.copy.number}")
+        _event(result, name(step.process), "receive", name_of(name(step.copy.sender), step.copy.number))
     for effect in effects:
         if isinstance(effect, Sent):
-            message = f"{name(effect.message.sender)}{effect.message.count}"
+            message = name_of(name(effect.message.sender), effect.message.count)
             _event(result, name(step.process), "send", message, moves.roster.members(effect.destinations))
         elif isinstance(effect, Deliver):
-            _event(result, name(step.process), "deliver", f"{name(effect.copy.sender)}{effect.copy.count}")
+            _event(result, name(step.process), "deliver", name_of(name(effect.copy.sender), effect.copy.count))
 
 
 def _event(
@@ -136,7 +136,7 @@ class Witness:
 
         def called(slot: int) -> str:
             sender, count = space.message(slot)
-            return f"{name(sender)}{count}"
+            return name_of(name(sender), count)
 
         process = name(problem.process)
         if problem.property == "progress":
@@ -176,9 +176,8 @@ class Witness:
         finding = Finding("failure", said)
         if result.problem is not None and result.problem.property.endswith("order") and result.moves is not None:
             moves, problem = result.moves, result.problem
-            early, missing = (
-                f"{moves.roster.name(s)}{c}" for s, c in map(moves.space.message, (problem.message, problem.other))
-            )
+            messages = map(moves.space.message, (problem.message, problem.other))
+            early, missing = (name_of(moves.roster.name(sender), count) for sender, count in messages)
             violation = Violation("run", moves.roster.name(problem.process), early, missing)
             finding = replace(violated(violation, path(result.events, violation)), sentence=said)
         return scene_of(self.events(result), () if result.problem is None else (finding,))
@@ -232,7 +231,7 @@ def _step_row(step: Step, setting: Setting) -> list[Any]:
         row.append(list(roster.members(step.target)))
     if step.copy is not None:
         copy = step.copy
-        row += [f"{roster.name(copy.sender)}{copy.number}", roster.name(copy.source), copy.kind, copy.nth]
+        row += [name_of(roster.name(copy.sender), copy.number), roster.name(copy.source), copy.kind, copy.nth]
     return row
 
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from thence.model.events import Event
 from thence.model.message import Copy
 from thence.model.roster import Roster
-from thence.protocols.base import encode
 from thence.protocols.registry import lookup
+from thence.protocols.wire import encode
 
 Before = dict[str, dict[str, int]]
 """{destination: {sender: its last message to there}}; inner dicts are shared and never changed"""

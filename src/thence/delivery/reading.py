@@ -14,9 +14,9 @@ from thence.delivery.lane import Need, Source
 from thence.errors import MisuseError, PeerError
 from thence.model.message import MESSAGE, Cause, Copy
 from thence.model.roster import HASH_BYTES, Roster
-from thence.protocols.base import decode
 from thence.protocols.receiver import ClockMember
 from thence.protocols.registry import Entry, by_code, lookup
+from thence.protocols.wire import decode
 
 By = Literal["stamp", "clock", "depends_on"]
 BYS: tuple[By, ...] = ("stamp", "clock", "depends_on")

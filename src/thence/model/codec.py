@@ -87,6 +87,13 @@ class Reader:
         self.at = at
         return value
 
+    def flag(self) -> bool:
+        """Take a byte that is 0 or 1."""
+        value = self.varint()
+        if value > 1:
+            raise PeerError(f"{value} at byte {self.at} is neither 0 nor 1")
+        return bool(value)
+
     def length(self) -> int:
         """Take a count of things of at least one byte each; it cannot exceed what is left."""
         count = self.varint()
@@ -133,10 +140,7 @@ class _Int(Shape):
 
 class _Bool(_Int):
     def read(self, reader: Reader) -> bool:
-        value = reader.varint()
-        if value > 1:
-            raise PeerError(f"{value} at byte {reader.at} is neither 0 nor 1")
-        return bool(value)
+        return reader.flag()
 
 
 class _Text(Shape):
@@ -196,7 +200,7 @@ class Optional(Shape):
 
     def read(self, reader: Reader) -> Any:
         """Read the flag and the value."""
-        return self.shape.read(reader) if BOOL.read(reader) else None
+        return self.shape.read(reader) if reader.flag() else None
 
     def freeze(self, value: Any, rename: Rename) -> Hashable:
         """Freeze the value or None."""

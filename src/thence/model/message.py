@@ -5,8 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+SEPARATED = frozenset("0123456789:#")
+"""How a process name ends that a colon must part from the count."""
 MESSAGE = "message"
 """Kind of a copy that can be delivered; every other kind belongs to the protocol itself."""
+
+
+def name_of(sender: str, count: int) -> str:
+    """Return the name of the count-th message of a process: a7, or node1:7, for node17 would be the 17th of node."""
+    return f"{sender}:{count}" if sender[-1:] in SEPARATED else f"{sender}{count}"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -30,7 +37,7 @@ class Cause:
     pairwise: bool = False
 
     def __str__(self) -> str:
-        return f"{self.sender}#{self.count}" if self.pairwise else f"{self.sender}{self.count}"
+        return f"{self.sender}#{self.count}" if self.pairwise else name_of(self.sender, self.count)
 
 
 @dataclass(frozen=True, slots=True)

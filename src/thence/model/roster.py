@@ -23,7 +23,7 @@ class Roster:
         self.names: tuple[str, ...] = tuple(names)
         self._position = {name: position for position, name in enumerate(self.names)}
         if len(self._position) != len(self.names):
-            twice = next(n for n in self.names if self.names.count(n) > 1)
+            twice = next(name for place, name in enumerate(self.names) if self._position[name] != place)
             raise MisuseError(f"process {twice!r} stands twice in the roster; names must be distinct")
         for name in self.names:
             if not isinstance(name, str) or not name:
@@ -90,6 +90,20 @@ class Roster:
         """Return the few bytes that stand for this roster on the wire."""
         return roster_hash(self.names)
 
+    @cached_property
+    def _sizes(self) -> dict[bytes, int]:
+        """The number of names behind the hash of each roster that this one can have grown from."""
+        sizes: dict[bytes, int] = {}
+        digest = blake2b(digest_size=HASH_BYTES)
+        for size, name in enumerate(self.names, 1):
+            digest.update(_framed(name))
+            sizes[digest.digest()] = size
+        return sizes
+
+    def earlier(self, digest: bytes) -> int:
+        """Return the size of the roster with that hash that this one has grown from; 0 if there is none."""
+        return self._sizes.get(digest, 0)
+
     def lineage(self) -> Iterator[Roster]:
         """Yield this roster and the shorter ones it can have grown from, newest first."""
         for size in range(len(self.names), 0, -1):
@@ -100,9 +114,13 @@ def roster_hash(names: Iterable[str]) -> bytes:
     """Hash names in order; lengths go in too, so that no two lists of names share a text."""
     digest = blake2b(digest_size=HASH_BYTES)
     for name in names:
-        data = name.encode()
-        digest.update(len(data).to_bytes(4, "big") + data)
+        digest.update(_framed(name))
     return digest.digest()
+
+
+def _framed(name: str) -> bytes:
+    data = name.encode()
+    return len(data).to_bytes(4, "big") + data
 
 
 def positions(mask: int) -> Iterator[int]:

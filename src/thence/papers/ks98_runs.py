@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from thence.model.message import Copy
+from thence.model.message import Copy, name_of
 from thence.model.minimum import Fact, Minimum
 from thence.model.order import judge
 from thence.model.roster import Roster, positions
@@ -81,7 +81,7 @@ class Facts(Observer):
 
 def name(roster: Roster, sender: int, count: int) -> str:
     """Name a message as the simulator does."""
-    return f"{roster.name(sender)}{count}"
+    return name_of(roster.name(sender), count)
 
 
 def compared(scenario: Scenario, members: list[Member] | None = None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ that is correct and not trusted then never gets what the crashed sender did not 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from thence.check.variant import Variant
@@ -26,9 +27,8 @@ from thence.model.message import MESSAGE, Copy
 from thence.model.roster import Roster, positions
 from thence.protocols.a_causal import MATRIX, ACausal
 from thence.protocols.a_fifo import AFifo, FifoOkays
-from thence.protocols.base import Effect
-from thence.protocols.effects import Transmit
-from thence.protocols.okays import OK, Mail, kinds_of
+from thence.protocols.ack_receiver import OK, Mail, kinds_of
+from thence.protocols.effects import Effect, Transmit
 
 CARGO = Record(PROCESS, INT, MASK, MATRIX)
 """a message carried along: sender, count, destinations, its own nbCast"""
@@ -147,7 +147,7 @@ class LazyOkays(FifoOkays):
     """OKs carry no message; messages of a sender that is no longer trusted are handed on."""
 
     def __init__(
-        self, roster: Roster, me: int, groups: tuple[int, ...], kinds: dict[str, Shape], *, counts: bool
+        self, roster: Roster, me: int, groups: tuple[int, ...], kinds: Mapping[str, Shape], *, counts: bool
     ) -> None:
         """Start without votes; records are always kept."""
         super().__init__(roster, me, groups, kinds, counts=True)

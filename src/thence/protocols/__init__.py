@@ -1,7 +1,7 @@
 """Causal order as state machines: one file per algorithm; no time, chance, I/O or logging."""
 
 from thence.protocols.base import Member, Receiver
-from thence.protocols.effects import Deferred, Deliver, Duplicate, Effect, Hold, Pending, Sent, Transmit
+from thence.protocols.effects import Deferred, Deliver, Duplicate, Effect, GoesWithout, Hold, Pending, Sent, Transmit
 from thence.protocols.registry import REGISTRY, Entry, create, lookup, require
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Duplicate",
     "Effect",
     "Entry",
+    "GoesWithout",
     "Hold",
     "Member",
     "Pending",

@@ -1,7 +1,7 @@
 """Schiper and Pedone 2009, "Genuine fifo and causal multicast": A_causal, repaired.
 
 Law. nbCast[g][q] is the number of messages from q to group g in the causal past; it travels on every message.
-A message that is F-delivered (`okays.py`) is delivered once nbDel[q] >= nbCast[my group][q] for every q but
+A message that is F-delivered (`ack_receiver.py`) is delivered once nbDel[q] >= nbCast[my group][q] for every q but
 its sender.
 
 Departures:
@@ -18,12 +18,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from thence.errors import PeerError
 from thence.model.codec import INT, ByProcess, Shape, Vector
 from thence.model.message import Copy
+from thence.protocols.ack_member import AckMember
+from thence.protocols.ack_receiver import CausedOkays, kinds_of, leader
+from thence.protocols.base import LARGEST
 from thence.protocols.clocks import later
 from thence.protocols.effects import Effect
-from thence.protocols.ok_member import OkMember
-from thence.protocols.okays import CausedOkays, kinds_of, leader
 
 MATRIX = ByProcess(Vector(INT, make=tuple))
 """{first member of a group: one number for each process}; rows are shared and never changed in place"""
@@ -53,7 +55,7 @@ class CausalOkays(CausedOkays):
         return [(q, k) for q, k in enumerate(row) if k > self.delivered[q] and q != copy.sender]
 
 
-class ACausal(OkMember):
+class ACausal(AckMember):
     """Uniform causal multicast that survives crashes, with a matrix of counts."""
 
     name = "a-causal"
@@ -61,11 +63,11 @@ class ACausal(OkMember):
     pairwise = True
     receives = CausalOkays
     kinds: ClassVar[dict[str, Shape]] = kinds_of(MATRIX)
-    fields: ClassVar[dict[str, Shape]] = {**OkMember.fields, "cast": MATRIX}
+    fields: ClassVar[dict[str, Shape]] = {**AckMember.fields, "cast": MATRIX}
 
     def begin(self) -> None:
         """Start with nothing multicast."""
-        self.cast: dict[int, tuple[int, ...]] = {leader(g): (0,) * self.size for g in self.masks}
+        self.cast: dict[int, tuple[int, ...]] = dict.fromkeys(map(leader, self.masks), (0,) * self.size)
 
     def stamped(self, destinations: int) -> Any:
         """Lines 6-8."""
@@ -76,6 +78,21 @@ class ACausal(OkMember):
                 cast[leader(group)] = (*row[: self.me], row[self.me] + 1, *row[self.me + 1 :])
         self.cast = cast
         return cast
+
+    def _check_stamp(self, copy: Copy, stamp: Any) -> None:
+        rows = matrix(stamp)
+        if rows.keys() != self.cast.keys():
+            raise PeerError(f"message {self._name(copy)} has counts for {len(rows)} of {len(self.masks)} groups")
+        for group, row in rows.items():
+            if row[self.me] > self.cast[group][self.me]:
+                sent = self.cast[group][self.me]
+                to = f"the group of {self.roster.name(group)}, where {sent} were sent"
+                raise self.beyond(f"{self.roster.name(self.me)} to {to}", row[self.me], copy)
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        if self.cast.keys() != set(map(leader, self.masks)) or max(map(max, self.cast.values())) > LARGEST:
+            raise PeerError(f"snapshot with counts for {len(self.cast)} of {len(self.masks)} groups")
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         theirs = matrix(copy.stamp)  # lines 18, 19

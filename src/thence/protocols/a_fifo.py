@@ -1,7 +1,7 @@
 """Schiper and Pedone, "Genuine fifo and causal multicast algorithms", Lugano TR 2009/003: A_fifo.
 
 Law. Each message carries its number among its sender's messages to each group addressed. It is F-delivered in
-that order, once all trusted members of every group addressed have OKed it (`okays.py`). Any number of
+that order, once all trusted members of every group addressed have OKed it (`ack_receiver.py`). Any number of
 processes may crash; links are quasi-reliable; only the sender and the addressees of a message take part in
 delivering it; an isolated message takes two steps.
 
@@ -23,11 +23,11 @@ from typing import Any, ClassVar
 
 from thence.model.codec import INT, ByProcess, Shape
 from thence.model.message import Copy
-from thence.protocols.ok_member import OkMember
-from thence.protocols.okays import OkReceiver, kinds_of, leader
+from thence.protocols.ack_member import AckMember
+from thence.protocols.ack_receiver import AckReceiver, kinds_of, leader
 
 
-class FifoOkays(OkReceiver):
+class FifoOkays(AckReceiver):
     """F-delivery is delivery."""
 
     to_sender = False
@@ -38,13 +38,13 @@ class FifoOkays(OkReceiver):
         return number
 
 
-class AFifo(OkMember):
+class AFifo(AckMember):
     """Uniform FIFO multicast that survives crashes."""
 
     name = "a-fifo"
     code = 40
     kinds: ClassVar[dict[str, Shape]] = kinds_of(ByProcess(INT))
-    fields: ClassVar[dict[str, Shape]] = {**OkMember.fields, "cast": ByProcess(INT)}
+    fields: ClassVar[dict[str, Shape]] = {**AckMember.fields, "cast": ByProcess(INT)}
     hold_back = False
     receives = FifoOkays
 
@@ -57,6 +57,9 @@ class AFifo(OkMember):
         addressed = [leader(group) for group in self.masks if group & destinations]
         self.cast = self.cast | {g: self.cast.get(g, 0) + 1 for g in addressed}
         return {g: self.cast[g] for g in addressed}
+
+    def _check_stamp(self, copy: Copy, stamp: Any) -> None:
+        self._numbers_match(copy, stamp)
 
     @classmethod
     def entries(cls, copy: Copy) -> int:

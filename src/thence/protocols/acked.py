@@ -15,14 +15,13 @@ coincide. A `Sent` without copies means that the copy stands in the output buffe
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from thence.model.codec import INT, PROCESS, Record, Seq, Shape
-from thence.model.message import Copy, MessageId
+from thence.model.message import Copy, MessageId, name_of
 from thence.model.roster import Roster
 from thence.protocols.acknowledging import AcknowledgingMember
-from thence.protocols.base import Effect, Pending, Sent, Transmit
-from thence.protocols.effects import name_of
+from thence.protocols.effects import Effect, Pending, Sent, Transmit
 
 
 class Acked(AcknowledgingMember):
@@ -37,7 +36,7 @@ class Acked(AcknowledgingMember):
         super().__init__(roster, process, label=label)
         self.buffer: list[tuple[int, int]] = []
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         destination = self._one(destinations)
         self.count += 1
@@ -45,11 +44,13 @@ class Acked(AcknowledgingMember):
         return Sent(MessageId(self.me, self.count), destinations, self._out(), self.label)
 
     def _out(self) -> tuple[Copy, ...]:
-        """Let the oldest copy out of the buffer if none is on its way."""
-        if self.away is not None or not self.buffer:
-            return ()
-        self.away = count, destination = self.buffer.pop(0)
-        return (Copy(self.me, count, 1 << destination, self.me, destination, (), self.label),)
+        """Let the oldest copy out if none is on its way; one to an abandoned process does not count as on its way."""
+        copies: list[Copy] = []
+        while self.buffer and self.away is None:
+            count, destination = self.buffer.pop(0)
+            self.away = None if self.receiver.abandoned >> destination & 1 else (count, destination)
+            copies.append(Copy(self.me, count, 1 << destination, self.me, destination, (), self.label))
+        return tuple(copies)
 
     def _freed(self) -> list[Effect]:
         copies = self._out()

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from thence.errors import MisuseError
+from thence.errors import MisuseError, PeerError
 from thence.model.codec import INT, PROCESS, Optional, Record, Shape
-from thence.model.message import MESSAGE, Copy
+from thence.model.message import MESSAGE, Copy, name_of
 from thence.model.roster import Roster
-from thence.protocols.base import Duplicate, Effect, Transmit
-from thence.protocols.effects import name_of
+from thence.protocols.effects import Duplicate, Effect, Transmit
 from thence.protocols.receiver import ClockMember, Needs
 from thence.protocols.unordered import NOTHING
 
@@ -47,18 +46,36 @@ class AcknowledgingMember(ClockMember):
             raise MisuseError(f"protocol {self.name} is unicast only; a send goes to one process, not to {found}")
         return destinations.bit_length() - 1
 
+    def _check(self, copy: Copy) -> None:
+        if copy.destinations & (copy.destinations - 1):
+            raise PeerError(f"message {self._name(copy)} goes to more than one; protocol {self.name} is unicast only")
+        if copy.kind == ACK and (copy.sender != self.me or copy.destinations != 1 << copy.source):
+            source, here = self.roster.name(copy.source), self.roster.name(self.me)
+            raise PeerError(f"{source} acknowledges {self._name(copy)} to {here}; whom it went to tells its sender")
+
+    def _check_state(self) -> None:
+        if self.away is not None and self.away[0] > self.count:
+            raise PeerError(f"snapshot with message {self.away[0]} under way of a member that has sent {self.count}")
+
+    def _abandon(self, process: int) -> list[Effect]:
+        effects = super()._abandon(process)
+        return effects + self._acknowledged() if self.away is not None and self.away[1] == process else effects
+
     def _delivered(self, copy: Copy) -> list[Effect]:
         ids = (copy.sender, copy.count, copy.destinations)
         return [Transmit((Copy(*ids, self.me, copy.sender, (), copy.label, ACK),))]
 
     def _arrived(self, copy: Copy) -> list[Effect]:
-        if copy.sender != self.me or self.away is None or copy.count != self.away[0]:
+        if self.away is None or copy.count != self.away[0]:
             return [Duplicate(copy)]
+        return self._acknowledged()
+
+    def _acknowledged(self) -> list[Effect]:
         self.away = None
         return self._freed()
 
     def _freed(self) -> list[Effect]:
-        """Let the next one go."""
+        """Let the next one go, and those after it as long as they go to somebody who will not answer."""
         raise NotImplementedError
 
     def _reason(self) -> str:

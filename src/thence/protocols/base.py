@@ -4,113 +4,31 @@ A member has two parts. The **receiver** holds the delivery rule, the delivered 
 that never sends runs it alone. Around it the member keeps its dependency log and stamps what it sends. Everything a
 member does is told to the driver as effects.
 
+Law. Whatever arrives is either taken or refused with a `PeerError`, and a refused copy leaves nothing behind: every
+check stands before the first change of state. Refused is what names this process beyond its own count, or holds a
+position, count, label or kind out of range.
+
 What a protocol writes: a subclass of `Member` with `kinds` (the shape of the stamp for each kind of copy), `fields`
-(the shape of its own state), `_send`, and `_delivered` (what a delivery adds to its log); and a `Receiver`, nearly
-always the shared one in `receiver.py`. Forks, canonical states, snapshots, labels and the wire format follow from
-those.
+(the shape of its own state), `_send`, `_check` (which stamps cannot be) and `_delivered` (what a delivery adds to its
+log); and a `Receiver`, nearly always the shared one in `receiver.py`. Forks, canonical states, snapshots
+(`snapshots.py`), labels and the wire format (`wire.py`) follow from those.
 """
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 from thence.errors import MisuseError, PeerError
-from thence.model.codec import (
-    BOOL,
-    INT,
-    MASK,
-    PROCESS,
-    TEXT,
-    Fielded,
-    Reader,
-    Record,
-    Rename,
-    Shape,
-    put_varint,
-)
-from thence.model.message import MESSAGE, Cause, Copy, MessageId
-from thence.model.roster import HASH_BYTES, Roster, positions
-from thence.protocols.effects import (
-    Deferred,
-    Deliver,
-    Duplicate,
-    Effect,
-    Hold,
-    Pending,
-    Sent,
-    Transmit,
-    name_of,
-)
+from thence.model.codec import MASK, Fielded, Rename, Shape
+from thence.model.message import MESSAGE, Cause, Copy, MessageId, name_of
+from thence.model.roster import Roster, positions
+from thence.protocols import snapshots, wire
+from thence.protocols.effects import Deferred, Deliver, Effect, Pending, Sent
 
-WIRE_VERSION = 1
-SNAPSHOT_VERSION = 1
-SNAPSHOT_MAGIC = b"thence-m"
-
-__all__ = [
-    "CopyShape",
-    "Deferred",
-    "Deliver",
-    "Duplicate",
-    "Effect",
-    "Hold",
-    "Member",
-    "Pending",
-    "Receiver",
-    "Sent",
-    "Transmit",
-]
-
-
-class CopyShape(Shape):
-    """A whole copy inside a snapshot or a state: a held one, or one that waits to be sent."""
-
-    def __init__(self, kinds: dict[str, Shape]) -> None:
-        """Take the shape of the stamp for each kind of copy of the protocol."""
-        self.kinds = kinds
-        self.names = tuple(kinds)
-
-    def write(self, value: Any, out: bytearray, size: int) -> None:
-        """Write the fields and the stamp."""
-        copy: Copy = value
-        out.append(self.names.index(copy.kind) << 1 | (copy.label is not None))
-        if copy.label is not None:
-            TEXT.write(copy.label, out, size)
-        for number in (copy.sender, copy.count, copy.source, copy.destination):
-            put_varint(out, number)
-        MASK.write(copy.destinations, out, size)
-        self.kinds[copy.kind].write(copy.stamp, out, size)
-
-    def read(self, reader: Reader) -> Copy:
-        """Read a copy."""
-        kind, label = read_kind(reader, self.names)
-        sender, count = PROCESS.read(reader), reader.varint()
-        source, destination = PROCESS.read(reader), PROCESS.read(reader)
-        destinations = MASK.read(reader)
-        return Copy(sender, count, destinations, source, destination, self.kinds[kind].read(reader), label, kind)
-
-    def freeze(self, value: Any, rename: Rename) -> Hashable:
-        """Freeze every field."""
-        copy: Copy = value
-        return (
-            copy.kind,
-            copy.label,
-            PROCESS.freeze(copy.sender, rename),
-            copy.count,
-            MASK.freeze(copy.destinations, rename),
-            PROCESS.freeze(copy.source, rename),
-            PROCESS.freeze(copy.destination, rename),
-            self.kinds[copy.kind].freeze(copy.stamp, rename),
-        )
-
-
-def read_kind(reader: Reader, names: Sequence[str]) -> tuple[str, str | None]:
-    """Read the byte that holds the kind of a copy and whether a label follows, and the label."""
-    head = reader.varint()
-    if head >> 1 >= len(names):
-        raise PeerError(f"kind {head >> 1} at byte {reader.at} is unknown; {len(names)} kinds are: {', '.join(names)}")
-    return names[head >> 1], TEXT.read(reader) if head & 1 else None
+LARGEST = 1 << 62
+"""The largest number taken from outside. One more must still fit into 63 bits: a member may count on from there."""
 
 
 class Receiver(Fielded, abc.ABC):
@@ -119,6 +37,8 @@ class Receiver(Fielded, abc.ABC):
     def __init__(self, roster: Roster, me: int) -> None:
         """Start empty, for the process at position `me`."""
         self.roster, self.size, self.me = roster, len(roster), me
+        self.abandoned = 0
+        """the processes of which nothing more will come, as a mask"""
 
     @abc.abstractmethod
     def receive(self, copy: Copy) -> list[Effect]:
@@ -132,6 +52,11 @@ class Receiver(Fielded, abc.ABC):
         """Grow by one position."""
         self.roster, self.size = roster, len(roster)
 
+    def abandon(self, process: int) -> list[Effect]:
+        """Wait no longer for messages of a process that are not here, and release what waited for nothing else."""
+        self.abandoned |= 1 << process
+        return []
+
 
 class Member(Fielded, abc.ABC):
     """One process's end of a protocol; see the module text for what a subclass writes."""
@@ -144,8 +69,12 @@ class Member(Fielded, abc.ABC):
     """shape of the stamp for each kind of copy; the first is the message itself"""
     pairwise: ClassVar[bool] = False
     """whether causes are numbered per pair of processes"""
-    options: ClassVar[tuple[str, ...]] = ()
-    """names of integer or text options that the constructor takes and a snapshot keeps"""
+    grows: ClassVar[bool] = False
+    """whether processes can join and leave; the registry says the opposite as the need of a fixed membership"""
+    cannot_abandon: ClassVar[str] = ""
+    """why this protocol cannot give up on a process; empty if it can"""
+    options: ClassVar[Mapping[str, Shape]] = {}
+    """names and shapes of what else the constructor takes and a snapshot keeps"""
     receiver: Receiver
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
@@ -155,6 +84,8 @@ class Member(Fielded, abc.ABC):
         self.bit = 1 << self.me
         self.size = len(roster)
         self.label = label
+        self.labels: frozenset[str] | None = None
+        """the labels that are accepted beside the member's own; None accepts all"""
         self.gone = 0
         self.count = 0
         self._orders: dict[str, Self] = {}
@@ -162,23 +93,19 @@ class Member(Fielded, abc.ABC):
     # -- what a protocol writes ------------------------------------------------------------------------------------
 
     @abc.abstractmethod
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent | Deferred:
+    def _send(self, destinations: int, context: object, token: object) -> Sent | Deferred:
         """Stamp a message to a non-empty set."""
+
+    def _check(self, copy: Copy) -> None:
+        """Refuse a stamp that no member of this protocol can have made, with a `PeerError`."""
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         """Take over what the stamp of a copy says, right after its delivery; the log's half of the receive step."""
         return []
 
-    def _check(self, copy: Copy) -> None:
-        """Refuse a stamp that no member of this protocol can have made, with a `PeerError`."""
-
     def _arrived(self, copy: Copy) -> list[Effect]:
         """Handle a protocol message (any kind but the first)."""
         raise PeerError(f"protocol {self.name} has no messages of kind {copy.kind!r}")
-
-    def _no_context(self, context: Any) -> None:
-        if context is not None:
-            raise MisuseError(f"protocol {self.name} takes no context; ks and ks-hardware do")
 
     def _deferred(self) -> list[Pending]:
         """Explain each send that is held back."""
@@ -186,11 +113,17 @@ class Member(Fielded, abc.ABC):
 
     def _join(self) -> None:
         """Make room for the position that has just been added."""
-        raise MisuseError(f"protocol {self.name} needs a fixed membership; nobody can join or leave")
 
     def _leave(self, process: int) -> list[Effect]:
-        """Forget a process that has left."""
-        raise MisuseError(f"protocol {self.name} needs a fixed membership; nobody can join or leave")
+        """Forget facts about a process that has left; `gone` names it already."""
+        return []
+
+    def _abandon(self, process: int) -> list[Effect]:
+        """Give up on a process under this label."""
+        return self._followed(self.receiver.abandon(process))
+
+    def _check_state(self) -> None:
+        """Refuse a restored state on which a later step could fail, with a `PeerError`."""
 
     @classmethod
     def entries(cls, copy: Copy) -> int:
@@ -222,25 +155,32 @@ class Member(Fielded, abc.ABC):
 
     def context(self) -> Any:
         """Return the causal context an application can hold: all that this member has sent and delivered."""
-        raise MisuseError(f"protocol {self.name} has no explicit contexts; ks and ks-hardware have")
+        raise self._without_contexts()
 
     def context_of(self, copy: Copy) -> Any:
         """Return the context of one delivered message: itself and its causes, nothing else that was delivered."""
-        raise MisuseError(f"protocol {self.name} has no explicit contexts; ks and ks-hardware have")
+        raise self._without_contexts()
 
     def merge(self, *contexts: Any) -> Any:
         """Merge contexts into one."""
-        raise MisuseError(f"protocol {self.name} has no explicit contexts; ks and ks-hardware have")
+        raise self._without_contexts()
 
-    # -- the contract ----------------------------------------------------------------------------------------------
+    def _without_contexts(self) -> MisuseError:
+        return MisuseError(f"protocol {self.name} has no explicit contexts; ks and ks-hardware have")
+
+    def _no_context(self, context: object) -> None:
+        if context is not None:
+            raise MisuseError(f"protocol {self.name} takes no context; ks and ks-hardware do")
+
+    # -- sending and receiving -------------------------------------------------------------------------------------
 
     def send(
         self,
         destinations: int | Iterable[str],
         *,
         label: str | None = None,
-        context: Any = None,
-        token: Any = None,
+        context: object = None,
+        token: object = None,
     ) -> Sent | Deferred:
         """Send to a set of processes (names, or a mask over the roster).
 
@@ -254,23 +194,79 @@ class Member(Fielded, abc.ABC):
             raise MisuseError(f"destinations {mask:#x} reach outside a roster of {self.size}")
         if mask & self.gone:
             raise MisuseError(f"{', '.join(self.roster.members(mask & self.gone))} left; a send cannot name them")
-        return self._order(label)._send(mask, context, token)
+        order = self if label == self.label else self._order(label, MisuseError)
+        sent = order._send(mask, context, token)
+        self.keep(order)
+        return sent
 
     def receive(self, copy: Copy) -> list[Effect]:
-        """Take a copy from the network."""
-        order = self if copy.label == self.label else self._order(copy.label)
-        if copy.kind != MESSAGE:
-            return order._arrived(copy)
-        if not copy.destinations & self.bit:
-            addressed, here = ", ".join(self.roster.members(copy.destinations)), self.roster.name(self.me)
-            raise PeerError(f"message {order._name(copy)} is addressed to {addressed}; a copy arrived at {here}")
-        order._check(copy)
-        effects: list[Effect] = []
-        for effect in order.receiver.receive(copy):
-            effects.append(effect)
-            if type(effect) is Deliver:
-                effects += order._delivered(effect.copy)
+        """Take a copy from the network, or refuse it with a `PeerError` and be as before."""
+        order = self if copy.label == self.label else self._order(copy.label, PeerError)
+        order._admit(copy)
+        effects = order._received(copy)
+        self.keep(order)
         return effects
+
+    def _received(self, copy: Copy) -> list[Effect]:
+        """Take a copy that has been admitted."""
+        return self._followed(self.receiver.receive(copy)) if copy.kind == MESSAGE else self._arrived(copy)
+
+    def _followed(self, effects: list[Effect]) -> list[Effect]:
+        """Let the log follow each delivery."""
+        followed: list[Effect] = []
+        for effect in effects:
+            followed.append(effect)
+            if type(effect) is Deliver:
+                followed += self._delivered(effect.copy)
+        return followed
+
+    def _admit(self, copy: Copy) -> None:
+        """Refuse a copy that cannot be, or that comes too late."""
+        self.check(copy)
+        if self.receiver.abandoned >> copy.sender & 1 and copy.kind == MESSAGE:
+            raise PeerError(f"message {self._name(copy)} came after its sender was abandoned; causal order forbids it")
+
+    def check(self, copy: Copy) -> None:
+        """Refuse a copy that cannot be."""
+        size = self.size
+        if not (0 <= copy.sender < size and 0 <= copy.source < size):
+            raise PeerError(f"a copy of {copy.sender} from {copy.source} names a position outside a roster of {size}")
+        if not 0 < copy.count <= (self.count if copy.sender == self.me else LARGEST):
+            sent = f"{self.roster.name(self.me)} has sent {self.count}" if copy.sender == self.me else "it is too large"
+            raise PeerError(f"there is no message {self._name(copy)}: {sent}; messages count from 1")
+        if copy.destinations <= 0 or copy.destinations >> size:
+            raise PeerError(f"message {self._name(copy)} is addressed outside a roster of {size}")
+        if copy.kind == MESSAGE and not copy.destinations & self.bit:
+            addressed, here = ", ".join(self.roster.members(copy.destinations)), self.roster.name(self.me)
+            raise PeerError(f"message {self._name(copy)} is addressed to {addressed}; a copy arrived at {here}")
+        self._check(copy)
+
+    def check_state(self) -> None:
+        """Refuse a restored state that no run can reach and that a later step could fail on."""
+        if self.count > LARGEST:
+            raise PeerError(f"snapshot of a member that has sent {self.count} messages; at most {LARGEST} are accepted")
+        if (self.gone and not self.grows) or (self.receiver.abandoned and self.cannot_abandon):
+            raise PeerError(f"snapshot without processes that protocol {self.name} cannot do without")
+        if (self.gone | self.receiver.abandoned) & self.bit:
+            raise PeerError(f"snapshot of {self.roster.name(self.me)} in which it is gone itself")
+        for copy, _ in self.receiver.pending():
+            if copy.label != self.label or copy.destination != self.me or copy.kind != MESSAGE:
+                raise PeerError(f"snapshot holds back {self._name(copy)}, which is not a message to be delivered here")
+            self.check(copy)
+        self._check_state()
+
+    def beyond(self, what: str, number: int, copy: Copy) -> PeerError:
+        """Return the error for a stamp that says more of a process than can be known."""
+        return PeerError(f"the stamp of {self._name(copy)} speaks of message {number} of {what}")
+
+    def check_known(self, copy: Copy, sender: int, newest: int) -> None:
+        """Refuse a stamp that names this process beyond its count, or a message that its own sender sent later."""
+        if sender == self.me and newest > self.count:
+            raise self.beyond(f"{self.roster.name(sender)}, who has sent {self.count}", newest, copy)
+        if sender == copy.sender and newest >= copy.count:
+            raise self.beyond("the same sender, which comes later", newest, copy)
+
+    # -- who is there ----------------------------------------------------------------------------------------------
 
     def trusted(self, processes: Iterable[str]) -> list[Effect]:
         """Take the failure detector's word on who is trusted; protocols without one have no use for it."""
@@ -278,9 +274,9 @@ class Member(Fielded, abc.ABC):
 
     def join(self, process: str) -> list[Effect]:
         """Let a process join: it gets the next position."""
-        self._fixed_check()
+        self._must_grow()
         self.roster = self.roster.joined(process)
-        for order in self._all_orders():
+        for order in self.orders():
             order.roster = self.roster
             order.size = len(self.roster)
             order.receiver.join(self.roster)
@@ -288,26 +284,83 @@ class Member(Fielded, abc.ABC):
         return []
 
     def leave(self, process: str) -> list[Effect]:
-        """Let a process leave: nobody sends to it any more, and facts about it are forgotten."""
-        self._fixed_check()
-        position = self.roster.position(process)
+        """Let a process leave: nobody sends to it any more, and facts about it are forgotten for good.
+
+        What it sent may still be on its way, so nothing that waits for it is released; `abandon` does that.
+        """
+        self._must_grow()
+        position = self._other(process)
         effects: list[Effect] = []
-        for order in self._all_orders():
+        for order in self.orders():
             order.gone |= 1 << position
             effects += order._leave(position)
         return effects
 
-    def _all_orders(self) -> list[Self]:
+    def abandon(self, process: str) -> list[Effect]:
+        """Give up on a process that is gone for good: wait no longer for any message of it that is not here.
+
+        `GoesWithout` stands in front of each delivery that goes without a cause. What is known of earlier messages only
+        through a message that never comes is not waited for either. A copy of it that comes later is refused.
+        """
+        if self.cannot_abandon:
+            raise MisuseError(f"protocol {self.name} cannot abandon {process}: {self.cannot_abandon}")
+        position = self._other(process)
+        effects = self.leave(process) if self.grows else []
+        for order in self.orders():
+            if not order.receiver.abandoned >> position & 1:
+                effects += order._abandon(position)
+        return effects
+
+    def _other(self, process: str) -> int:
+        position = self.roster.position(process)
+        if position == self.me:
+            raise MisuseError(f"{process} is this process itself; one of the others is accepted")
+        return position
+
+    def _must_grow(self) -> None:
+        if not self.grows:
+            raise MisuseError(f"protocol {self.name} needs a fixed membership; nobody can join or leave")
+
+    # -- labels ----------------------------------------------------------------------------------------------------
+
+    def accept(self, labels: Iterable[str] | None) -> None:
+        """Accept only these labels beside the member's own; None accepts all, as in the beginning."""
+        self.labels = None if labels is None else frozenset(labels)
+
+    def orders(self) -> list[Self]:
+        """Return the causal orders of this member: its own and those of other labels, by label."""
         return [self, *(self._orders[label] for label in sorted(self._orders))]
 
-    def _fixed_check(self) -> None:
-        if type(self)._join is Member._join:
-            Member._join(self)
+    def fresh(self, label: str) -> Self:
+        """Return the order of a label of which nothing was sent or received; `keep` makes it part of this member."""
+        order = type(self)(self.roster, self.me, label=label, **{o: getattr(self, o) for o in self.options})
+        order.gone, order.receiver.abandoned = self.gone, self.receiver.abandoned
+        return order
+
+    def keep(self, order: Self) -> None:
+        """Make the order of a label part of this member."""
+        if order is not self and order.label is not None:
+            self._orders[order.label] = order
+
+    def _order(self, label: str | None, fault: type[MisuseError | PeerError]) -> Self:
+        """Return the order of a label, or a fresh one; refuse a label that is not accepted."""
+        if label is None:
+            raise fault(f"this member keeps the order of label {self.label!r}; a copy or send without a label is none")
+        order = self._orders.get(label)
+        if order is not None:
+            return order
+        if self.labels is not None and label not in self.labels:
+            raise fault(f"label {label!r} is not accepted here; {', '.join(sorted(self.labels)) or 'none'} are")
+        if len(label.encode()) > wire.MOST_LABEL_BYTES:
+            raise fault(f"label {label[:20]!r}... is longer than the {wire.MOST_LABEL_BYTES} bytes accepted")
+        return self.fresh(label)
+
+    # -- the state as a value --------------------------------------------------------------------------------------
 
     def pending(self) -> list[Pending]:
         """Explain every held copy and every deferred send by name."""
         found = []
-        for order in self._all_orders():
+        for order in self.orders():
             for copy, needs in order.receiver.pending():
                 causes = tuple(Cause(self.roster.name(s), c, self.pairwise) for s, c in needs)
                 sender = self.roster.name(copy.sender)
@@ -316,175 +369,55 @@ class Member(Fielded, abc.ABC):
         return found
 
     def fork(self) -> Self:
-        """Return a twin in the same state that goes its own way."""
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin.receiver = _fork_receiver(self.receiver)
-        self.fork_into(twin)
-        if self._orders:
-            twin._orders = {label: order.fork() for label, order in self._orders.items()}
-        else:
-            twin._orders = {}
-        return twin
+        """Return a member in the same state that goes its own way."""
+        forked = object.__new__(type(self))
+        forked.__dict__.update(self.__dict__)
+        forked.receiver = _fork_receiver(self.receiver)
+        self.fork_into(forked)
+        forked._orders = {label: order.fork() for label, order in self._orders.items()} if self._orders else {}
+        return forked
 
     def state(self, rename: Rename = None) -> Hashable:
         """Return the whole state as a hashable value, with positions renamed if asked."""
-        mine = (self.count, MASK.freeze(self.gone, rename), self.receiver.freeze(rename), self.freeze(rename))
+        own = (self.count, MASK.freeze(self.gone, rename), self.receiver.freeze(rename), self.freeze(rename))
         if not self._orders:
-            return mine
-        return (mine, tuple((label, self._orders[label].state(rename)) for label in sorted(self._orders)))
+            return own
+        return (own, tuple((label, self._orders[label].state(rename)) for label in sorted(self._orders)))
 
     def snapshot(self) -> bytes:
         """Return the whole state as bytes that `restore` reads: protocol, version and roster stand in front."""
-        out = bytearray(SNAPSHOT_MAGIC)
-        out.append(SNAPSHOT_VERSION)
-        TEXT.write(self.name, out, 0)
-        put_varint(out, self.size)
-        for process in self.roster:
-            TEXT.write(process, out, 0)
-        put_varint(out, self.me)
-        for option in self.options:
-            TEXT.write(repr(getattr(self, option)), out, 0)
-        orders = self._all_orders()
-        put_varint(out, len(orders))
-        for order in orders:
-            BOOL.write(order.label is not None, out, 0)
-            if order.label is not None:
-                TEXT.write(order.label, out, 0)
-            put_varint(out, order.count)
-            MASK.write(order.gone, out, self.size)
-            order.receiver.dump(out, self.size)
-            order.dump(out, self.size)
-        return bytes(out)
+        return snapshots.write(self)
 
     @classmethod
     def restore(cls, data: bytes) -> Self:
         """Return the member that `snapshot` described, or say what is wrong with the bytes."""
-        if data[: len(SNAPSHOT_MAGIC)] != SNAPSHOT_MAGIC:
-            raise PeerError(f"not a snapshot: starts with {data[:8]!r}, expected {SNAPSHOT_MAGIC!r}")
-        reader = Reader(data, 0)
-        reader.at = len(SNAPSHOT_MAGIC)
-        version = reader.varint()
-        if version != SNAPSHOT_VERSION:
-            raise PeerError(f"snapshot version {version}; this release reads version {SNAPSHOT_VERSION}")
-        name = TEXT.read(reader)
-        if name != cls.name:
-            raise PeerError(f"snapshot of protocol {name!r}, expected {cls.name!r}")
-        try:
-            roster = Roster([TEXT.read(reader) for _ in range(reader.length())])
-        except MisuseError as error:
-            raise PeerError(f"snapshot with a bad roster: {error}") from None
-        reader.size = len(roster)
-        me = PROCESS.read(reader)
-        options = {option: _literal(TEXT.read(reader)) for option in cls.options}
-        try:
-            root = cls(roster, me, **options)
-        except MisuseError as error:
-            raise PeerError(f"snapshot with bad options: {error}") from None
-        for place in range(reader.length()):
-            label = TEXT.read(reader) if BOOL.read(reader) else None
-            order = root if place == 0 else root._order(label)
-            order.label = label
-            order.count = INT.read(reader)
-            order.gone = MASK.read(reader)
-            order.receiver.load(reader)
-            order.load(reader)
-        reader.done()
-        return root
-
-    def _order(self, label: str | None) -> Self:
-        if label == self.label:
-            return self
-        if label is None:
-            raise MisuseError(f"this member keeps the order of label {self.label!r} only")
-        order = self._orders.get(label)
-        if order is None:
-            order = type(self)(self.roster, self.me, label=label, **{o: getattr(self, o) for o in self.options})
-            order.gone = self.gone
-            self._orders[label] = order
-        return order
+        return snapshots.read(cls, data)
 
     # -- the wire --------------------------------------------------------------------------------------------------
 
     def encode(self, copy: Copy) -> bytes:
         """Return the stamp of a copy on the wire; its length is what every table here calls bytes."""
-        return encode(type(self), copy, self.roster)
+        return wire.encode(type(self), copy, self.roster)
 
-    def decode(self, data: bytes, *, source: int | None = None) -> Copy:
-        """Read the stamp of a copy that arrived here."""
-        return decode(type(self), data, self.roster, destination=self.me, source=source)
+    def decode(self, data: bytes, *, source: str | int) -> Copy:
+        """Read the stamp of a copy that arrived here, handed over by `source` (a name or position).
+
+        Who that is, the runtime must know from the connection: a stamp says who sent the message, not who speaks.
+        """
+        position = source if isinstance(source, int) else self.roster.position(source)
+        return wire.decode(type(self), data, self.roster, destination=self.me, source=position)
 
     def _name(self, copy: Copy) -> str:
-        return name_of(self.roster.name(copy.sender), copy.count)
+        known = 0 <= copy.sender < self.size
+        return name_of(self.roster.name(copy.sender) if known else f"position {copy.sender}", copy.count)
 
-    def _copies(self, destinations: int, stamp: Callable[[int], Any]) -> tuple[Copy, ...]:
+    def _copies(self, destinations: int, stamp: Callable[[int], object]) -> tuple[Copy, ...]:
         me, count, label = self.me, self.count, self.label
         return tuple(Copy(me, count, destinations, me, d, stamp(d), label) for d in positions(destinations))
 
 
 def _fork_receiver(receiver: Receiver) -> Receiver:
-    twin = object.__new__(type(receiver))
-    twin.__dict__.update(receiver.__dict__)
-    receiver.fork_into(twin)
-    return twin
-
-
-def _literal(text: str) -> Any:
-    if text.lstrip("-").isdigit():
-        return int(text)
-    if text in ("True", "False", "None"):
-        return {"True": True, "False": False, "None": None}[text]
-    if len(text) > 1 and text[0] == text[-1] == "'":
-        return text[1:-1]
-    raise PeerError(f"snapshot option {text!r} is neither a number, a flag nor a quoted text")
-
-
-def encode(protocol: type[Member], copy: Copy, roster: Roster) -> bytes:
-    """Write version, protocol, roster hash, kind and label, sender, count, destinations, control information."""
-    out = bytearray((WIRE_VERSION, protocol.code))
-    out += roster.hash
-    names = tuple(protocol.kinds)
-    out.append(names.index(copy.kind) << 1 | (copy.label is not None))
-    if copy.label is not None:
-        TEXT.write(copy.label, out, 0)
-    size = len(roster)
-    put_varint(out, copy.sender)
-    put_varint(out, copy.count)
-    MASK.write(copy.destinations, out, size)
-    protocol.kinds[copy.kind].write(copy.stamp, out, size)
-    return bytes(out)
-
-
-def decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: int, source: int | None = None) -> Copy:
-    """Read what `encode` wrote; anything else is a `PeerError` that says what was found."""
-    if len(data) < 2 + HASH_BYTES:
-        raise PeerError(f"a stamp of {len(data)} bytes is too short; the header alone has {2 + HASH_BYTES}")
-    if data[0] != WIRE_VERSION:
-        raise PeerError(f"stamp version {data[0]}; this release reads version {WIRE_VERSION}")
-    if data[1] != protocol.code:
-        raise PeerError(f"stamp of protocol number {data[1]}, expected {protocol.code} ({protocol.name})")
-    known = known_roster(roster, data[2 : 2 + HASH_BYTES], grows=protocol._join is not Member._join)
-    reader = Reader(data, len(known))
-    reader.at = 2 + HASH_BYTES
-    kind, label = read_kind(reader, tuple(protocol.kinds))
-    sender, count, destinations = PROCESS.read(reader), reader.varint(), MASK.read(reader)
-    stamp = protocol.kinds[kind].read(reader)
-    reader.done()
-    return Copy(sender, count, destinations, sender if source is None else source, destination, stamp, label, kind)
-
-
-def known_roster(roster: Roster, digest: bytes, *, grows: bool = True) -> Roster:
-    """Return the roster of this lineage with that hash; one that cannot grow is its whole lineage."""
-    if roster.hash == digest:
-        return roster
-    for earlier in roster.lineage() if grows else ():
-        if earlier.hash == digest:
-            return earlier
-    raise PeerError(
-        f"stamp under roster {digest.hex()}, which is unknown here; known is {roster.hash.hex()} "
-        f"({', '.join(roster.names[:8])}{', ...' if len(roster) > 8 else ''}){' and what it grew from' * grows}"
-    )
-
-
-PAIR = Record(PROCESS, INT)
-"""(sender, count)"""
+    forked = object.__new__(type(receiver))
+    forked.__dict__.update(receiver.__dict__)
+    receiver.fork_into(forked)
+    return forked

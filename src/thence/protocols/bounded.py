@@ -20,13 +20,13 @@ Departures: those of `epochs`, and `t < B` where the text says `t <= B`, which w
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from thence.errors import MisuseError
 from thence.model.codec import INT, MASK, Record, Seq, Shape
 from thence.model.message import Copy
 from thence.model.roster import Roster
-from thence.protocols.base import Deferred, Effect, Pending, Sent
+from thence.protocols.effects import Deferred, Effect, Pending, Sent
 from thence.protocols.epochs import Epochs
 
 REASON = "all {bound} sends of this epoch are used; the next begins when these are known to know of it"
@@ -37,7 +37,7 @@ class Bounded(Epochs):
 
     name = "bounded"
     code = 22
-    options = ("bound",)
+    options: ClassVar[dict[str, Shape]] = {"bound": INT}
     fields: ClassVar[dict[str, Shape]] = {
         **Epochs.fields,
         "waiting": Seq(Record(INT, MASK)),
@@ -56,7 +56,7 @@ class Bounded(Epochs):
     def _used_up(self) -> bool:
         return self.ticks >= self.bound  # Proceed only if T.t < B
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent | Deferred:
+    def _send(self, destinations: int, context: object, token: object) -> Sent | Deferred:
         self._no_context(context)
         if not self.waiting and not self._used_up():
             return self._stamped(destinations)
@@ -64,9 +64,9 @@ class Bounded(Epochs):
         self.waiting.append((self.tickets, destinations))
         return Deferred(self.tickets, destinations, self._awaited(), self._reason(), self.label)
 
-    def receive(self, copy: Copy) -> list[Effect]:
+    def _received(self, copy: Copy) -> list[Effect]:
         """Take a copy, and once all it sets free is delivered, let go what a new epoch permits."""
-        return super().receive(copy) + self._order(copy.label)._released()
+        return super()._received(copy) + self._released()
 
     def _released(self) -> list[Effect]:
         effects: list[Effect] = []

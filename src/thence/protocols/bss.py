@@ -13,34 +13,28 @@ header.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from thence.errors import MisuseError
 from thence.model.codec import INT, Shape, Vector
 from thence.model.message import MESSAGE, Copy, MessageId
-from thence.model.roster import Roster
-from thence.protocols.base import Sent
-from thence.protocols.receiver import ClockMember, ClockReceiver, Needs
+from thence.protocols.effects import Sent
+from thence.protocols.receiver import ClockMember, Needs
 
 
 class BSS(ClockMember):
-    """The vector of broadcasts."""
+    """The vector of broadcasts: the delivered clock and one's own count are all of it."""
 
     name = "bss"
     code = 5
-    receiver: ClockReceiver
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Vector(INT, make=tuple)}
-
-    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
-        """Keep no log: the delivered clock and one's own count are the vector."""
-        super().__init__(roster, process, label=label)
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
         """Every broadcast the sender knew of, but for this destination's own."""
         return [(k, count) for k, count in enumerate(copy.stamp) if count and k != me]
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         check_broadcast(self, destinations)
         vector = self.receiver.delivered[:]
@@ -49,6 +43,11 @@ class BSS(ClockMember):
         stamp = tuple(vector)
         copies = self._copies(destinations, lambda d: stamp)
         return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
+
+    def _check(self, copy: Copy) -> None:
+        if copy.stamp[copy.sender] != copy.count - 1:
+            raise self.beyond(f"the same sender, where {copy.count - 1} is expected", copy.stamp[copy.sender], copy)
+        self.check_known(copy, self.me, copy.stamp[self.me])
 
     @classmethod
     def entries(cls, copy: Copy) -> int:

@@ -14,7 +14,9 @@ travel like any other.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
+from thence.model.codec import TEXT, Shape
 from thence.model.message import Copy
 from thence.model.roster import Roster
 from thence.protocols.relaying import Pair, RelayingMember
@@ -25,7 +27,7 @@ class Central(RelayingMember):
 
     name = "central"
     code = 35
-    options = ("coordinator",)
+    options: ClassVar[dict[str, Shape]] = {"coordinator": TEXT}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None, coordinator: str = "") -> None:
         """Take the name of the coordinator; the first of the roster unless said."""

@@ -16,14 +16,14 @@ Departures:
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from thence.model.codec import INT, ByProcess, Entries, Record, Shape
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster
 from thence.protocols import dependency
-from thence.protocols.base import Effect, Sent
 from thence.protocols.dependency import Log, appended, merge_into, without
+from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
 
 
@@ -32,6 +32,7 @@ class CiDc(ClockMember):
 
     name = "ci-dc"
     code = 3
+    grows = True
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Record(Entries(), ByProcess(INT))}
     fields: ClassVar[dict[str, Shape]] = {"ci": Entries()}
 
@@ -45,7 +46,7 @@ class CiDc(ClockMember):
         """R1: wait for every (k, t) in DC; R3 then sets DLV[j] to the copy's count."""
         return list(copy.stamp[1].items())
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self.count += 1  # S1
         dc: dict[int, dict[int, int]] = {}
@@ -66,17 +67,20 @@ class CiDc(ClockMember):
         return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
 
     def _check(self, copy: Copy) -> None:
-        dependency.check_future(copy.stamp[0], copy.sender, copy.count, self._name(copy))
+        ci, dc = copy.stamp
+        dependency.check_log(self, copy, ci)
+        for sender in dc.keys() & {self.me, copy.sender}:
+            self.check_known(copy, sender, dc[sender])
+
+    def _check_state(self) -> None:
+        dependency.check_own(self, self.ci)
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         ci: Log = copy.stamp[0].copy()
-        rest = copy.destinations & ~self.bit
+        rest = copy.destinations & ~(self.bit | self.gone)
         ci[copy.sender] = appended(ci.get(copy.sender), copy.count, rest)  # R4
-        merge_into(self.ci, ci.items())  # R5, R6, R7, R9
+        merge_into(self.ci, ci.items(), self.gone)  # R5, R6, R7, R9
         return []
-
-    def _join(self) -> None:
-        pass
 
     def _leave(self, process: int) -> list[Effect]:
         self.ci = {sender: without(group, 1 << process) for sender, group in self.ci.items()}

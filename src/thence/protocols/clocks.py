@@ -6,6 +6,11 @@ Time = tuple[int, ...]
 """one number for each process"""
 
 
+def component(time: Time, process: int) -> int:
+    """Return what a time says of a process; 0 if the process joined later."""
+    return time[process] if process < len(time) else 0
+
+
 def later(one: Time, two: Time) -> Time:
     """Return the componentwise maximum; a time from before a process joined is shorter and counts as zero there."""
     if one is two or one == two:

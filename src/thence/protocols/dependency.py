@@ -12,10 +12,14 @@ first, and only the senders that changed cost anything.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from thence.errors import PeerError
-from thence.model.message import MessageId
+from thence.model.message import Copy, MessageId
 from thence.model.roster import positions
+
+if TYPE_CHECKING:
+    from thence.protocols.base import Member
 
 Group = tuple[tuple[int, int], ...]
 Log = dict[int, Group]
@@ -129,8 +133,16 @@ def in_the_clear(log: Log) -> list[tuple[MessageId, int]]:
     return [(MessageId(sender, count), dests) for sender in sorted(log) for count, dests in log[sender]]
 
 
-def check_future(log: Log, sender: int, count: int, name: str) -> None:
-    """Refuse a stamp that speaks of its own message or of a later one of its sender."""
-    group = log.get(sender)
-    if group is not None and group[-1][0] >= count:
-        raise PeerError(f"the stamp of {name} speaks of message {group[-1][0]} of the same sender, which comes later")
+def check_log(member: Member, copy: Copy, log: Log) -> None:
+    """Refuse a log that names the member beyond its count, or what the sender of its copy sent later."""
+    for sender in (member.me, copy.sender):
+        group = log.get(sender)
+        if group is not None:
+            member.check_known(copy, sender, group[-1][0])
+
+
+def check_own(member: Member, log: Log) -> None:
+    """Refuse a restored log that names its owner beyond its count."""
+    group = log.get(member.me)
+    if group is not None and group[-1][0] > member.count:
+        raise PeerError(f"snapshot with a log of message {group[-1][0]} of a member that has sent {member.count}")

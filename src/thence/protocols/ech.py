@@ -23,14 +23,15 @@ Departures:
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from thence.model.codec import MASK, ByCount, ByProcess, Entries, Record, Shape
+from thence.errors import PeerError
+from thence.model.codec import BOOL, MASK, ByCount, ByProcess, Entries, Record, Shape
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster
 from thence.protocols import dependency
-from thence.protocols.base import Effect, Sent
 from thence.protocols.dependency import Log
+from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
 
 Elements = dict[int, dict[int, tuple[int, int]]]
@@ -42,7 +43,8 @@ class ECH(ClockMember):
 
     name = "ech"
     code = 10
-    options = ("carbon",)
+    grows = True
+    options: ClassVar[dict[str, Shape]] = {"carbon": BOOL}
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Record(Entries(), Entries())}
     fields: ClassVar[dict[str, Shape]] = {"history": ByProcess(ByCount(Record(MASK, MASK)))}
 
@@ -57,7 +59,7 @@ class ECH(ClockMember):
         """R3 with R5: the elements of the stamp that are addressed here."""
         return dependency.needs_of(copy.stamp[0], me)
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self.count += 1  # R2
         stamp = self._stamp(destinations)
@@ -83,7 +85,13 @@ class ECH(ClockMember):
         return addresses, copies
 
     def _check(self, copy: Copy) -> None:
-        dependency.check_future(copy.stamp[0], copy.sender, copy.count, self._name(copy))
+        addresses, carbon = copy.stamp
+        dependency.check_log(self, copy, addresses)
+        dependency.check_log(self, copy, carbon)
+
+    def _check_state(self) -> None:
+        if max(self.history.get(self.me, ()), default=0) > self.count:
+            raise PeerError(f"snapshot that names a message beyond the {self.count} its member has sent")
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         sender, address = copy.sender, copy.destinations
@@ -128,23 +136,16 @@ class ECH(ClockMember):
         return 0 if sender == process and address >> process & 1 else 1 << process
 
     def _forget(self) -> None:
-        """R8."""
+        """R8; who left needs no telling."""
         for sender in list(self.history):
             elements = self.history[sender]
-            kept = {count: element for count, element in elements.items() if element[0] & ~element[1]}
+            kept = {count: element for count, element in elements.items() if element[0] & ~(element[1] | self.gone)}
             if not kept:
                 del self.history[sender]
             elif len(kept) < len(elements):
                 self.history[sender] = kept
 
-    def _join(self) -> None:
-        pass
-
     def _leave(self, process: int) -> list[Effect]:
-        bit = 1 << process
-        for elements in self.history.values():
-            for count, (address, told) in elements.items():
-                elements[count] = (address, told | bit)
         self._forget()
         return []
 

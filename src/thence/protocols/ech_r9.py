@@ -28,16 +28,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from thence.errors import MisuseError, PeerError
 from thence.model.codec import TEXT, Optional, Reader, Record, Seq, Shape, put_varint
 from thence.model.message import Copy
 from thence.model.roster import Roster
-from thence.protocols.base import Sent
 from thence.protocols.dependency import Log
 from thence.protocols.ech import ECH, Elements
-from thence.protocols.receiver import ClockReceiver
+from thence.protocols.effects import Sent
+
+MOST_STEPS = 1 << 22
+"""separators times processes that are worked out"""
 
 
 class Cut(NamedTuple):
@@ -56,7 +58,7 @@ def cuts_of(text: str, roster: Roster) -> tuple[Cut, ...]:
 def _cut(part: str, roster: Roster) -> Cut:
     members, colon, sides = part.partition(":")
     forward, bar, backward = sides.partition("|")
-    if not colon or not bar or "|" in backward or "'" in part:
+    if not colon or not bar or "|" in backward:
         raise MisuseError(f"separator {part!r} is not MEMBERS:FORWARD|BACKWARD; d:abc|efg is accepted")
     masks = [roster.mask(_names(names, roster)) for names in (members, forward, backward)]
     for mask, what in zip(masks, ("members", "forward set", "backward set"), strict=True):
@@ -94,6 +96,10 @@ def neighbours(cuts: Iterable[Cut], roster: Roster) -> tuple[int, ...]:
 def _read(text: str, roster: Roster) -> tuple[str, tuple[Cut, ...], tuple[int, ...]]:
     """Read separators once for all members: the text with commas, the masks, and the neighbours of each process."""
     cuts = cuts_of(text, roster)
+    if len(cuts) * len(roster) > MOST_STEPS:
+        raise MisuseError(
+            f"{len(cuts)} separators over {len(roster)} processes; {MOST_STEPS // len(roster)} are accepted"
+        )
     return text_of(cuts, roster), cuts, neighbours(cuts, roster)
 
 
@@ -102,8 +108,7 @@ class ECHR9(ECH):
 
     name = "ech-r9"
     code = 50
-    options: ClassVar[Any] = ("carbon", "separators")
-    receiver: ClockReceiver
+    options: ClassVar[dict[str, Shape]] = {**ECH.options, "separators": TEXT}
     handed: ClassVar[Shape] = Seq(Record(Optional(TEXT), ECH.fields["history"]))
     """what a member of a separator hands to one that joins it: its history under each label"""
 
@@ -122,7 +127,7 @@ class ECHR9(ECH):
 
     def place(self, separators: str) -> None:
         """Take the separators that hold from now on."""
-        for order in self._all_orders():
+        for order in self.orders():
             order._place(separators)
 
     def _place(self, separators: str) -> None:
@@ -133,7 +138,7 @@ class ECHR9(ECH):
     def _join(self) -> None:
         self._place(self.separators)
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         beyond = destinations & ~self.reach
         if beyond:
             names, here = self.roster.members, self.roster.name(self.me)
@@ -176,7 +181,7 @@ class ECHR9(ECH):
         That process counts as told of all of it from now on.
         """
         bit = 0 if process is None else 1 << self.roster.position(process)
-        orders = self._all_orders()
+        orders = self.orders()
         for order in orders:
             for elements in order.history.values():
                 for count, (address, told) in elements.items():
@@ -192,7 +197,9 @@ class ECHR9(ECH):
             raise MisuseError(f"{self.roster.name(self.me)} has sent or received already; it takes over before that")
         for data in histories:
             for label, history in self._read_handed(data):
-                mine = self._order(label).history
+                order = self if label == self.label else self._order(label, PeerError)
+                self.keep(order)
+                mine = order.history
                 for sender, elements in history.items():
                     known = mine.setdefault(sender, {})
                     for count, (address, told) in elements.items():

@@ -52,6 +52,14 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
+class GoesWithout:
+    """The copy is delivered next, without these causes: their senders were abandoned, and they will not come."""
+
+    copy: Copy
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Duplicate:
     """The copy was received before; nothing is done with it."""
 
@@ -65,7 +73,7 @@ class Transmit:
     copies: tuple[Copy, ...]
 
 
-Effect = Sent | Deliver | Hold | Duplicate | Transmit
+Effect = Sent | Deliver | Hold | GoesWithout | Duplicate | Transmit
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +91,3 @@ class Pending:
     reason: str = ""
     label: str | None = None
     ticket: int | None = None
-
-
-def name_of(sender: str, count: int) -> str:
-    """Return the name of the count-th message of a process: a7."""
-    return f"{sender}{count}"

@@ -29,10 +29,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from thence.errors import PeerError
 from thence.model.codec import INT, Shape
 from thence.model.message import Copy
 from thence.model.roster import Roster
-from thence.protocols.base import Effect
+from thence.protocols.base import LARGEST
+from thence.protocols.effects import Effect
 from thence.protocols.gossip import NULL, Gossip, Times
 
 
@@ -80,6 +82,17 @@ class Epochs(Gossip):
     def _tick(self) -> int:
         self.ticks += 1  # Increment T.t
         return self.times.stamp(self.epoch, self.ticks)
+
+    def _check(self, copy: Copy) -> None:
+        """Three values do not tell a stamp of one's own that is ahead from one that is old: see docs/lying-peers.md."""
+        if copy.stamp[0][copy.sender][copy.sender] == NULL:
+            raise PeerError(f"the stamp of {self._name(copy)} has no time of its own; a send has one")
+
+    def _check_state(self) -> None:
+        if self.epoch >= self.times.values or self.ticks > LARGEST:
+            raise PeerError(f"snapshot in epoch {self.epoch} with {self.ticks} sends")
+        if self.receiver.now != self.times.stamp(self.epoch, 1):
+            raise PeerError(f"snapshot in epoch {self.epoch} whose receiver is at {self.receiver.now}")
 
     def _unaware(self) -> list[int]:
         """Return the other processes not known to know of the present epoch."""

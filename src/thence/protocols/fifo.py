@@ -6,12 +6,13 @@ number, the sender's previous message to that destination.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from thence.errors import PeerError
 from thence.model.codec import INT, ByProcess, Shape
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster, positions
-from thence.protocols.base import Effect, Sent
+from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
 
 
@@ -20,6 +21,7 @@ class Fifo(ClockMember):
 
     name = "fifo"
     code = 6
+    grows = True
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: INT}
     fields: ClassVar[dict[str, Shape]] = {"last": ByProcess(INT)}
 
@@ -33,7 +35,7 @@ class Fifo(ClockMember):
         """The sender's previous message to here."""
         return ((copy.sender, copy.stamp),) if copy.stamp else ()
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self.count += 1
         copies = self._copies(destinations, lambda d: self.last.get(d, 0))
@@ -41,8 +43,12 @@ class Fifo(ClockMember):
             self.last[d] = self.count
         return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
 
-    def _join(self) -> None:
-        pass
+    def _check(self, copy: Copy) -> None:
+        self.check_known(copy, copy.sender, copy.stamp)
+
+    def _check_state(self) -> None:
+        if max(self.last.values(), default=0) > self.count:
+            raise PeerError(f"snapshot that names a message beyond the {self.count} its member has sent")
 
     def _leave(self, process: int) -> list[Effect]:
         self.last.pop(process, None)

@@ -25,16 +25,18 @@ Departures:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from heapq import heappop, heappush
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from thence.errors import PeerError
-from thence.model.codec import INT, Reader, Record, Rename, Seq, Shape, Vector
+from thence.model.codec import INT, MASK, Reader, Record, Rename, Seq, Shape, Vector
 from thence.model.message import MESSAGE, Cause, Copy, MessageId
 from thence.model.roster import Roster, positions
-from thence.protocols.base import CopyShape, Deferred, Deliver, Duplicate, Effect, Hold, Member, Receiver, Sent
+from thence.protocols.base import Member, Receiver
+from thence.protocols.effects import Deferred, Deliver, Duplicate, Effect, GoesWithout, Hold, Sent
+from thence.protocols.wire import CopyShape
 
 Row = tuple[int, ...]
 NULL = 0
@@ -44,7 +46,7 @@ NULL = 0
 class PackedRow(Shape):
     """A time-stamp for each position, in as many bits each as the largest needs; the width stands in front."""
 
-    def write(self, value: Any, out: bytearray, size: int) -> None:
+    def write(self, value: Row, out: bytearray, size: int) -> None:
         """Write the width and the row as one number."""
         out += _row_bytes(value)
 
@@ -62,7 +64,7 @@ class PackedRow(Shape):
             raise PeerError(f"the row before byte {reader.at} is not in its shortest form")
         return row
 
-    def freeze(self, value: Any, rename: Rename) -> Row:
+    def freeze(self, value: Row, rename: Rename) -> Row:
         """Move the stamps along with their positions."""
         if rename is None:
             return tuple(value)
@@ -118,6 +120,7 @@ class GossipReceiver(Receiver):
     """
 
     fields: ClassVar[dict[str, Shape]] = {
+        "abandoned": MASK,
         "heard": Vector(INT),
         "deliv": Vector(INT),
         "seen": Vector(INT),
@@ -125,7 +128,7 @@ class GossipReceiver(Receiver):
         "now": INT,
     }
 
-    def __init__(self, roster: Roster, me: int, kinds: dict[str, Shape], times: Times, *, pairwise: bool) -> None:
+    def __init__(self, roster: Roster, me: int, kinds: Mapping[str, Shape], times: Times, *, pairwise: bool) -> None:
         """Start with nothing heard of anybody."""
         super().__init__(roster, me)
         self.times, self.pairwise = times, pairwise
@@ -142,7 +145,7 @@ class GossipReceiver(Receiver):
         self.arrivals = 0
         self._keys: set[tuple[int, int]] = set()
         self._watch: dict[int, list[int]] = {}
-        self._copies = Seq(CopyShape(kinds))
+        self._copies = Seq(CopyShape({MESSAGE: kinds[MESSAGE]}))
 
     def receive(self, copy: Copy) -> list[Effect]:
         """Apply the test to an arrival and to whatever its delivery sets free, in order of arrival."""
@@ -153,21 +156,41 @@ class GossipReceiver(Receiver):
             return [self._hold(copy, unmet)]
         effects: list[Effect] = []
         ready: list[int] = []
-        while True:
-            effects.append(Deliver(copy))
-            self._take(copy)
-            self._wake(copy.sender, ready)
-            if not ready:
-                return effects
+        self._deliver(copy, ready, effects)
+        return self._release(ready, effects)
+
+    def _deliver(self, copy: Copy, ready: list[int], effects: list[Effect]) -> None:
+        if self.abandoned and (forgone := [u for u in self._ahead(copy) if self.abandoned >> u[0] & 1]):
+            effects.append(GoesWithout(copy, self._causes(forgone)))
+        effects.append(Deliver(copy))
+        self._take(copy)
+        self._wake(copy.sender, ready)
+
+    def _release(self, ready: list[int], effects: list[Effect]) -> list[Effect]:
+        while ready:
             copy = self.held.pop(heappop(ready))
             self._keys.discard((copy.sender, copy.count))
+            self._deliver(copy, ready, effects)
+        return effects
+
+    def abandon(self, process: int) -> list[Effect]:
+        """Wait only for what is held here of an abandoned process, and release what can go."""
+        super().abandon(process)
+        ready: list[int] = []
+        self._watch = {}
+        for arrival, copy in self.held.items():
+            if unmet := self._unmet(copy):
+                self._watch.setdefault(unmet[0][0], []).append(arrival)
+            else:
+                heappush(ready, arrival)
+        return self._release(ready, [])
 
     def _wake(self, sender: int, ready: list[int]) -> None:
         """Look again at the copies that watch a sender."""
         still = []
         for arrival in self._watch.pop(sender, ()):
             copy = self.held[arrival]
-            if self._awaits(copy, sender):
+            if self._waits(copy, sender):
                 still.append(arrival)
             elif unmet := self._unmet(copy):
                 self._watch.setdefault(unmet[0][0], []).append(arrival)
@@ -178,8 +201,24 @@ class GossipReceiver(Receiver):
 
     def _unmet(self, copy: Copy) -> list[tuple[int, int]]:
         """Return each r with the time of its latest message to here that must come first."""
+        ahead = self._ahead(copy)
+        return [unmet for unmet in ahead if self._can_come(*unmet)] if self.abandoned else ahead
+
+    def _ahead(self, copy: Copy) -> list[tuple[int, int]]:
+        """Return the same whether it can still come or not."""
         me, sent = self.me, copy.stamp[1]
         return [(r, row[me]) for r, row in enumerate(sent) if row[me] and self._awaits(copy, r)]
+
+    def _waits(self, copy: Copy, r: int) -> bool:
+        """Tell whether a copy waits for a message of r."""
+        return self._awaits(copy, r) and self._can_come(r, copy.stamp[1][r][self.me])
+
+    def _can_come(self, r: int, stamp: int) -> bool:
+        """Tell whether a message of r up to that time may still be delivered."""
+        if not self.abandoned >> r & 1:
+            return True
+        later = self.times.later
+        return any(other.sender == r and not later(other.stamp[0][r][r], stamp) for other in self.held.values())
 
     def _awaits(self, copy: Copy, r: int) -> bool:
         """Tell whether the latest message of r to here that a copy of p knows of must come first: the delivery test."""
@@ -214,8 +253,11 @@ class GossipReceiver(Receiver):
         self.held[self.arrivals] = copy
         self._keys.add((copy.sender, copy.count))
         self._watch.setdefault(unmet[0][0], []).append(self.arrivals)
+        return Hold(copy, self._causes(unmet))
+
+    def _causes(self, unmet: list[tuple[int, int]]) -> tuple[Cause, ...]:
         name = self.roster.name
-        return Hold(copy, tuple(Cause(name(r), c, self.pairwise) for r, c in map(self._cause, unmet)))
+        return tuple(Cause(name(r), c, self.pairwise) for r, c in map(self._cause, unmet))
 
     def _cause(self, unmet: tuple[int, int]) -> tuple[int, int]:
         """Name a cause: by its count where that is its time, else as the next message from there to here."""
@@ -236,9 +278,11 @@ class GossipReceiver(Receiver):
         """Read the fields and the held copies."""
         super().load(reader)
         self.held, self._keys, self._watch, self.arrivals = {}, set(), {}, 0
-        for copy in self._copies.read(reader):
+        copies = self._copies.read(reader)
+        self.held = dict(enumerate(copies, 1))
+        for copy in copies:
             unmet = self._unmet(copy)
-            if not unmet:
+            if not unmet or copy.count <= self.seen[copy.sender] or (copy.sender, copy.count) in self._keys:
                 raise PeerError(f"snapshot holds back message {copy.id}, which waits for nothing")
             self._hold(copy, unmet)
 
@@ -285,7 +329,7 @@ class Gossip(Member):
         """Advance the clock T and return the time of the send."""
         return self.count
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent | Deferred:
+    def _send(self, destinations: int, context: object, token: object) -> Sent | Deferred:
         self._no_context(context)
         return self._stamped(destinations)
 
@@ -312,6 +356,18 @@ class Gossip(Member):
         if p != me:
             self.sent[p] = put(self.sent[p], self._addressed(copy), theirs[p])  # SENT[p, q] := GP_M[p, p]
         return []
+
+    def _check(self, copy: Copy) -> None:
+        gossip, sent = copy.stamp
+        time = gossip[copy.sender][copy.sender]
+        if time != copy.count:
+            raise self.beyond(f"the same sender, where {copy.count} is expected", time, copy)
+        if copy.sender != self.me:
+            self.check_known(copy, self.me, max(max(sent[self.me]), max(row[self.me] for row in gossip)))
+
+    def _check_state(self) -> None:
+        if max(max(self.sent[self.me]), max(row[self.me] for row in self.gossip)) > self.count:
+            raise PeerError(f"snapshot that names a message beyond the {self.count} its member has sent")
 
     def _addressed(self, copy: Copy) -> int:
         """Return whom a delivered message is recorded to have gone to: errata 24."""

@@ -24,12 +24,11 @@ from itertools import pairwise
 from math import isqrt
 from typing import ClassVar
 
-from thence.errors import MisuseError
-from thence.model.codec import INT, MASK, PROCESS, ByCount, ByProcess, Fielded, Reader, Record, Rename, Shape
-from thence.model.message import MESSAGE, Copy, MessageId
+from thence.errors import MisuseError, PeerError
+from thence.model.codec import INT, MASK, PROCESS, TEXT, ByCount, ByProcess, Fielded, Reader, Record, Rename, Shape
+from thence.model.message import MESSAGE, Copy, MessageId, name_of
 from thence.model.roster import Roster, positions
-from thence.protocols.base import Deliver, Duplicate, Effect, Pending, Sent, Transmit
-from thence.protocols.effects import name_of
+from thence.protocols.effects import Deliver, Duplicate, Effect, Pending, Sent, Transmit
 from thence.protocols.ks import KS
 from thence.protocols.relaying import Pair, RelayingMember
 
@@ -42,7 +41,7 @@ class Hierarchy(RelayingMember):
 
     name = "hierarchy"
     code = 36
-    options = ("zones",)
+    options: ClassVar[dict[str, Shape]] = {"zones": TEXT}
     kinds: ClassVar[dict[str, Shape]] = {
         **RelayingMember.kinds,
         RELAY: Record(INT, MASK, KS.kinds[MESSAGE]),
@@ -82,13 +81,24 @@ class Hierarchy(RelayingMember):
                 yield Copy(*message, destinations, self.me, copy.destination, stamp, self.label, RELAY)
         yield from self._pass_on(message, destinations, self.children)
 
+    def _check(self, copy: Copy) -> None:
+        super()._check(copy)
+        if copy.kind == RELAY:
+            origin = self.over[copy.sender]
+            self._check_source(copy, origin)
+            self.upper.check(self._upper_copy(copy, origin))
+
+    def _upper_copy(self, copy: Copy, origin: int) -> Copy:
+        """Return the copy of `ks` among the representatives that a relay stands for."""
+        count, others, log = copy.stamp
+        return Copy(origin, count, others, origin, self.me, log)
+
     def _arrived(self, copy: Copy) -> list[Effect]:
         return self._relayed(copy) if copy.kind == RELAY else super()._arrived(copy)
 
     def _relayed(self, copy: Copy) -> list[Effect]:
-        count, others, log = copy.stamp
-        origin = self.over[copy.sender]
-        effects = self.upper.receive(Copy(origin, count, others, origin, self.me, log))
+        origin, count = self.over[copy.sender], copy.stamp[0]
+        effects = self.upper.receive(self._upper_copy(copy, origin))
         if isinstance(effects[0], Duplicate):
             return [Duplicate(copy)]
         mine = {**self.carried.get(origin, {}), count: (copy.sender, copy.count, copy.destinations)}
@@ -158,6 +168,10 @@ class Hierarchy(RelayingMember):
         self.upper.count = INT.read(reader)
         self.upper.receiver.load(reader)
         self.upper.load(reader)
+        self.upper.check_state()
+        held = {(copy.sender, copy.count) for copy, _ in self.upper.receiver.pending()}
+        if held != {(origin, count) for origin, brought in self.carried.items() for count in brought}:
+            raise PeerError(f"snapshot whose relays before byte {reader.at} are not those held back")
 
     def freeze(self, rename: Rename) -> Hashable:
         """Freeze the fields and the member within."""

@@ -16,57 +16,45 @@ destination could not look the rest up, so all of it travels.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, NamedTuple
 
 from thence.errors import PeerError
 from thence.model.codec import Reader, Rename, Shape, Vector, mask_bytes, put_varint, read_mask, rename_mask
 from thence.model.message import MESSAGE, Copy, MessageId
-from thence.model.roster import Roster, positions
-from thence.protocols.base import Effect, Sent
+from thence.model.roster import Roster
+from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
-    """The first `count` messages of one sender; `latest[d]` is the newest of them that is addressed to d."""
+class Past(NamedTuple):
+    """The destinations of the first messages of one sender, in order, as sets and as they are written."""
 
-    count: int
-    sets: bytes
-    facts: int
-    latest: tuple[int, ...]
+    masks: tuple[int, ...] = ()
+    written: bytes = b""
 
-    def then(self, destinations: int) -> Past:
+    def then(self, destinations: int, size: int) -> Past:
         """Return the past with one message more."""
-        count = self.count + 1
-        size = len(self.latest)
-        latest = tuple(count if destinations >> d & 1 else self.latest[d] for d in range(size))
-        return Past(count, self.sets + mask_bytes(destinations, size), self.facts + destinations.bit_count(), latest)
+        return Past((*self.masks, destinations), self.written + mask_bytes(destinations, size))
 
-    def masks(self) -> list[int]:
-        """Return the destinations of each message in order."""
-        reader = Reader(self.sets, len(self.latest))
-        return [read_mask(reader) for _ in range(self.count)]
+    def latest(self, me: int) -> int:
+        """Return the number of the newest message to a process; 0 if there is none."""
+        bit, count = 1 << me, len(self.masks)
+        return next((count - back for back, mask in enumerate(reversed(self.masks)) if mask & bit), 0)
 
 
 class _PastShape(Shape):
-    def write(self, value: Any, out: bytearray, size: int) -> None:
-        put_varint(out, value.count)
-        out += value.sets
+    def write(self, value: Past, out: bytearray, size: int) -> None:
+        put_varint(out, len(value.masks))
+        out += value.written
 
     def read(self, reader: Reader) -> Past:
         count = reader.length()
-        start, facts = reader.at, 0
-        latest = [0] * reader.size
-        for number in range(1, count + 1):
-            mask = read_mask(reader)
-            facts += mask.bit_count()
-            for d in positions(mask):
-                latest[d] = number
-        return Past(count, reader.data[start : reader.at], facts, tuple(latest))
+        start = reader.at
+        masks = tuple([read_mask(reader) for _ in range(count)])
+        return Past(masks, reader.data[start : reader.at])
 
-    def freeze(self, value: Any, rename: Rename) -> Hashable:
-        return tuple(rename_mask(mask, rename) for mask in value.masks())
+    def freeze(self, value: Past, rename: Rename) -> Hashable:
+        return tuple(rename_mask(mask, rename) for mask in value.masks)
 
 
 class History(ClockMember):
@@ -80,44 +68,58 @@ class History(ClockMember):
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
         """Start with an empty past of everyone."""
         super().__init__(roster, process, label=label)
-        self.pasts = (Past(0, b"", 0, (0,) * self.size),) * self.size
+        self.pasts = (Past(),) * self.size
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
         """The newest message of each sender in the history that is addressed here; older ones come before it."""
-        return [(sender, past.latest[me]) for sender, past in enumerate(copy.stamp) if past.latest[me]]
+        return [(sender, newest) for sender, past in enumerate(copy.stamp) if (newest := past.latest(me))]
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self.count += 1
         stamp = self.pasts
         copies = self._copies(destinations, lambda d: stamp)
-        self.pasts = _extended(stamp, self.me, destinations)
+        self.pasts = self._extended(stamp, self.me, destinations)
         return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
 
     def _check(self, copy: Copy) -> None:
-        known = copy.stamp[copy.sender].count
+        known = len(copy.stamp[copy.sender].masks)
         if known != copy.count - 1:
             raise PeerError(f"the history of {self._name(copy)} holds {known} messages of its sender")
+        if not self.pasts[self.me].written.startswith(copy.stamp[self.me].written):
+            name = self.roster.name(self.me)
+            raise PeerError(f"the history of {self._name(copy)} says of {name} what {name} did not send")
+
+    def _check_state(self) -> None:
+        known = len(self.pasts[self.me].masks)
+        if known != self.count:
+            raise PeerError(f"snapshot with a history of {known} messages of a member that has sent {self.count}")
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         theirs = copy.stamp
-        if theirs[copy.sender].count >= self.pasts[copy.sender].count:
-            theirs = _extended(theirs, copy.sender, copy.destinations)
+        if len(theirs[copy.sender].masks) >= len(self.pasts[copy.sender].masks):
+            theirs = self._extended(theirs, copy.sender, copy.destinations)
         self.pasts = tuple(
-            mine if mine.count >= other.count else other for mine, other in zip(self.pasts, theirs, strict=True)
+            [
+                ours if len(ours.masks) >= len(other.masks) else other
+                for ours, other in zip(self.pasts, theirs, strict=True)
+            ]
         )
         return []
+
+    def _extended(self, pasts: tuple[Past, ...], sender: int, destinations: int) -> tuple[Past, ...]:
+        return (*pasts[:sender], pasts[sender].then(destinations, self.size), *pasts[sender + 1 :])
 
     @classmethod
     def entries(cls, copy: Copy) -> int:
         """Count the ids."""
-        return sum(past.count for past in copy.stamp)
+        return sum(len(past.masks) for past in copy.stamp)
 
     @classmethod
     def facts(cls, copy: Copy) -> int:
         """Count the pairs (message, destination)."""
-        return sum(past.facts for past in copy.stamp)
+        return sum(mask.bit_count() for past in copy.stamp for mask in past.masks)
 
     @classmethod
     def paper_bytes(cls, copy: Copy) -> int:
@@ -130,13 +132,9 @@ class History(ClockMember):
         return [
             (MessageId(sender, count), mask)
             for sender, past in enumerate(copy.stamp)
-            for count, mask in enumerate(past.masks(), 1)
+            for count, mask in enumerate(past.masks, 1)
         ]
 
     def log_size(self) -> int:
         """Count the ids."""
-        return sum(past.count for past in self.pasts)
-
-
-def _extended(pasts: tuple[Past, ...], sender: int, destinations: int) -> tuple[Past, ...]:
-    return (*pasts[:sender], pasts[sender].then(destinations), *pasts[sender + 1 :])
+        return sum(len(past.masks) for past in self.pasts)

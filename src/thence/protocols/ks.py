@@ -21,15 +21,15 @@ Departures from the text of section 4.3:
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from thence.errors import MisuseError
-from thence.model.codec import Entries, Shape
+from thence.model.codec import BOOL, Entries, Shape
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster
 from thence.protocols import dependency
-from thence.protocols.base import Effect, Sent
 from thence.protocols.dependency import Group, Log, appended, merge_into, without
+from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
 
 
@@ -40,7 +40,8 @@ class KS(ClockMember):
     code = 1
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Entries()}
     fields: ClassVar[dict[str, Shape]] = {"log": Entries()}
-    options = ("explicit",)
+    options: ClassVar[dict[str, Shape]] = {"explicit": BOOL}
+    grows = True
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None, explicit: bool = False) -> None:
         """Start with an empty log; `explicit` leaves it to the application what a message depends on."""
@@ -53,7 +54,7 @@ class KS(ClockMember):
         """RCV(1): each message the stamp says is on its way here; RCV(2) then sets SR_j[k] to the copy's count."""
         return dependency.needs_of(copy.stamp, me)
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         before = self._causes(context)
         self.count += 1  # SND(1)
         after: Log = {}
@@ -93,32 +94,40 @@ class KS(ClockMember):
         )
 
     def _check(self, copy: Copy) -> None:
-        dependency.check_future(copy.stamp, copy.sender, copy.count, self._name(copy))
+        dependency.check_log(self, copy, copy.stamp)
+
+    def _check_state(self) -> None:
+        dependency.check_own(self, self.log)
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         if not self.explicit:
-            log, bit, sender = self.log, self.bit, copy.sender
+            log, ended, sender = self.log, self.bit | self.gone, copy.sender
             group = appended(copy.stamp.get(sender), copy.count, copy.destinations)
-            merge_into(log, ((sender, group),), bit)  # RCV(3), RCV(4), RCV(5)
-            merge_into(log, copy.stamp.items(), bit)
+            merge_into(log, ((sender, group),), ended)  # RCV(3), RCV(4), RCV(5)
+            merge_into(log, copy.stamp.items(), ended)
         return []
 
     def _learned(self, copy: Copy) -> Log:
         """Return the stamp and the message itself without this destination: RCV(3)."""
         log: Log = copy.stamp.copy()
-        bit = self.bit
-        for sender, _ in dependency.needs_of(copy.stamp, self.me):
-            log[sender] = without(log[sender], bit)
-        log[copy.sender] = appended(log.get(copy.sender), copy.count, copy.destinations & ~bit)
+        ended = self.bit | self.gone
+        for sender, group in copy.stamp.items():
+            if any(dests & ended for _, dests in group):
+                log[sender] = without(group, ended)
+        log[copy.sender] = appended(log.get(copy.sender), copy.count, copy.destinations & ~ended)
         return log
 
-    def _causes(self, context: Any) -> Log:
+    def _causes(self, context: object) -> Log:
         if context is None:
             return self.log
         if not self.explicit:
             raise MisuseError(f"protocol {self.name} takes a context only from a member made with explicit=True")
+        if not isinstance(context, dict):
+            raise MisuseError(
+                f"the context is a {type(context).__name__}; what context() or merge() returned is accepted"
+            )
         log = self.log.copy()
-        merge_into(log, context.items())
+        merge_into(log, context.items(), self.gone)
         return log
 
     def context(self) -> Log:
@@ -136,8 +145,7 @@ class KS(ClockMember):
             merge_into(result, context.items())
         return result
 
-    def _join(self) -> None:
-        pass  # section 4.5: a new process has clock 0 and nobody has an entry of it
+    # Section 4.5: a process that joins has clock 0 and nobody has an entry of it, so there is nothing to do.
 
     def _leave(self, process: int) -> list[Effect]:
         self.log = {sender: without(group, 1 << process) for sender, group in self.log.items()}

@@ -22,10 +22,10 @@ from typing import Any, ClassVar
 from thence.model.codec import INT, ByProcess, Entries, Record, Shape
 from thence.model.message import Copy, MessageId
 from thence.protocols import dependency
+from thence.protocols.ack_member import AckMember
+from thence.protocols.ack_receiver import CausedOkays, kinds_of, leader
 from thence.protocols.dependency import Log, appended, merge_into, without
 from thence.protocols.effects import Effect
-from thence.protocols.ok_member import OkMember
-from thence.protocols.okays import CausedOkays, kinds_of, leader
 
 STAMP = Record(ByProcess(INT), Entries())
 """(number among the sender's messages to each group addressed, dependency log)"""
@@ -48,14 +48,14 @@ class KsOkays(CausedOkays):
         return [(s, t) for s, t in dependency.needs_of(copy.stamp[1], self.me) if self.delivered[s] < t]
 
 
-class KsFt(OkMember):
+class KsFt(AckMember):
     """Uniform causal multicast that survives crashes, with the least information per group."""
 
     name = "ks-ft"
     code = 42
     receives = KsOkays
     kinds: ClassVar[dict[str, Shape]] = kinds_of(STAMP)
-    fields: ClassVar[dict[str, Shape]] = {**OkMember.fields, "cast": ByProcess(INT), "log": Entries()}
+    fields: ClassVar[dict[str, Shape]] = {**AckMember.fields, "cast": ByProcess(INT), "log": Entries()}
 
     def begin(self) -> None:
         """Start with an empty log."""
@@ -72,6 +72,15 @@ class KsFt(OkMember):
         self.log = _covered(self.log, destinations)
         self.log[self.me] = appended(self.log.get(self.me), self.count, destinations)
         return stamp
+
+    def _check_stamp(self, copy: Copy, stamp: Any) -> None:
+        numbers, log = stamp
+        self._numbers_match(copy, numbers)
+        dependency.check_log(self, copy, log)
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        dependency.check_own(self, self.log)
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         log = _covered(copy.stamp[1], copy.destinations)

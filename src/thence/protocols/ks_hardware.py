@@ -9,11 +9,9 @@ Departures: as `ks`.
 
 from __future__ import annotations
 
-from typing import Any
-
 from thence.model.message import Copy, MessageId
-from thence.protocols.base import Effect, Sent
 from thence.protocols.dependency import Log, appended, merge_into, without
+from thence.protocols.effects import Effect, Sent
 from thence.protocols.ks import KS
 
 
@@ -23,7 +21,7 @@ class KSHardware(KS):
     name = "ks-hardware"
     code = 2
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         stamp = self._causes(context)
         self.count += 1  # SND(1)
         copies = self._copies(destinations, lambda d: stamp)
@@ -38,8 +36,8 @@ class KSHardware(KS):
         return []
 
     def _learned(self, copy: Copy) -> Log:
-        log = _suppressed(copy.stamp, copy.destinations)  # SND(2) done here, which includes RCV(3)
-        log[copy.sender] = appended(log.get(copy.sender), copy.count, copy.destinations & ~self.bit)
+        log = _suppressed(copy.stamp, copy.destinations | self.gone)  # SND(2) done here, which includes RCV(3)
+        log[copy.sender] = appended(log.get(copy.sender), copy.count, copy.destinations & ~(self.bit | self.gone))
         return log
 
 

@@ -25,12 +25,13 @@ Departures:
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from thence.errors import PeerError
 from thence.model.codec import INT, ByProcess, Shape
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster, positions
-from thence.protocols.base import Effect, Sent
+from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
 
 Before = dict[int, dict[int, int]]
@@ -42,6 +43,7 @@ class PRS(ClockMember):
 
     name = "prs"
     code = 7
+    grows = True
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: ByProcess(ByProcess(INT))}
     fields: ClassVar[dict[str, Shape]] = {
         "before": ByProcess(ByProcess(INT)),
@@ -60,7 +62,7 @@ class PRS(ClockMember):
         """The direct predecessors with respect to this destination."""
         return tuple(copy.stamp.get(me, {}).items())
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self.count += 1
         stamp = self.before
@@ -78,10 +80,10 @@ class PRS(ClockMember):
             left = _beyond(before.get(d, {}), copy.stamp.get(d, {}))
             before[d] = _later(left, message)
         self._note(copy)
-        delivered = self.receiver.delivered  # type: ignore[attr-defined]
+        delivered = self.receiver.delivered
         known = self.elsewhere | {self.me: dict(enumerate(delivered))}
         pruned = {d: _beyond(pairs, known[d]) if d in known else pairs for d, pairs in before.items()}
-        self.before = {d: pairs for d, pairs in pruned.items() if pairs}
+        self.before = {d: pairs for d, pairs in pruned.items() if pairs and not self.gone >> d & 1}
         return []
 
     def _note(self, copy: Copy) -> None:
@@ -90,8 +92,14 @@ class PRS(ClockMember):
         if knew and copy.sender != self.me:
             self.elsewhere = self.elsewhere | {copy.sender: _later(self.elsewhere.get(copy.sender), knew)}
 
-    def _join(self) -> None:
-        pass
+    def _check(self, copy: Copy) -> None:
+        for pairs in copy.stamp.values():
+            for sender in pairs.keys() & {self.me, copy.sender}:
+                self.check_known(copy, sender, pairs[sender])
+
+    def _check_state(self) -> None:
+        if max((pairs.get(self.me, 0) for pairs in self.before.values()), default=0) > self.count:
+            raise PeerError(f"snapshot that names a message beyond the {self.count} its member has sent")
 
     def _leave(self, process: int) -> list[Effect]:
         self.before = {d: pairs for d, pairs in self.before.items() if d != process}

@@ -12,15 +12,16 @@ A held copy watches one unmet need at a time, so a delivery touches only the cop
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
 from thence.errors import PeerError
-from thence.model.codec import INT, Reader, Record, Rename, Seq, Shape, Vector
-from thence.model.message import Cause, Copy
+from thence.model.codec import INT, MASK, Reader, Record, Rename, Seq, Shape, Vector
+from thence.model.message import MESSAGE, Cause, Copy
 from thence.model.roster import Roster
-from thence.protocols.base import CopyShape, Member, Receiver
-from thence.protocols.effects import Deliver, Duplicate, Effect, Hold
+from thence.protocols.base import Member, Receiver
+from thence.protocols.effects import Deliver, Duplicate, Effect, GoesWithout, Hold
+from thence.protocols.wire import CopyShape
 
 Needs = Sequence[tuple[int, int]]
 
@@ -32,7 +33,7 @@ class ClockReceiver(Receiver):
         self,
         roster: Roster,
         me: int,
-        kinds: dict[str, Shape],
+        kinds: Mapping[str, Shape],
         needs: Callable[[Copy, int], Needs],
         gives: Callable[[Copy, int], int],
         *,
@@ -46,7 +47,9 @@ class ClockReceiver(Receiver):
         self.arrivals = 0
         self._keys: set[tuple[int, int]] = set()
         self._watch: dict[int, list[tuple[int, int]]] = {}
-        self._shape = Record(Vector(INT), Seq(CopyShape(kinds)))
+        self._forgone: dict[int, Needs] = {}
+        """needs that will never be met, by arrival"""
+        self._shape = Record(Vector(INT), MASK, Seq(CopyShape({MESSAGE: kinds[MESSAGE]})))
 
     def receive(self, copy: Copy) -> list[Effect]:
         """Apply the rule to an arrival."""
@@ -55,10 +58,14 @@ class ClockReceiver(Receiver):
         if number <= self.delivered[sender] or (sender, number) in self._keys:
             return [Duplicate(copy)]
         needs = self.needs(copy, self.me)
+        forgone: Needs = ()
+        if self.abandoned:
+            needs, forgone = self._parted(needs)
         unmet = self._unmet(needs)
         if unmet is not None:
-            return [self._hold(copy, number, needs, unmet)]
-        effects: list[Effect] = [Deliver(copy)]
+            return [self._hold(copy, number, needs, unmet, forgone)]
+        effects: list[Effect] = [self._goes_without(copy, forgone)] if forgone else []
+        effects.append(Deliver(copy))
         self.delivered[sender] = number
         if self._watch:
             self._cascade(sender, effects)
@@ -71,21 +78,28 @@ class ClockReceiver(Receiver):
                 return need
         return None
 
-    def _hold(self, copy: Copy, number: int, needs: Needs, unmet: tuple[int, int]) -> Hold:
+    def _hold(self, copy: Copy, number: int, needs: Needs, unmet: tuple[int, int], forgone: Needs) -> Hold:
         self.arrivals += 1
         self.held[self.arrivals] = (copy, needs)
         self._keys.add((copy.sender, number))
         heappush(self._watch.setdefault(unmet[0], []), (unmet[1], self.arrivals))
-        name = self.roster.name
-        return Hold(copy, tuple(Cause(name(s), t, self.pairwise) for s, t in needs if self.delivered[s] < t))
+        if forgone:
+            self._forgone[self.arrivals] = forgone
+        return Hold(copy, self._causes((s, t) for s, t in needs if self.delivered[s] < t))
 
     def _cascade(self, sender: int, effects: list[Effect]) -> None:
         ready: list[int] = []
         self._wake(sender, ready)
+        self._release(ready, effects)
+
+    def _release(self, ready: list[int], effects: list[Effect]) -> None:
         while ready:
-            copy, _ = self.held.pop(heappop(ready))
+            arrival = heappop(ready)
+            copy, _ = self.held.pop(arrival)
             number = self.gives(copy, self.me)
             self._keys.discard((copy.sender, number))
+            if arrival in self._forgone:
+                effects.append(self._goes_without(copy, self._forgone.pop(arrival)))
             effects.append(Deliver(copy))
             self.delivered[copy.sender] = number
             self._wake(copy.sender, ready)
@@ -105,6 +119,54 @@ class ClockReceiver(Receiver):
         if not watch:
             del self._watch[sender]
 
+    # -- processes that are gone for good --------------------------------------------------------------------------
+
+    def abandon(self, process: int) -> list[Effect]:
+        """Let each held copy wait only for what is here of an abandoned process, and release what can go."""
+        super().abandon(process)
+        self._watch, self._forgone = {}, {}
+        ready: list[int] = []
+        for arrival, (copy, _) in self.held.items():
+            needs, forgone = self._parted(self.needs(copy, self.me))
+            self.held[arrival] = (copy, needs)
+            if forgone:
+                self._forgone[arrival] = forgone
+            unmet = self._unmet(needs)
+            if unmet is None:
+                heappush(ready, arrival)
+            else:
+                heappush(self._watch.setdefault(unmet[0], []), (unmet[1], arrival))
+        effects: list[Effect] = []
+        self._release(ready, effects)
+        return effects
+
+    def _parted(self, needs: Needs) -> tuple[Needs, Needs]:
+        """Part needs into those that can still be met and those that cannot.
+
+        Of an abandoned process only what is held here can still be delivered: the need of (s, t) becomes that of the
+        newest held message of s up to t.
+        """
+        possible, forgone = [], []
+        for sender, count in needs:
+            if not self.abandoned >> sender & 1 or self.delivered[sender] >= count:
+                possible.append((sender, count))
+                continue
+            newest = max((number for s, number in self._keys if s == sender and number <= count), default=0)
+            if newest:
+                possible.append((sender, newest))
+            if newest != count:
+                forgone.append((sender, count))
+        return possible, forgone
+
+    def _goes_without(self, copy: Copy, forgone: Needs) -> GoesWithout:
+        return GoesWithout(copy, self._causes(forgone))
+
+    def _causes(self, needs: Iterable[tuple[int, int]]) -> tuple[Cause, ...]:
+        name = self.roster.name
+        return tuple(Cause(name(s), t, self.pairwise) for s, t in needs)
+
+    # -- the state as a value --------------------------------------------------------------------------------------
+
     def pending(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
         """Return held copies in order of arrival with their unmet needs."""
         return [(copy, [(s, t) for s, t in needs if self.delivered[s] < t]) for copy, needs in self.held.values()]
@@ -116,39 +178,51 @@ class ClockReceiver(Receiver):
 
     # Held copies say everything; keys and watches are worked out again.
 
+    def _value(self) -> tuple[list[int], int, list[Copy]]:
+        return self.delivered, self.abandoned, [copy for copy, _ in self.held.values()]
+
     def dump(self, out: bytearray, size: int) -> None:
         """Write the delivered clock and the held copies in order of arrival."""
-        self._shape.write((self.delivered, [copy for copy, _ in self.held.values()]), out, size)
+        self._shape.write(self._value(), out, size)
 
     def load(self, reader: Reader) -> None:
         """Read the clock and the held copies."""
-        self.delivered, copies = self._shape.read(reader)
+        self.delivered, self.abandoned, copies = self._shape.read(reader)
         self.size = len(self.delivered)
-        self.held, self._keys, self._watch, self.arrivals = {}, set(), {}, 0
-        for copy in copies:
-            needs = self.needs(copy, self.me)
+        self.held, self._keys, self._watch, self._forgone, self.arrivals = {}, set(), {}, {}, 0
+        numbers = [self.gives(copy, self.me) for copy in copies]
+        self._keys = {(copy.sender, number) for copy, number in zip(copies, numbers, strict=True)}
+        if len(self._keys) < len(copies):
+            raise PeerError(f"snapshot holds back one of {len(copies)} messages twice")
+        for copy, number in zip(copies, numbers, strict=True):
+            needs, forgone = (
+                self._parted(self.needs(copy, self.me)) if self.abandoned else (self.needs(copy, self.me), ())
+            )
             unmet = self._unmet(needs)
-            if unmet is None:
+            if unmet is None or number <= self.delivered[copy.sender]:
                 raise PeerError(f"snapshot holds back message {copy.id}, which waits for nothing")
-            self._hold(copy, self.gives(copy, self.me), needs, unmet)
+            self._hold(copy, number, needs, unmet, forgone)
 
     def freeze(self, rename: Rename) -> tuple[object, ...]:
         """Freeze the clock and the held copies in order of arrival."""
-        frozen = self._shape.freeze((self.delivered, [copy for copy, _ in self.held.values()]), rename)
+        frozen = self._shape.freeze(self._value(), rename)
         assert isinstance(frozen, tuple)
         return frozen
 
-    def fork_into(self, twin: object) -> None:
+    def fork_into(self, forked: object) -> None:
         """Copy the clock and the tables of held copies."""
-        assert isinstance(twin, ClockReceiver)
-        twin.delivered = self.delivered[:]
-        twin.held = self.held.copy()
-        twin._keys = self._keys.copy()
-        twin._watch = {sender: heap[:] for sender, heap in self._watch.items()}
+        assert isinstance(forked, ClockReceiver)
+        forked.delivered = self.delivered[:]
+        forked.held = self.held.copy()
+        forked._keys = self._keys.copy()
+        forked._watch = {sender: heap[:] for sender, heap in self._watch.items()}
+        forked._forgone = self._forgone.copy()
 
 
 class ClockMember(Member):
     """A member whose receiver is the shared rule; a subclass says what a copy needs and which number it has."""
+
+    receiver: ClockReceiver
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
         """Build the receiver from the rule of the class."""

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from thence.errors import MisuseError, PeerError
+from thence.model.codec import BOOL, INT, TEXT, Shape
 from thence.model.order import Guarantee
 from thence.model.roster import Roster
 from thence.protocols.a_causal import ACausal
@@ -51,6 +52,12 @@ Need = Literal[
     "failure detector",
     "own sends at the receiver",
 ]
+ACCEPTED: dict[Shape, tuple[type, str]] = {
+    INT: (int, "a whole number, at least 1,"),
+    BOOL: (bool, "True or False"),
+    TEXT: (str, "text"),
+}
+"""what a caller gives for an option of each shape"""
 NEEDS: tuple[Need, ...] = Need.__args__  # type: ignore[attr-defined]
 
 
@@ -71,6 +78,11 @@ class Entry:
     def name(self) -> str:
         """The name it is registered under."""
         return self.protocol.name
+
+    @property
+    def grows(self) -> bool:
+        """Whether processes can join and leave."""
+        return "fixed membership" not in self.needs
 
     def row(self) -> dict[str, Any]:
         """Return the entry as plain data for tables and JSON."""
@@ -235,15 +247,26 @@ def lookup(name: str) -> Entry:
         raise MisuseError(f"no protocol {name!r}; there are {', '.join(sorted(REGISTRY))}") from None
 
 
-def create(name: str, roster: Roster | Iterable[str], process: str | int, **options: Any) -> Member:
-    """Make a member of a registered protocol."""
+def create(
+    name: str,
+    roster: Roster | Iterable[str],
+    process: str | int,
+    *,
+    labels: Iterable[str] | None = None,
+    **options: Any,
+) -> Member:
+    """Make a member of a registered protocol; `labels` are those it accepts beside its own, all unless given."""
     entry = lookup(name)
-    known = set(entry.protocol.options) | {"label"}
-    for option in options:
-        if option not in known:
-            takes = ", ".join(sorted(known - {"label"})) or "none"
-            raise MisuseError(f"protocol {name} has no option {option!r}; its options: {takes}")
-    return entry.protocol(roster if isinstance(roster, Roster) else Roster(roster), process, **options)
+    shapes = entry.protocol.options
+    for option, value in options.items():
+        if option not in (*shapes, "label"):
+            raise MisuseError(f"protocol {name} has no option {option!r}; its options: {', '.join(shapes) or 'none'}")
+        if option in shapes and type(value) is not ACCEPTED[shapes[option]][0]:
+            wanted = ACCEPTED[shapes[option]][1]
+            raise MisuseError(f"option {option} of protocol {name} is {value!r}; {wanted} is accepted")
+    member = entry.protocol(roster if isinstance(roster, Roster) else Roster(roster), process, **options)
+    member.accept(labels)
+    return member
 
 
 def require(name: str, given: Iterable[Need], *, driver: str) -> Entry:

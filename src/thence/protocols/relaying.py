@@ -13,16 +13,17 @@ shared delivery rule and `pending()` speak of messages.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from thence.errors import PeerError
-from thence.model.codec import INT, MASK, PROCESS, ByCount, ByProcess, Optional, Shape, Vector
-from thence.model.message import MESSAGE, Cause, Copy, MessageId
+from thence.model.codec import INT, MASK, PROCESS, ByCount, ByProcess, Optional, Reader, Shape, Vector
+from thence.model.message import MESSAGE, Cause, Copy, MessageId, name_of
 from thence.model.roster import Roster, positions
-from thence.protocols.base import PAIR, Duplicate, Effect, Pending, Sent, Transmit
-from thence.protocols.effects import name_of
+from thence.protocols.base import LARGEST
+from thence.protocols.effects import Duplicate, Effect, Pending, Sent, Transmit
 from thence.protocols.receiver import ClockMember, Needs
 from thence.protocols.unordered import NOTHING
+from thence.protocols.wire import PAIR
 
 REQUEST = "request"
 Pair = tuple[int, int]
@@ -32,6 +33,7 @@ Pair = tuple[int, int]
 class RelayingMember(ClockMember):
     """A member with a coordinator, perhaps itself one."""
 
+    cannot_abandon = "messages come by way of a coordinator, which must be there"
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Optional(PAIR), REQUEST: NOTHING}
     fields: ClassVar[dict[str, Shape]] = {
         "over": Vector(PROCESS),
@@ -56,7 +58,7 @@ class RelayingMember(ClockMember):
         """The message that was passed on to here before."""
         return () if copy.stamp is None else (copy.stamp,)
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self.count += 1
         message, here = (self.me, self.count), self.over[self.me]
@@ -76,13 +78,40 @@ class RelayingMember(ClockMember):
             yield Copy(*message, destinations, self.me, d, self.latest[d], self.label)
             self.latest[d] = message
 
+    def _check(self, copy: Copy) -> None:
+        if copy.kind == MESSAGE:
+            self._check_source(copy, self.over[self.me])
+            if copy.stamp is not None:
+                self.check_known(copy, *copy.stamp)
+        elif copy.kind == REQUEST:
+            self._check_source(copy, copy.sender)
+            if self.over[copy.sender] != self.me:
+                sender, here = self.roster.name(copy.sender), self.roster.name(self.me)
+                raise PeerError(
+                    f"request {self._name(copy)} came to {here}; "
+                    f"the coordinator of {sender} is {self.roster.name(self.over[copy.sender])}"
+                )
+
+    def _check_source(self, copy: Copy, expected: int) -> None:
+        if copy.source != expected:
+            source, wanted = self.roster.name(copy.source), self.roster.name(expected)
+            raise PeerError(f"{source} handed over a {copy.kind} of {self._name(copy)}; {wanted} would have to")
+
+    def _check_state(self) -> None:
+        if any(pair is not None and pair[0] == self.me and pair[1] > self.count for pair in self.latest):
+            raise PeerError(f"snapshot that names a message beyond the {self.count} its member has sent")
+        if max(self.taken) > LARGEST:
+            raise PeerError(f"snapshot with more than {LARGEST} requests taken")
+
+    def load(self, reader: Reader) -> None:
+        """Read the fields; who coordinates whom follows from the options."""
+        over = self.over
+        super().load(reader)
+        if self.over != over:
+            raise PeerError(f"snapshot with other coordinators than its options say, before byte {reader.at}")
+
     def _arrived(self, copy: Copy) -> list[Effect]:
         sender, count = copy.sender, copy.count
-        if self.over[sender] != self.me:
-            raise PeerError(
-                f"request {name_of(self.roster.name(sender), count)} came to {self.roster.name(self.me)}; "
-                f"the coordinator of {self.roster.name(sender)} is {self.roster.name(self.over[sender])}"
-            )
         early = self.early.get(sender, {})
         if count <= self.taken[sender] or count in early:
             return [Duplicate(copy)]

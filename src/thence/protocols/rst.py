@@ -15,13 +15,15 @@ Departures:
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from thence.errors import PeerError
 from thence.model.codec import INT, Shape, Vector
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster, positions
-from thence.protocols.base import Effect, Sent
+from thence.protocols.base import LARGEST
 from thence.protocols.clocks import later
+from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
 
 Row = tuple[int, ...]
@@ -34,6 +36,7 @@ class RST(ClockMember):
     name = "rst"
     code = 4
     pairwise = True
+    grows = True
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: ROWS}
     fields: ClassVar[dict[str, Shape]] = {"sent": ROWS}
 
@@ -53,7 +56,7 @@ class RST(ClockMember):
         row = copy.stamp[copy.sender]
         return (row[me] if me < len(row) else 0) + 1
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self.count += 1
         stamp = self.sent
@@ -66,11 +69,22 @@ class RST(ClockMember):
         self.sent = tuple(map(later, self.sent, theirs))
         return []
 
+    def _check(self, copy: Copy) -> None:
+        if self.me < len(copy.stamp):
+            for d, (told, sent) in enumerate(zip(copy.stamp[self.me], self.sent[self.me], strict=False)):
+                if told > sent:
+                    name, to = self.roster.name(self.me), self.roster.name(d)
+                    raise self.beyond(f"{name} to {to}, who was sent {sent}", told, copy)
+        most = max(copy.stamp[copy.sender])
+        if most > LARGEST:
+            raise self.beyond(f"its sender to somebody, where {LARGEST} is the most", most, copy)
+
+    def _check_state(self) -> None:
+        if max(map(max, self.sent)) > LARGEST:
+            raise PeerError(f"snapshot with a count above {LARGEST}")
+
     def _join(self) -> None:
         self.sent = _padded(self.sent, self.size)
-
-    def _leave(self, process: int) -> list[Effect]:
-        return []
 
     @classmethod
     def entries(cls, copy: Copy) -> int:

@@ -17,14 +17,16 @@ b<c1` delivers c1 at b before a1.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar, TypeGuard
 
 from thence.errors import MisuseError
 from thence.model.codec import Optional, Shape
 from thence.model.message import MESSAGE, Copy, MessageId
-from thence.protocols.base import PAIR, Sent
 from thence.protocols.bss import check_broadcast
-from thence.protocols.receiver import ClockMember, ClockReceiver, Needs
+from thence.protocols.effects import Sent
+from thence.protocols.receiver import ClockMember, Needs
+from thence.protocols.serial_multicast import is_pair
+from thence.protocols.wire import PAIR
 
 Pair = tuple[int, int]
 """(sender, count)"""
@@ -39,14 +41,13 @@ class SerialBroadcast(ClockMember):
     name = "serial-broadcast"
     code = 30
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: PREVIOUS}
-    receiver: ClockReceiver
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
         """The broadcast before this one that comes here."""
         return () if copy.stamp is None else (copy.stamp,)
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         check_broadcast(self, destinations)
         last, other = self._taken(token)
@@ -59,21 +60,22 @@ class SerialBroadcast(ClockMember):
         """Return the latest broadcast that the destination receives."""
         return other if last is not None and last[0] == destination else last
 
-    def _taken(self, token: Any) -> tuple[Pair | None, Pair | None]:
+    def _check(self, copy: Copy) -> None:
+        if copy.stamp is not None:
+            self.check_known(copy, *copy.stamp)
+
+    def _taken(self, token: object) -> tuple[Pair | None, Pair | None]:
         if token is None:
             if self.count or any(self.receiver.delivered):
                 raise self._misused("is missing; only the very first send goes without")
             return None, None
-        try:
-            last, other = token
-            for sender, count in (last,) if other is None else (last, other):
-                latest = self.count if sender == self.me else self.receiver.delivered[sender]
-                if count < latest or (sender == self.me and count > latest):
-                    raise self._misused(
-                        f"is not the latest: it names {count} of {self.roster.name(sender)}, not {latest}"
-                    )
-        except (TypeError, ValueError, IndexError):
-            raise self._misused(f"is {token!r}; it must be the token of the send before") from None
+        if not _is_token(token, self.size):
+            raise self._misused(f"is {token!r}; it must be the token of the send before")
+        last, other = token
+        for sender, count in (last,) if other is None else (last, other):
+            latest = self.count if sender == self.me else self.receiver.delivered[sender]
+            if count < latest or (sender == self.me and count > latest):
+                raise self._misused(f"is not the latest: it names {count} of {self.roster.name(sender)}, not {latest}")
         return last, other
 
     def _misused(self, what: str) -> MisuseError:
@@ -98,3 +100,10 @@ class SerialBroadcast(ClockMember):
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
         """Return the broadcast before, as a message to this destination."""
         return [] if copy.stamp is None else [(MessageId(*copy.stamp), 1 << copy.destination)]
+
+
+def _is_token(token: object, size: int) -> TypeGuard[Token]:
+    if not isinstance(token, tuple) or len(token) != 2:
+        return False
+    last, other = token
+    return is_pair(last, size) and (other is None or is_pair(other, size))

@@ -17,14 +17,16 @@ what it has sent or delivered.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar, TypeGuard
 
-from thence.errors import MisuseError
+from thence.errors import MisuseError, PeerError
 from thence.model.codec import INT, Optional, Record, Shape, Vector
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster, positions
-from thence.protocols.base import PAIR, Effect, Sent
+from thence.protocols.base import LARGEST
+from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
+from thence.protocols.wire import PAIR
 
 Latest = tuple[tuple[int, int] | None, ...]
 """for each process the (sender, count) of the latest message sent to it"""
@@ -52,7 +54,7 @@ class SerialMulticast(ClockMember):
         latest = copy.stamp[1][me]
         return () if latest is None else (latest,)
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         before = self._taken(token)
         self.count += 1
@@ -65,18 +67,29 @@ class SerialMulticast(ClockMember):
             self.log = _after(copy.stamp, copy.destinations, (copy.sender, copy.count))
         return []
 
-    def _taken(self, token: Any) -> Token:
+    def _check(self, copy: Copy) -> None:
+        number, latest = copy.stamp
+        for pair in latest:
+            if pair is not None and pair[0] in (self.me, copy.sender):
+                self.check_known(copy, *pair)
+        if number > LARGEST:
+            raise PeerError(f"message {self._name(copy)} has place {number} among all; at most {LARGEST} is accepted")
+
+    def _check_state(self) -> None:
+        own = max((pair[1] for pair in self.log[1] if pair is not None and pair[0] == self.me), default=0)
+        if own > self.count or self.log[0] > LARGEST:
+            raise PeerError(f"snapshot that names message {own} of a member that has sent {self.count}")
+
+    def _taken(self, token: object) -> Token:
         number = self.log[0]
         if token is None:
             if number:
                 raise self._misused("is missing; only the very first send goes without")
             return self.log
-        try:
-            found, latest = token
-            right = len(latest) == self.size and found >= number and (found > number or latest == self.log[1])
-        except (TypeError, ValueError):
-            raise self._misused(f"is {token!r}; it must be the token of the send before") from None
-        if not right:
+        if not _is_token(token, self.size):
+            raise self._misused(f"is {token!r}; it must be the token of the send before")
+        found, latest = token
+        if found < number or (found == number and latest != self.log[1]):
             raise self._misused(f"is of send {found}, this process knows of send {number}; it must be the latest")
         return (found, latest)
 
@@ -110,6 +123,26 @@ class SerialMulticast(ClockMember):
     def log_size(self) -> int:
         """Count an entry for each process."""
         return self.size
+
+
+def is_pair(pair: object, size: int) -> TypeGuard[tuple[int, int]]:
+    """Tell whether something names a message."""
+    return (
+        isinstance(pair, tuple)
+        and len(pair) == 2
+        and all(isinstance(number, int) for number in pair)
+        and 0 <= pair[0] < size
+        and 0 < pair[1] <= LARGEST
+    )
+
+
+def _is_token(token: object, size: int) -> TypeGuard[Token]:
+    if not isinstance(token, tuple) or len(token) != 2:
+        return False
+    number, latest = token
+    if not isinstance(number, int) or not 0 <= number <= LARGEST or not isinstance(latest, tuple):
+        return False
+    return len(latest) == size and all(pair is None or is_pair(pair, size) for pair in latest)
 
 
 def _after(token: Token, destinations: int, message: tuple[int, int]) -> Token:

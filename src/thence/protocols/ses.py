@@ -16,13 +16,16 @@ Departures:
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from thence.model.codec import INT, ByProcess, Record, Seq, Shape, Vector
+from thence.errors import PeerError
+from thence.model.codec import INT, MASK, ByProcess, Record, Seq, Shape, Vector
 from thence.model.message import MESSAGE, Cause, Copy, MessageId
 from thence.model.roster import Roster, positions
-from thence.protocols.base import CopyShape, Deliver, Duplicate, Effect, Hold, Member, Receiver, Sent
-from thence.protocols.clocks import Time, later
+from thence.protocols.base import Member, Receiver
+from thence.protocols.clocks import Time, component, later
+from thence.protocols.effects import Deliver, Duplicate, Effect, GoesWithout, Hold, Sent
+from thence.protocols.wire import CopyShape
 
 TIME = Vector(INT, make=tuple)
 STAMP = Record(TIME, ByProcess(TIME))
@@ -33,6 +36,7 @@ class TimeReceiver(Receiver):
     """Holds a copy until the time listed for this destination is covered by the times of delivered messages."""
 
     fields: ClassVar[dict[str, Shape]] = {
+        "abandoned": MASK,
         "told": TIME,
         "delivered": Vector(INT),
         "held": Seq(CopyShape(KINDS)),
@@ -52,23 +56,52 @@ class TimeReceiver(Receiver):
         unmet = self._unmet(copy)
         if unmet:
             self.held.append(copy)
-            return [Hold(copy, tuple(Cause(self.roster.name(s), c) for s, c in unmet))]
+            return [Hold(copy, self._causes(unmet))]
+        return self._released(copy)
+
+    def _released(self, ready: Copy | None) -> list[Effect]:
+        """Deliver a copy, and then whatever can go, in order of arrival."""
         effects: list[Effect] = []
-        ready: Copy | None = copy
         while ready is not None:
+            if self.abandoned and (forgone := [need for need in self._ahead(ready) if self.abandoned >> need[0] & 1]):
+                effects.append(GoesWithout(ready, self._causes(forgone)))
             effects.append(Deliver(ready))
             self.delivered[ready.sender] = ready.count
             self.told = later(self.told, ready.stamp[0])
-            ready = next((other for other in self.held if not self._unmet(other)), None)
-            if ready is not None:
-                self.held.remove(ready)
+            ready = self._next()
         return effects
 
-    def _unmet(self, copy: Copy) -> list[tuple[int, int]]:
+    def _next(self) -> Copy | None:
+        """Take the first held copy that can go."""
+        ready = next((other for other in self.held if not self._unmet(other)), None)
+        if ready is not None:
+            self.held.remove(ready)
+        return ready
+
+    def abandon(self, process: int) -> list[Effect]:
+        """Let components of an abandoned process count only where something of it is held."""
+        super().abandon(process)
+        return self._released(self._next())
+
+    def _ahead(self, copy: Copy) -> list[tuple[int, int]]:
+        """Return the components of the time listed for here that the delivered messages do not cover."""
         time = copy.stamp[1].get(self.me)
         if time is None:
             return []
         return [(s, count) for s, (count, known) in enumerate(zip(time, self.told, strict=False)) if count > known]
+
+    def _unmet(self, copy: Copy) -> list[tuple[int, int]]:
+        ahead = self._ahead(copy)
+        return [need for need in ahead if self._can_come(*need)] if self.abandoned else ahead
+
+    def _can_come(self, sender: int, count: int) -> bool:
+        """Tell whether a message of a process up to that count may still be delivered."""
+        if not self.abandoned >> sender & 1:
+            return True
+        return any(other.sender == sender and other.count <= count for other in self.held)
+
+    def _causes(self, needs: list[tuple[int, int]]) -> tuple[Cause, ...]:
+        return tuple(Cause(self.roster.name(s), c) for s, c in needs)
 
     def pending(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
         """Return held copies with the components that are not covered."""
@@ -86,7 +119,9 @@ class SES(Member):
 
     name = "ses"
     code = 8
+    grows = True
     kinds: ClassVar[dict[str, Shape]] = KINDS
+    receiver: TimeReceiver
     fields: ClassVar[dict[str, Shape]] = {"time": TIME, "latest": ByProcess(TIME)}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
@@ -96,7 +131,7 @@ class SES(Member):
         self.time: Time = (0,) * self.size
         self.latest: dict[int, Time] = {}
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self.count += 1
         self.time = (*self.time[: self.me], self.count, *self.time[self.me + 1 :])
@@ -108,14 +143,31 @@ class SES(Member):
     def _delivered(self, copy: Copy) -> list[Effect]:
         time, listed = copy.stamp
         self.time = later(self.time, time)
-        learned = {d: t for d, t in listed.items() if d != self.me}
-        for d in positions(copy.destinations & ~self.bit):
+        elsewhere = ~(self.bit | self.gone)
+        learned = {d: t for d, t in listed.items() if elsewhere >> d & 1}
+        for d in positions(copy.destinations & elsewhere):
             learned[d] = time
         latest = self.latest.copy()
         for d, t in learned.items():
             latest[d] = later(latest[d], t) if d in latest else t
         self.latest = latest
         return []
+
+    def _check(self, copy: Copy) -> None:
+        time, listed = copy.stamp
+        own = component(time, copy.sender)
+        if own != copy.count:
+            raise self.beyond(f"the same sender, where {copy.count} is expected", own, copy)
+        self.check_known(copy, self.me, 0 if self.me == copy.sender else component(time, self.me))
+        for other in listed.values():
+            self.check_known(copy, self.me, component(other, self.me))
+            self.check_known(copy, copy.sender, component(other, copy.sender))
+
+    def _check_state(self) -> None:
+        if max(component(time, self.me) for time in (self.time, *self.latest.values())) > self.count:
+            raise PeerError(f"snapshot that names a message beyond the {self.count} its member has sent")
+        if len({copy.id for copy in self.receiver.held}) < len(self.receiver.held):
+            raise PeerError(f"snapshot holds back one of {len(self.receiver.held)} messages twice")
 
     def _join(self) -> None:
         self.time += (0,)

@@ -13,13 +13,13 @@ nothing it delivers can leave it before the acknowledgement.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from thence.model.codec import INT, PROCESS, Record, Seq, Shape
 from thence.model.message import MessageId
 from thence.model.roster import Roster
 from thence.protocols.acknowledging import AcknowledgingMember
-from thence.protocols.base import Deferred, Effect, Pending, Sent
+from thence.protocols.effects import Deferred, Effect, Pending, Sent
 
 
 class Synchronous(AcknowledgingMember):
@@ -39,7 +39,7 @@ class Synchronous(AcknowledgingMember):
         self.waiting: list[tuple[int, int]] = []
         self.tickets = 0
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent | Deferred:
+    def _send(self, destinations: int, context: object, token: object) -> Sent | Deferred:
         self._no_context(context)
         destination = self._one(destinations)
         if self.away is None:
@@ -51,15 +51,16 @@ class Synchronous(AcknowledgingMember):
 
     def _now(self, destination: int) -> Sent:
         self.count += 1
-        self.away = (self.count, destination)
+        self.away = None if self.receiver.abandoned >> destination & 1 else (self.count, destination)
         mask = 1 << destination
         return Sent(MessageId(self.me, self.count), mask, self._copies(mask, lambda d: ()), self.label)
 
     def _freed(self) -> list[Effect]:
-        if not self.waiting:
-            return []
-        ticket, destination = self.waiting.pop(0)
-        return [replace(self._now(destination), ticket=ticket)]
+        effects: list[Effect] = []
+        while self.waiting and self.away is None:
+            ticket, destination = self.waiting.pop(0)
+            effects.append(replace(self._now(destination), ticket=ticket))
+        return effects
 
     def _deferred(self) -> list[Pending]:
         if self.away is None:

@@ -17,12 +17,13 @@ destinations.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from thence.errors import PeerError
 from thence.model.codec import INT, Record, Shape, Vector
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster, positions
-from thence.protocols.base import Effect, Sent
+from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
 
 Row = tuple[int, ...]
@@ -48,7 +49,7 @@ class TwoHop(ClockMember):
         """All of (2)."""
         return [(i, count) for i, count in enumerate(copy.stamp[1]) if count]
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self.count += 1
         row, sent = self.sent[self.me], self.sent
@@ -60,6 +61,16 @@ class TwoHop(ClockMember):
         if copy.sender != self.me:
             self.sent[copy.sender] = _with(copy.stamp[0], copy.destinations, copy.count)
         return []
+
+    def _check(self, copy: Copy) -> None:
+        row, column = copy.stamp
+        self.check_known(copy, copy.sender, max(row))
+        self.check_known(copy, copy.sender, column[copy.sender])
+        self.check_known(copy, self.me, column[self.me])
+
+    def _check_state(self) -> None:
+        if max(self.sent[self.me]) > self.count:
+            raise PeerError(f"snapshot that names a message beyond the {self.count} its member has sent")
 
     @classmethod
     def entries(cls, copy: Copy) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from thence.model.codec import INT, ByCount, Record, Shape, Vector
+from thence.model.codec import INT, MASK, ByCount, Record, Shape, Vector
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster
-from thence.protocols.base import Deliver, Duplicate, Effect, Member, Receiver, Sent
+from thence.protocols.base import Member, Receiver
+from thence.protocols.effects import Deliver, Duplicate, Effect, Sent
 
 NOTHING = Record()
 """The shape of an empty stamp."""
@@ -16,7 +17,7 @@ NOTHING = Record()
 class AnyOrder(Receiver):
     """Delivers whatever is new; remembers counts as runs, so that a long stream costs little."""
 
-    fields: ClassVar[dict[str, Shape]] = {"upto": Vector(INT), "beyond": Vector(ByCount(Record()))}
+    fields: ClassVar[dict[str, Shape]] = {"abandoned": MASK, "upto": Vector(INT), "beyond": Vector(ByCount(Record()))}
 
     def __init__(self, roster: Roster, me: int) -> None:
         """Start with nothing delivered."""
@@ -52,6 +53,7 @@ class Unordered(Member):
 
     name = "unordered"
     code = 0
+    grows = True
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: NOTHING}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
@@ -59,15 +61,9 @@ class Unordered(Member):
         super().__init__(roster, process, label=label)
         self.receiver = AnyOrder(roster, self.me)
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         self.count += 1
         return Sent(MessageId(self.me, self.count), destinations, self._copies(destinations, lambda d: ()), self.label)
-
-    def _join(self) -> None:
-        pass
-
-    def _leave(self, process: int) -> list[Effect]:
-        return []
 
     @classmethod
     def entries(cls, copy: Copy) -> int:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from thence.errors import MisuseError
 from thence.model.events import Event, Kind
-from thence.model.message import Copy
+from thence.model.message import Copy, name_of
 from thence.model.roster import Roster
 from thence.protocols.base import Member
 from thence.protocols.effects import Sent
@@ -75,7 +75,7 @@ class Names:
     def new(self, label: str | None, sender: int, count: int) -> str:
         """Name a message that is sent now."""
         self._sent[sender] += 1
-        name = f"{self._names[sender]}{self._sent[sender]}"
+        name = name_of(self._names[sender], self._sent[sender])
         self._known[label, sender, count] = name
         return name
 
@@ -138,7 +138,7 @@ class Recorder(Observer):
     def hop_sent(self, now: float, copy: Copy) -> None:
         """Record a hop's beginning."""
         self._hop_count[copy.source] += 1
-        name = f"{self.process[copy.source]}{self._hop_count[copy.source]}"
+        name = name_of(self.process[copy.source], self._hop_count[copy.source])
         self._under_way[id(copy)] = (copy, name)  # the copy is kept, so its id stays its own
         self._hop(now, copy.source, "send", name, copy, (self.process[copy.destination],))
 

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from thence.errors import MisuseError
-from thence.model.message import Copy
+from thence.model.message import Copy, name_of
 from thence.model.roster import Roster, letters
 from thence.protocols.ech_r9 import ECHR9
 from thence.topology.extended import Extended
@@ -132,7 +132,7 @@ class Membership:
                     here, origin = self.roster.name(destination), self.roster.name(sender)
                     wanted = here in survivors if survivors else origin in self.failed
                     if wanted and here in self.members and self.members[here].receiver.delivered[sender] < count:
-                        found.setdefault(f"{origin}{count} at {here}")
+                        found.setdefault(f"{name_of(origin, count)} at {here}")
         return list(found)
 
     def sources(self, join: Join) -> list[str]:

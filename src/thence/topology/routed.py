@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 from thence.errors import MisuseError
 from thence.model.events import Event, Kind
-from thence.model.message import Copy
+from thence.model.message import Copy, name_of
 from thence.model.roster import Roster
 from thence.protocols.base import Member
-from thence.protocols.effects import Deliver, Sent, name_of
+from thence.protocols.effects import Deliver, Sent
 from thence.protocols.registry import Need, create, require
 from thence.topology.graph import known, roster_of
 from thence.topology.routes import Routes

@@ -11,7 +11,7 @@ from thence import Orderer
 from thence.errors import MisuseError, TraceError
 from thence.model.roster import Roster
 from thence.protocols import Deliver, Duplicate, create, lookup
-from thence.protocols.base import decode
+from thence.protocols.wire import decode
 
 KINDS = [*(("stamp", p) for p in (*PROTOCOLS, "prs", "ech", "ses")), ("clock", "rst"), ("depends_on", "ks")]
 SEEDS = range(8)

@@ -11,8 +11,8 @@ from thence.delivery import Columns
 from thence.delivery.policy import Policy
 from thence.model.message import Copy
 from thence.model.roster import Roster
-from thence.protocols.base import encode
 from thence.protocols.ks import KS
+from thence.protocols.wire import encode
 from thence.spark.desk import Desk, Setup
 
 ROSTER = Roster(["a", "b", "z"])

@@ -222,4 +222,4 @@ def test_a_stamp_under_an_unknown_roster_says_so() -> None:
     sent = a.send(["b"])
     assert isinstance(sent, Sent)
     with pytest.raises(PeerError, match=r"roster .* unknown here"):
-        other.decode(a.encode(sent.copies[0]))
+        other.decode(a.encode(sent.copies[0]), source="x")

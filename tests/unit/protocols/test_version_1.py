@@ -9,7 +9,7 @@ from support.golden import FILE, record
 
 from thence.model.roster import Roster
 from thence.protocols import REGISTRY
-from thence.protocols.base import decode, encode
+from thence.protocols.wire import decode, encode
 
 GOLDEN = json.loads(FILE.read_text())
 
@@ -24,7 +24,7 @@ def test_old_stamps_and_snapshots_are_read(name: str) -> None:
     roster = Roster(GOLDEN[name]["roster"])
     for text in GOLDEN[name]["stamps"]:
         data = bytes.fromhex(text)
-        assert encode(protocol, decode(protocol, data, roster, destination=0), roster) == data
+        assert encode(protocol, decode(protocol, data, roster, destination=0, source=0), roster) == data
     for text in GOLDEN[name]["snapshots"]:
         data = bytes.fromhex(text)
         assert protocol.restore(data).snapshot() == data

@@ -96,7 +96,7 @@ def test_arrivals_hold_stamps_that_decode(tmp_path: Path, protocol: str) -> None
         mine = [row for row in rows if row["destination"] == name]
         assert [row["arrival"] for row in mine] == list(range(1, len(mine) + 1))
     for row in rows:
-        copy = receiver[row["destination"]].decode(base64.b64decode(row["stamp"]))
+        copy = receiver[row["destination"]].decode(base64.b64decode(row["stamp"]), source=row["sender"])
         assert f"{'abcd'[copy.sender]}{copy.count}" == row["message"]
         assert row["message"].startswith(row["sender"])
     received = [(e.process, e.message) for e in result.events if e.kind == "receive"]

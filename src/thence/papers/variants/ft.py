@@ -5,7 +5,7 @@ from __future__ import annotations
 from thence.check.variant import Variant
 from thence.protocols.a_causal import ACausal, CausalOkays
 from thence.protocols.a_fifo import AFifo, FifoOkays
-from thence.protocols.base import Effect
+from thence.protocols.effects import Effect
 
 
 class UntoldOkays(CausalOkays):

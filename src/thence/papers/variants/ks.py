@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from thence.check.variant import Variant
 from thence.model.codec import INT, MASK, ByProcess, Record, Seq, Shape
 from thence.model.message import Copy, MessageId
 from thence.model.roster import Roster, positions
-from thence.protocols.base import Deliver, Effect, Hold, Sent
 from thence.protocols.bss import BSS
 from thence.protocols.ci_dc import CiDc
 from thence.protocols.clocks import later
 from thence.protocols.dependency import Group, Log, appended, merge_into
 from thence.protocols.ech import ECH
+from thence.protocols.effects import Deliver, Effect, Hold, Sent
 from thence.protocols.ks import KS
 from thence.protocols.prs import PRS
 from thence.protocols.receiver import ClockReceiver, Needs
@@ -73,7 +73,7 @@ class KSOnce(KS):
         super().__init__(roster, process, label=label, explicit=explicit)
         self.told: dict[int, frozenset[tuple[int, int, int]]] = {}
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         sent = super()._send(destinations, context, token)
         copies = []
         for copy in sent.copies:
@@ -178,7 +178,7 @@ class SESClock(SES):
     name = "ses-clock"
     code = 110
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         sent = super()._send(destinations, context, token)
         assert isinstance(self.receiver, TimeReceiver)
         self.receiver.told = later(self.receiver.told, self.time)
@@ -194,7 +194,7 @@ class BSSMulticast(BSS):
     name = "bss-multicast"
     code = 111
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent:
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
         vector = self.receiver.delivered[:]
         vector[self.me] = self.count
         self.count += 1

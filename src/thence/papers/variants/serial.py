@@ -6,7 +6,7 @@ from typing import Any
 
 from thence.check.variant import Variant
 from thence.model.message import Copy
-from thence.protocols.base import Effect
+from thence.protocols.effects import Effect
 from thence.protocols.receiver import Needs
 from thence.protocols.serial_broadcast import Pair, SerialBroadcast
 from thence.protocols.serial_multicast import SerialMulticast, Token, _after

@@ -9,9 +9,9 @@ from __future__ import annotations
 from thence.check.variant import Variant
 from thence.model.message import Copy
 from thence.model.roster import Roster
-from thence.protocols.base import Effect
 from thence.protocols.ech import ECH
 from thence.protocols.ech_r9 import ECHR9, Cut
+from thence.protocols.effects import Effect
 
 SQUARE = "ab:d|c;ab:c|d"
 """a and b each linked to c and d: the smallest separator of two"""

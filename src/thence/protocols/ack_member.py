@@ -1,6 +1,6 @@
 """The sending half of Schiper and Pedone's multicasts: groups, the hold-back of the repair, the failure detector.
 
-Law: that of `okays.py`. A send leaves when nothing it must wait for is unsecured and nothing waits before it,
+Law: that of `ack_receiver.py`. A send leaves when nothing it must wait for is unsecured and nothing waits before it,
 so sends leave in the order in which they were asked for.
 """
 
@@ -10,26 +10,27 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 from thence.errors import MisuseError, PeerError
-from thence.model.codec import INT, MASK, ByCount, Record, Seq, Shape
+from thence.model.codec import BOOL, INT, MASK, TEXT, ByCount, Record, Seq, Shape
 from thence.model.faults import groups_of
-from thence.model.message import MESSAGE, Cause, Copy, MessageId
+from thence.model.message import MESSAGE, Cause, Copy, MessageId, name_of
 from thence.model.roster import Roster
-from thence.protocols.base import Member
-from thence.protocols.effects import Deferred, Deliver, Duplicate, Effect, Hold, Pending, Sent, name_of
-from thence.protocols.okays import OK, Mail, OkReceiver
+from thence.protocols.ack_receiver import OK, AckReceiver, Mail, leader
+from thence.protocols.base import LARGEST, Member
+from thence.protocols.effects import Deferred, Deliver, Duplicate, Effect, Hold, Pending, Sent
 
 TAKEN = (Deliver, Duplicate)
 
 
-class OkMember(Member):
-    """A member over an `OkReceiver`: groups, the failure detector, deferred sends."""
+class AckMember(Member):
+    """A member over an `AckReceiver`: groups, the failure detector, deferred sends."""
 
-    options = ("groups", "counts")
-    receives: ClassVar[type[OkReceiver]]
+    options: ClassVar[dict[str, Shape]] = {"groups": TEXT, "counts": BOOL}
+    cannot_abandon = "the failure detector says who is gone: trusted(...)"
+    receives: ClassVar[type[AckReceiver]]
     """the receiving half"""
     hold_back: ClassVar[bool] = True
     """whether a send waits until earlier ones to other groups are secured"""
-    receiver: OkReceiver
+    receiver: AckReceiver
     fields: ClassVar[dict[str, Shape]] = {
         "own": ByCount(Record(MASK, MASK)),
         "queue": Seq(Record(INT, MASK)),
@@ -72,7 +73,7 @@ class OkMember(Member):
 
     # -- sending ---------------------------------------------------------------------------------------------------
 
-    def _send(self, destinations: int, context: Any, token: Any) -> Sent | Deferred:
+    def _send(self, destinations: int, context: object, token: object) -> Sent | Deferred:
         self._no_context(context)
         for group in self.several:
             if group & destinations and group & ~destinations:
@@ -130,28 +131,26 @@ class OkMember(Member):
         """Return the messages on record here: not delivered, not secured, or not known delivered."""
         found = {MessageId(self.me, count) for count in self.own}
         for table in (self.receiver.mails, self.receiver.kept):
-            found |= {MessageId(sender, count) for sender, mine in enumerate(table) for count in mine}
+            found |= {MessageId(sender, count) for sender, mails in enumerate(table) for count in mails}
         return sorted(found)
 
     # -- receiving -------------------------------------------------------------------------------------------------
 
-    def receive(self, copy: Copy) -> list[Effect]:
+    def _received(self, copy: Copy) -> list[Effect]:
         """Take a message, a relay of it, or an OK."""
-        order = self if copy.label == self.label else self._order(copy.label)
-        order._check(copy)
         if copy.kind == OK:
             if copy.sender == self.me:
-                order._okayed(copy.count, 1 << copy.source)
-            if order.counts and order.receiver.heard(copy.source, copy.stamp[1]):
-                order.changed = True
+                self._okayed(copy.count, 1 << copy.source)
+            if self.counts and self.receiver.heard(copy.source, copy.stamp[1]):
+                self.changed = True
         effects: list[Effect] = []
         if copy.destinations & self.bit:
-            found = order.receiver.receive(copy)
-            if found or order.receiver.mine:  # most OKs come late and change nothing
-                effects = order._handed(found)
+            arrived = self.receiver.receive(copy)
+            if arrived or self.receiver.own_okayed:  # most OKs come late and change nothing
+                effects = self._handed(arrived)
             if copy.kind == MESSAGE and not any(type(e) in TAKEN for e in effects):
                 effects.append(Hold(copy, ()))
-        return effects + order._released() if order.changed else effects
+        return effects + self._released() if self.changed else effects
 
     def _handed(self, found: list[Effect]) -> list[Effect]:
         effects: list[Effect] = []
@@ -160,9 +159,9 @@ class OkMember(Member):
             if type(effect) is Deliver:
                 effects += self._delivered(effect.copy)
                 self.changed |= effect.copy.sender == self.me and self.counts
-        for count in self.receiver.mine:
+        for count in self.receiver.own_okayed:
             self._okayed(count, self.bit)
-        self.receiver.mine = []
+        self.receiver.own_okayed = []
         return effects
 
     def _okayed(self, count: int, by: int) -> None:
@@ -180,27 +179,63 @@ class OkMember(Member):
         for group in self.several:
             if group & copy.destinations and group & ~copy.destinations:
                 raise PeerError(f"message {self._name(copy)} addresses a part of a group; whole groups are expected")
+        stamp = copy.stamp
+        if copy.kind == OK:
+            stamp, counts = copy.stamp
+            self._check_ok(copy, counts)
+        self._check_stamp(copy, stamp)
+        if copy.destinations & self.bit and not 0 < self.receiver.number(copy.sender, stamp) <= LARGEST:
+            raise PeerError(f"message {self._name(copy)} has no number among those to its destinations")
+
+    def _check_ok(self, copy: Copy, counts: dict[int, int]) -> None:
+        """Refuse the OK of a process that was not asked, of what was sent to others, or of what was not sent."""
+        if not copy.destinations >> copy.source & 1:
+            raise PeerError(f"{self.roster.name(copy.source)} OKs {self._name(copy)}, which is not addressed to it")
+        if copy.sender == self.me and self.own.get(copy.count, (copy.destinations,))[0] != copy.destinations:
+            raise PeerError(f"an OK of {self._name(copy)} that names other destinations than it was sent to")
+        if counts.get(self.me, 0) > self.count:
+            raise self.beyond(f"{self.roster.name(self.me)}, who has sent {self.count}", counts[self.me], copy)
+
+    def _check_stamp(self, copy: Copy, stamp: Any) -> None:
+        """Refuse control information that no member can have put on a message."""
+
+    def _numbers_match(self, copy: Copy, numbers: dict[int, int]) -> None:
+        """Insist on a number for each group addressed and for no other."""
+        leaders = [leader(group) for group in self.masks if group & copy.destinations]
+        if list(numbers) != leaders:
+            raise PeerError(
+                f"message {self._name(copy)} has {len(numbers)} numbers for {len(leaders)} groups addressed"
+            )
+
+    def _check_state(self) -> None:
+        if max(self.own, default=0) > self.count or max(self.receiver.following) > LARGEST:
+            raise PeerError(f"snapshot that names a message beyond the {self.count} its member has sent")
+        for table in (self.receiver.mails, self.receiver.kept):
+            for mails in table:
+                for mail in mails.values():
+                    self.check(mail.copy)
 
     def trusted(self, processes: Iterable[str]) -> list[Effect]:
         """Take the failure detector's word: F-deliver and send what no longer waits for anybody trusted."""
         mask = self.roster.mask(processes)
         effects: list[Effect] = []
-        for order in self._all_orders():
+        for order in self.orders():
             order.receiver.trust = mask
             order.receiver.forget()
             order.changed = True
             effects += order._handed(order.receiver.progress()) + order._released()
         return effects
 
-    def _order(self, label: str | None) -> Self:
-        order = super()._order(label)
+    def fresh(self, label: str) -> Self:
+        """Return the order of a new label; who is trusted holds for all."""
+        order = super().fresh(label)
         order.receiver.trust = self.receiver.trust
         return order
 
     def pending(self) -> list[Pending]:
         """Explain every held copy by the OKs or causes that are missing, and every deferred send."""
         found = []
-        for order in self._all_orders():
+        for order in self.orders():
             for copy, causes in order.receiver.pending():
                 sender = self.roster.name(copy.sender)
                 mail = order.receiver.mails[copy.sender].get(copy.count)

@@ -22,15 +22,16 @@ on what is kept beyond that, so both ways behave alike.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from thence.errors import PeerError
 from thence.model.codec import BOOL, INT, MASK, ByProcess, Reader, Record, Rename, Seq, Shape, Vector, put_varint
 from thence.model.message import MESSAGE, Copy
 from thence.model.roster import Roster, positions
-from thence.protocols.base import CopyShape, Receiver
+from thence.protocols.base import Receiver
 from thence.protocols.effects import Deliver, Duplicate, Effect, Transmit
+from thence.protocols.wire import CopyShape
 
 OK = "ok"
 """kind of a copy that says its source has OKed the message; it carries the message too"""
@@ -54,17 +55,17 @@ class Mail(NamedTuple):
 class Mails(Shape):
     """Mails by sender, then count; their order does not count."""
 
-    def __init__(self, kinds: dict[str, Shape], size: int) -> None:
+    def __init__(self, kinds: Mapping[str, Shape], size: int) -> None:
         """Take the stamps' shapes and the number of senders."""
-        self.record = Record(CopyShape(kinds), MASK, BOOL, make=Mail)
+        self.record = Record(CopyShape({MESSAGE: kinds[MESSAGE]}), MASK, BOOL, make=Mail)
         self.size = size
 
-    def write(self, value: Any, out: bytearray, size: int) -> None:
+    def write(self, value: list[dict[int, Mail]], out: bytearray, size: int) -> None:
         """Write them by sender and count."""
         put_varint(out, sum(map(len, value)))
-        for mine in value:
-            for count in sorted(mine):
-                self.record.write(mine[count], out, size)
+        for mails in value:
+            for count in sorted(mails):
+                self.record.write(mails[count], out, size)
 
     def read(self, reader: Reader) -> list[dict[int, Mail]]:
         """Read them."""
@@ -77,23 +78,23 @@ class Mails(Shape):
             found[sender][count] = mail
         return found
 
-    def freeze(self, value: Any, rename: Rename) -> Hashable:
+    def freeze(self, value: list[dict[int, Mail]], rename: Rename) -> Hashable:
         """Freeze as a set."""
-        return frozenset(self.record.freeze(mail, rename) for mine in value for mail in mine.values())
+        return frozenset(self.record.freeze(mail, rename) for mails in value for mail in mails.values())
 
-    def fork(self, value: Any) -> Any:
+    def fork(self, value: list[dict[int, Mail]]) -> list[dict[int, Mail]]:
         """Copy the dicts; mails are immutable."""
-        return [mine.copy() for mine in value]
+        return [mails.copy() for mails in value]
 
 
-class OkReceiver(Receiver):
+class AckReceiver(Receiver):
     """The OKs of what arrives, and F-delivery; what follows F-delivery is the subclass's."""
 
     to_sender: ClassVar[bool] = True
     """whether OKs also go to the sender, who may not be addressed"""
 
     def __init__(
-        self, roster: Roster, me: int, groups: tuple[int, ...], kinds: dict[str, Shape], *, counts: bool
+        self, roster: Roster, me: int, groups: tuple[int, ...], kinds: Mapping[str, Shape], *, counts: bool
     ) -> None:
         """Start with everybody trusted; with `counts`, records last until what they are about is known delivered."""
         super().__init__(roster, me)
@@ -104,7 +105,7 @@ class OkReceiver(Receiver):
         self.following = [1] * self.size
         self.mails: list[dict[int, Mail]] = [{} for _ in range(self.size)]
         self.trust = roster.everyone
-        self.mine: list[int] = []  # own messages OKed here since the member last looked; empty between steps
+        self.own_okayed: list[int] = []  # own messages OKed here since the member last looked; empty between steps
         self.kept: list[dict[int, Mail]] = [{} for _ in range(self.size)]
         self.done: dict[int, int] = {}  # never changed in place: OKs carry it
         self.known: dict[int, dict[int, int]] = {}
@@ -159,7 +160,7 @@ class OkReceiver(Receiver):
         if kind == OK:
             stamp = (stamp, self.done)
             if sender == self.me:
-                self.mine.append(count)
+                self.own_okayed.append(count)
             elif self.to_sender:
                 to |= 1 << sender
         copies = tuple(
@@ -211,8 +212,8 @@ class OkReceiver(Receiver):
         return effects
 
     def pending(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
-        """Return what is not F-delivered; `OkMember.pending` says which OKs are missing."""
-        return [(mail.copy, []) for mine in self.mails for _, mail in sorted(mine.items())]
+        """Return what is not F-delivered; `AckMember.pending` says which OKs are missing."""
+        return [(mail.copy, []) for mails in self.mails for _, mail in sorted(mails.items())]
 
     # -- delivery counts ---------------------------------------------------------------------------------------------
 
@@ -262,11 +263,11 @@ class OkReceiver(Receiver):
         return True
 
 
-class CausedOkays(OkReceiver):
+class CausedOkays(AckReceiver):
     """After F-delivery, messages wait for their causes; what those are is the subclass's."""
 
     def __init__(
-        self, roster: Roster, me: int, groups: tuple[int, ...], kinds: dict[str, Shape], *, counts: bool
+        self, roster: Roster, me: int, groups: tuple[int, ...], kinds: Mapping[str, Shape], *, counts: bool
     ) -> None:
         """Start with nothing delivered."""
         super().__init__(roster, me, groups, kinds, counts=counts)
@@ -275,7 +276,7 @@ class CausedOkays(OkReceiver):
 
     def more_fields(self) -> dict[str, Shape]:
         """The delivered clock and the messages that wait."""
-        return {"delivered": Vector(INT), "waiting": Seq(CopyShape(self.kinds))}
+        return {"delivered": Vector(INT), "waiting": Seq(CopyShape({MESSAGE: self.kinds[MESSAGE]}))}
 
     def missing(self, copy: Copy) -> list[tuple[int, int]]:
         """Return what must be delivered here first."""
