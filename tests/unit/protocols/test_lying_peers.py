@@ -8,8 +8,9 @@ import pytest
 from support.walk import play, walk
 
 from thence.errors import MisuseError, PeerError
-from thence.model.message import Copy
-from thence.protocols import REGISTRY, Deliver, GoesWithout, Member, Sent, create
+from thence.model.message import Cause, Copy, name_of
+from thence.model.roster import Roster
+from thence.protocols import REGISTRY, Deliver, GoesWithout, Hold, Member, Sent, create
 from thence.protocols.wire import decode
 
 GROWING = [name for name, entry in REGISTRY.items() if entry.grows]
