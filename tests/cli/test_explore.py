@@ -76,3 +76,19 @@ def test_options_of_the_protocol(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--protocol", "ech-r9", "--option", "separators=a:c|b") == 0
     assert run("--protocol", "ks", "--option", "separators=a:c|b") == 2
     assert "no option 'separators'" in capsys.readouterr().err
+
+
+def test_a_failure_as_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, saved = tmp_path / "why.html", tmp_path / "failure.json"
+    asked = ("--protocol", "fifo", "--property", "causal order", "--save", str(saved))
+    assert run(*asked, "--page", str(page)) == 1
+    assert f"step through it: {page}" in capsys.readouterr().out
+    text = page.read_text()
+    assert "b delivered c1 before a1, though a1 happened before c1" in text
+    page.unlink()
+    assert run("--replay", str(saved), "--page", str(page)) == 1
+    assert page.read_text() == text
+    capsys.readouterr()
+    assert run("--protocol", "ks", "--messages", "2", "--page", str(tmp_path / "none.html")) == 0
+    assert "nothing fails" in capsys.readouterr().out
+    assert not (tmp_path / "none.html").exists()

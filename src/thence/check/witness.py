@@ -18,7 +18,7 @@ from thence.check.system import UNTOLD, System
 from thence.check.variant import Variant
 from thence.errors import MisuseError, TraceError
 from thence.model.events import Event, Kind, render
-from thence.model.message import MESSAGE, name_of
+from thence.model.message import MESSAGE, Copy, name_of
 from thence.model.order import Violation
 from thence.protocols.effects import Deliver, Effect, Sent
 from thence.trace.diagram import diagram
@@ -26,6 +26,9 @@ from thence.trace.explain import path, sentence
 from thence.trace.scene import Finding, Scene, scene_of, violated
 
 FORMAT = "thence-execution-1"
+
+Clear = tuple[tuple[str, tuple[str, ...]], ...]
+"""A stamp in the clear: messages with destinations."""
 
 
 @dataclass
@@ -82,14 +85,31 @@ def _record(result: Replay, moves: Moves, step: Step, effects: tuple[Effect, ...
             message = name_of(name(effect.message.sender), effect.message.count)
             _event(result, name(step.process), "send", message, moves.roster.members(effect.destinations))
         elif isinstance(effect, Deliver):
-            _event(result, name(step.process), "deliver", name_of(name(effect.copy.sender), effect.copy.count))
+            message = name_of(name(effect.copy.sender), effect.copy.count)
+            _event(result, name(step.process), "deliver", message, stamp=_clear(result, moves, step, effect.copy))
+
+
+def _clear(result: Replay, moves: Moves, step: Step, copy: Copy) -> Clear | None:
+    """Return the stamp of a copy in the clear, where the protocol has such."""
+    member = result.system.nodes[step.process].member
+    found = None if member is None else member.dependencies(copy)
+    if found is None:
+        return None
+    name, members = moves.roster.name, moves.roster.members
+    return tuple((name_of(name(message.sender), message.count), members(mask)) for message, mask in found)
 
 
 def _event(
-    result: Replay, process: str, kind: Kind, message: str | None = None, to: tuple[str, ...] | None = None
+    result: Replay,
+    process: str,
+    kind: Kind,
+    message: str | None = None,
+    to: tuple[str, ...] | None = None,
+    stamp: Clear | None = None,
 ) -> None:
     index = 1 + sum(event.process == process for event in result.events)
-    result.events.append(Event("run", process, index, kind, message, to, order=len(result.events)))
+    order = len(result.events)
+    result.events.append(Event("run", process, index, kind, message, to, order=order, dependencies=stamp))
 
 
 @dataclass(frozen=True)

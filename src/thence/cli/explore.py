@@ -40,6 +40,10 @@ def explore(
     variants: Annotated[bool, typer.Option("--variants", help="Admit the printed forms of the papers.")] = False,
     replay: Annotated[Path | None, typer.Option(help="Replay an execution written by --save.")] = None,
     save: Annotated[Path | None, typer.Option(help="Write the smallest failing execution here.")] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the smallest failing execution as a page to step through."),
+    ] = None,
     json_file: JsonFile = None,
 ) -> None:
     """Try all interleavings of a small system; say what was covered, and show the smallest failure."""
@@ -47,7 +51,7 @@ def explore(
     from thence.check.setting import Setting
 
     if replay is not None:
-        _replay(replay, json_file)
+        _replay(replay, page, json_file)
         return
     setting = Setting(
         protocol, processes, messages, destinations, to_self=to_self, fifo=fifo, loss=loss, crashes=crashes,
@@ -64,6 +68,9 @@ def explore(
         if save is not None:
             save.write_text(smallest.witness.dumps(), encoding="utf-8")
             out.print(f"replay it with: thence explore --replay {save}")
+        _write_page(smallest.witness, page, out)
+    elif page is not None:
+        out.print(f"nothing fails, so there is no execution to draw: {page} is not written")
     write_json(json_file, result_row(coverage, smallest))
     finish(1 if coverage.failures else 0)
 
@@ -149,7 +156,19 @@ def result_row(coverage: Coverage, smallest: Smallest | None) -> dict[str, Any]:
     }
 
 
-def _replay(path: Path, json_file: str | None) -> None:
+def _write_page(witness: Witness, page: Path | None, out: Any) -> None:
+    from thence.report.spacetime import page as drawn
+
+    if page is None:
+        return
+    faults = f" {witness.faults()}." if witness.faults() else ""
+    title = f"{witness.setting.protocol}: the smallest execution that fails"
+    text = drawn([witness.scene()], title=title, lead=f"{witness.notation()}{faults}", start="finding=1")
+    page.write_text(text, encoding="utf-8")
+    out.print(f"step through it: {page}")
+
+
+def _replay(path: Path, page: Path | None, json_file: str | None) -> None:
     from thence.check.witness import Impossible, loads
     from thence.errors import TraceError
     from thence.papers.variants import VARIANTS
@@ -165,5 +184,6 @@ def _replay(path: Path, json_file: str | None) -> None:
     _show(witness, out)
     broken = result.problem.property if result.problem is not None else None
     out.print(f"breaks: {broken}" if broken else "breaks nothing")
+    _write_page(witness, page, out)
     write_json(json_file, {**witness.row(), "breaks": broken})
     finish(1 if broken else 0)

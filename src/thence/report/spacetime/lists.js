@@ -49,6 +49,7 @@ export function factsOf(page, run, event) {
   if (run.timed && !Number.isNaN(run.time[event])) add("time", `${run.time[event]} s`);
   if (run.kind[event] === SEND) add("destinations", names(destinationsOf(run, event)) || "nobody");
   if (run.aside[event]) add("set aside", "the definition cannot use this row");
+  else if (run.kind[event] === RECEIVE) add("causality", "an arrival carries none; its delivery does");
   else {
     const count = (mark) => mark.reduce((sum, each) => sum + each, 0);
     add("causal past", `${count(pastOf(run, event))} events`);

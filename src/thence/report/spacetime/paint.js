@@ -387,6 +387,7 @@ export class Panel {
     const shift = view.by === "order" ? 1 : 0; // events count from 1
     for (let place = Math.ceil((view.from + shift) / step) * step - shift; place <= view.to; place += step) {
       const x = this.at(place);
+      if (view.by === "order" && place < 0) continue;
       context.fillRect(x, this.height - FOOT + 4, 1, 4);
       context.fillText(view.by === "time" ? `${Number(place.toPrecision(8))} s` : String(Math.round(place) + 1), x, this.height);
     }
