@@ -127,6 +127,7 @@ EXTRA_OF = {
     "matplotlib": "report",
     "networkx": "topology",
     "numba": "spark",
+    "perfetto": "perfetto",
     "numpy": "spark",
     "pandas": "spark",
     "pyarrow": "trace",

@@ -28,6 +28,7 @@ class To(StrEnum):
     jsonl = "jsonl"
     parquet = "parquet"
     shiviz = "shiviz"
+    perfetto = "perfetto"
 
 
 def convert(
@@ -97,9 +98,17 @@ def _write_table(
     from thence.trace.slice import around as slice_around
 
     events = progress(source.events(), "Reading")
-    if to is To.shiviz:
+    if to in (To.shiviz, To.perfetto):
         rejected: list[Rejected] = []
-        count = write_shiviz(events, out or sys.stdout.buffer, around=around, rejected=rejected)
+        target = out or sys.stdout.buffer
+        if to is To.shiviz:
+            count = write_shiviz(events, target, around=around, rejected=rejected)
+        else:
+            from thence.trace.perfetto import write_perfetto
+
+            count = write_perfetto(
+                events if around is None else slice_around(events, around), target, rejected=rejected
+            )
         for each in rejected:
             place = f"run {each.event.run}, process {each.event.process}, index {each.event.index}"
             left_out.append({"file": None, "line": None, "reason": f"{place}: {each.reason}", "text": None})

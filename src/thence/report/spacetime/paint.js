@@ -8,7 +8,7 @@ import { RECEIVE, DELIVER, INTERNAL, CRASH } from "./data.js";
 import { PAST, FUTURE, CHOSEN, PATH } from "./view.js";
 
 export const MOST_ARROWS = 5000;
-const GLYPHS = 1500, HEADS = 600, LEAST_ROW = 9, MOST_ROW = 56, FOOT = 20, TOP = 8;
+const GLYPHS = 1500, HEADS = 600, LEAST_ROW = 9, MOST_ROW = 110, FOOT = 20, TOP = 8;
 export const COLOURS = ["--ink", "--soft", "--line", "--back", "--early", "--missing", "--path", "--past", "--future", "--hold",
   "--label0", "--label1", "--label2", "--label3", "--label4", "--label5", "--label6", "--label7"];
 
@@ -348,13 +348,13 @@ export class Panel {
     context.font = "600 12px system-ui, sans-serif";
     context.textBaseline = "middle";
     context.textAlign = "left";
-    const said = [[found.early, theme.early, "too early"], [found.late, theme.missing, "too late"], [found.missingSend, theme.missing, ""]];
-    for (const [event, colour, remark] of said) {
+    const said = [[found.early, theme.early, "too early", -1], [found.late, theme.missing, "too late", 1], [found.missingSend, theme.missing, "", -1]];
+    for (const [event, colour, remark, side] of said) {
       if (!(event >= 0) || this.hidden(event)) continue;
       const name = this.view.page.messages[run.message[event]];
       const text = shortened(context, remark ? `${name} ${remark}` : name, 180);
       const wide = context.measureText(text).width;
-      const x = Math.min(this.x(event) + 9, this.width - wide - 6), y = this.y(run.lane[event]) - Math.min(12, this.step * 0.45);
+      const x = Math.min(this.x(event) + 9, this.width - wide - 6), y = this.y(run.lane[event]) + side * Math.min(14, this.step * 0.6);
       context.globalAlpha = 0.85;
       context.fillStyle = theme.back;
       context.fillRect(x - 2, y - 8, wide + 4, 16);
