@@ -24,7 +24,9 @@ def test_cost_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     shown = capsys.readouterr().out
     assert f"Recommended for this traffic: {chosen}:" in shown
     page = (tmp_path / "index.html").read_text()
-    assert [f"<h2>{section.title}</h2>" in page for section in made.sections] == [True] * 3
+    assert [f"<h2>{section.title}</h2>" in page for section in made.sections] == [True] * 4
+    assert '<a href="space-time.html">' in page
+    assert "ks beside unordered" in (tmp_path / "space-time.html").read_text()
     assert "&lt;- too early" in page
     assert '<td class="bad">violated</td>' in page
     assert "it needs topology" in page

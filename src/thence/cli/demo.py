@@ -246,8 +246,12 @@ def cost_of_the_traffic(made: Demo) -> None:
 
 def write_page(made: Demo) -> None:
     """Write what was shown as one HTML page."""
-    from thence.report.page import page
+    from thence.report.page import Links, Section, page
+    from thence.report.spacetime.simulated import side_by_side_page
 
+    pictured = made.out / "space-time.html"
+    pictured.write_text(side_by_side_page(("ks", LIAR), seed=made.seed), encoding="utf-8")
+    made.sections.append(Section("See it", [Links([(f"ks beside {LIAR}, event by event", pictured.name)])]))
     target = made.out / "index.html"
     lead = f"Six processes, 150 messages, seed {made.seed}: thence demo, as one page."
     target.write_text(page("thence demo", made.sections, lead=lead), encoding="utf-8")

@@ -24,7 +24,8 @@ from thence.papers import bounded, ci_dc, costs, genuine, ks98, separators
 from thence.papers.claims import VERDICTS, Claim, Data, Finding, NoDataError, Rows
 from thence.papers.paper import Paper, Scale
 from thence.papers.rows import KEPT
-from thence.report.page import Part, Picture, Section, Words, page
+from thence.report.page import Links, Part, Picture, Section, Words, page
+from thence.report.spacetime.simulated import side_by_side_page
 from thence.report.tables import Cell, Table, text
 from thence.sim.grid import Grid
 
@@ -130,10 +131,15 @@ def write(out: Path, made: Sequence[Reproduced], command: str) -> dict[str, Any]
         except NoDataError as missing:
             parts.append(Words(f"The rest cannot be shown; not measured: {missing}."))
         sections.append(Section(each.paper.title, parts))
+    (out / "space-time.html").write_text(side_by_side_page(SHOWN), encoding="utf-8")
+    sections.append(Section("See it", [Links([(f"{', '.join(SHOWN)} on the same traffic", "space-time.html")])]))
     (out / "reproduce.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     (out / "index.html").write_text(page("The papers, measured again", sections, lead=LEAD), encoding="utf-8")
     return result
 
+
+SHOWN = ("ks", "rst", "unordered")
+"""Protocols that the page of pictures shows side by side."""
 
 LEAD = (
     "What five papers on causal order publish, beside what the same experiments give here. Each verdict follows from "

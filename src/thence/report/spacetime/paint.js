@@ -257,10 +257,9 @@ export class Panel {
   /** The deliveries of this run that came too early: always drawn, however much is in the window. */
   paintEarly() {
     const { context } = this;
-    context.globalAlpha = this.lit ? 0.45 : 1;
     context.strokeStyle = this.theme.early;
     context.lineWidth = 1.6;
-    const { from, to } = this.view;
+    const { from, to, cursor } = this.view;
     let last = "";
     for (const found of this.run.findings) {
       const place = found.early >= 0 ? this.axis.place[found.early] : NaN;
@@ -269,6 +268,7 @@ export class Panel {
       const spot = `${Math.round(x)} ${found.lane}`;
       if (spot === last) continue;
       last = spot;
+      context.globalAlpha = cursor !== null && place > cursor ? 0.2 : this.lit ? 0.45 : 1;
       context.strokeRect(x - 4, y - 4, 8, 8);
     }
   }
