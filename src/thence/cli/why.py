@@ -1,0 +1,69 @@
+"""`thence why`: what a live endpoint holds, for which cause, from whom, since when; its links; its journal."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from thence.cli._common import JsonFile, console, table, write_json
+from thence.errors import MisuseError
+
+EXAMPLE = "thence why trio/c.toml"
+
+
+def why(
+    config: Annotated[Path, typer.Argument(help="The configuration of a running endpoint.")],
+    give_up: Annotated[
+        str | None, typer.Option("--give-up", metavar="PROCESS", help="Give up a process that is gone for good.")
+    ] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Ask a running endpoint what it is holding, and why, over its local admin socket."""
+    from thence.runtime.admin import ask
+    from thence.runtime.config import load
+
+    read = load(config)
+    if read.admin is None:
+        raise MisuseError(f"{config}: admin is missing; it names the socket to ask")
+    if give_up is not None:
+        ask(read.admin, {"ask": "abandon", "process": give_up})
+    answer = ask(read.admin, {"ask": "why"})
+    _show(answer, json_file)
+    write_json(json_file, answer)
+
+
+def _show(answer: dict[str, Any], json_file: str | None) -> None:
+    out, now = console(json_file), time.time()
+    held = [
+        (row["message"], row["sender"], ", ".join(row["waits_for"]) or row["reason"], _ago(row["since"], now))
+        for row in answer["held"]
+    ]
+    if held:
+        out.print(table("held", "from", "waits for", "since", rows=held, title="Messages that wait for their causes"))
+    else:
+        out.print(f"{answer['process']} holds nothing back.")
+    for row in answer["deferred"]:
+        out.print(f"A send waits: {row['reason']} ({', '.join(row['processes'])}).")
+    links = [
+        (
+            link["process"],
+            "given up" if link["abandoned"] else "connected" if link["connected"] else "away",
+            link["sent"] - link["acknowledged"],
+            link["received"],
+            link["refusal"],
+        )
+        for link in answer["links"]
+    ]
+    out.print(table("peer", "link", "on their way", "received", "refused because", rows=links))
+    journal = answer["journal"]
+    out.print(
+        f"Journal {journal['path']} ({journal['synchronous']}): {journal['inputs']} inputs, "
+        f"{journal['deliveries']} deliveries, {answer['inbox']} of them not done, {journal['bytes']} bytes."
+    )
+
+
+def _ago(since: float | None, now: float) -> str | None:
+    return None if since is None else f"{max(0.0, now - since):.1f} s"

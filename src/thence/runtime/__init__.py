@@ -1,0 +1,33 @@
+"""Live processes: members of a protocol, carried by a journal and by connections.
+
+`core`, `link` and `station` do no I/O and know no clock and no task; `journal` writes; `tcp` and `memory` carry bytes;
+`endpoint` is the thin driver on asyncio, and what an application uses.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from thence.runtime.config import Config, load
+    from thence.runtime.database import JournalError
+    from thence.runtime.endpoint import Endpoint, Message, Transaction
+
+__all__ = ["Config", "Endpoint", "JournalError", "Message", "Transaction", "load"]
+
+_HOMES = {
+    "Config": "config",
+    "load": "config",
+    "Endpoint": "endpoint",
+    "Message": "endpoint",
+    "Transaction": "endpoint",
+    "JournalError": "database",
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _HOMES:
+        return getattr(import_module(f"thence.runtime.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'thence.runtime' has no attribute {name!r}")

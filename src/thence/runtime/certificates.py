@@ -1,0 +1,116 @@
+"""Certificates for a set of endpoints: a throw-away authority and one certificate for each process.
+
+Needs the package `cryptography` (`pip install "thence[live]"`); a running endpoint needs only the standard library.
+Who a process is stands in its certificate as the URI `thence:<name>`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
+DAYS = 365
+
+
+@dataclass(frozen=True)
+class Authority:
+    """Somebody who vouches for names."""
+
+    certificate: x509.Certificate
+    key: EllipticCurvePrivateKey
+
+    def write(self, path: Path) -> None:
+        """Write the certificate that peers are to trust."""
+        from cryptography.hazmat.primitives.serialization import Encoding
+
+        path.write_bytes(self.certificate.public_bytes(Encoding.PEM))
+
+
+def authority(name: str = "thence throw-away authority") -> Authority:
+    """Make an authority; its key exists in memory only."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = _name(name)
+    made = (
+        _builder(subject, subject, DAYS)
+        .public_key(key.public_key())
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs=True), critical=True)
+    )
+    return Authority(_signed(made, key), key)
+
+
+def issue(by: Authority, names: list[str], certificate: Path, key_file: Path, *, days: float = DAYS) -> None:
+    """Write a certificate for these names (one, unless a test wants otherwise) and its key."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    alternatives = [x509.UniformResourceIdentifier(f"thence:{name}") for name in names]
+    made = (
+        _builder(_name(names[0] if names else "nobody"), by.certificate.subject, days)
+        .public_key(key.public_key())
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+    )
+    if alternatives:
+        made = made.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+    certificate.write_bytes(_signed(made, by.key).public_bytes(Encoding.PEM))
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    handle = os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(secret)
+
+
+def _name(text: str) -> x509.Name:
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text[:64])])
+
+
+def _builder(subject: x509.Name, issuer: x509.Name, days: float) -> x509.CertificateBuilder:
+    from cryptography import x509
+
+    now = datetime.datetime.now(datetime.UTC)
+    end = now + datetime.timedelta(days=days)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(min(now, end) - datetime.timedelta(hours=1))
+        .not_valid_after(end)
+    )
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    from cryptography import x509
+
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _signed(builder: x509.CertificateBuilder, key: EllipticCurvePrivateKey) -> x509.Certificate:
+    from cryptography.hazmat.primitives import hashes
+
+    return builder.sign(key, hashes.SHA256())

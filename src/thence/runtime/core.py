@@ -1,0 +1,443 @@
+"""One member with its inbox and outboxes, as a deterministic state machine of journaled inputs.
+
+Law. The state after a list of inputs depends on nothing but that list: no clock, chance, connection or acknowledgement
+goes in, except as an input. `apply` either takes an input wholly or raises (`MisuseError`, `PeerError`) and changes
+nothing. What a step sets free (items, deliveries, rows of the trace) is returned, and must not leave this process
+before the input is on disk. The digest of a step covers the digest before it, the input and all that it sets free.
+
+A message is delivered into the inbox, in causal order, and stays there until the application is done with it. Its
+payload is never kept here: inbox, outboxes and held copies name the input that brought it.
+
+Where a protocol hands messages on for others (those with groups), each message of theirs carries its payload only up
+to `INLINE` bytes; larger ones travel once from their sender and by reference after that. A copy whose payload is not
+here yet counts as not received: it is set aside, the payload is asked for, and the member hears of both together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import NamedTuple
+
+from thence.errors import MisuseError, PeerError
+from thence.model.events import Event, Kind
+from thence.model.message import MESSAGE, Copy, name_of
+from thence.model.roster import Roster
+from thence.protocols import Deferred, Deliver, Duplicate, Effect, GoesWithout, Member, Sent, Transmit, create, require
+from thence.protocols.ok_member import OkMember
+from thence.protocols.registry import Need
+from thence.runtime.inputs import (
+    KIND_OF,
+    PAYLOAD,
+    WANT,
+    Abandon,
+    CopyItem,
+    Crash,
+    Done,
+    Input,
+    Join,
+    Key,
+    PayloadItem,
+    Receive,
+    Send,
+    Trusted,
+    copy_head,
+    data_of,
+    key_head,
+    read_item,
+)
+from thence.runtime.outbox import Entry, Outbox
+
+GIVEN: tuple[Need, ...] = (
+    "fifo",
+    "fixed membership",
+    "broadcast only",
+    "unicast only",
+    "groups",
+    "failure detector",
+    "own sends at the receiver",
+)
+"""what a live endpoint gives a protocol; the rest of the registry's needs are refused"""
+
+ROSTER_LIMIT = 1024
+LABEL_LIMIT = 1000
+HELD_LIMIT = 100_000
+ORDER_LIMIT = 1 << 52
+INLINE = 1024
+DIGEST_BYTES = 8
+
+
+class Ref(NamedTuple):
+    """A message that is here: the input that holds its payload, and what is known of it."""
+
+    number: int
+    order: int
+    """its send, in the order in which causes come first"""
+    destinations: int
+    size: int
+    """bytes of its payload"""
+    stamp: int
+    """bytes of its stamp"""
+
+
+class Delivery(NamedTuple):
+    """A message in the inbox: its place among all deliveries here, its name, and the input with its payload."""
+
+    number: int
+    key: Key
+    ref: int
+
+
+class Aside(NamedTuple):
+    """A copy that waits for its payload: who sent it, and its stamp."""
+
+    peer: int
+    stamp: bytes
+
+
+@dataclass(slots=True)
+class Step:
+    """What one input set free."""
+
+    data: bytes
+    digest: bytes = b""
+    sent: list[tuple[int, Entry, bool]] = field(default_factory=list)
+    """(peer, item, whether it belongs into the journal)"""
+    delivered: list[Delivery] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    message: str | None = None
+    """name of the message that the input sent"""
+    ticket: tuple[str | None, int] | None = None
+    """what answers for a send that the protocol holds back"""
+    released: list[tuple[tuple[str | None, int], str]] = field(default_factory=list)
+    """tickets of sends that were held back and have left now, with their messages"""
+    without: list[tuple[str, list[str]]] = field(default_factory=list)
+    """messages that are delivered without these causes, because somebody was given up"""
+
+
+class Core:
+    """Member, inbox and outboxes of one process."""
+
+    def __init__(self, member: Member, *, run: str = "run", record: bool = True) -> None:
+        """Take a fresh or restored member; with `record` every step tells its rows of the trace."""
+        self.member, self.run, self.record = member, run, record
+        self.me = member.me
+        self.number = 0
+        self.digest = bytes(DIGEST_BYTES)
+        self.order = 0
+        self.index = 0
+        self.deliveries = 0
+        size = len(member.roster)
+        self.received = [0] * size
+        self.outboxes = [Outbox() for _ in range(size)]
+        self.payloads: dict[Key, Ref] = {}
+        """messages that are here: held, or (where messages are handed on) still on the member's record"""
+        self.aside: dict[Key, list[Aside]] = {}
+        self.deferred: dict[tuple[str | None, int], int] = {}
+        self.deferred_sizes: dict[int, int] = {}
+        self.inbox: dict[int, Delivery] = {}
+        self.labels: set[str] = set()
+        self.floors: dict[tuple[str | None, int], int] = {}
+        """count of the last message delivered here, by label and sender"""
+        self._needs = require(member.name, GIVEN, driver="a live endpoint").needs
+        self.relays = "groups" in self._needs
+        """whether members hand on messages of others, and OK them"""
+
+    @classmethod
+    def fresh(
+        cls,
+        protocol: str,
+        processes: Sequence[str],
+        me: str,
+        *,
+        run: str = "run",
+        record: bool = True,
+        options: dict[str, int | str | bool] | None = None,
+    ) -> Core:
+        """Start a process that has no past."""
+        require(protocol, GIVEN, driver="a live endpoint")
+        if len(processes) > ROSTER_LIMIT:
+            raise MisuseError(f"{len(processes)} processes; a live endpoint takes up to {ROSTER_LIMIT}")
+        return cls(create(protocol, Roster(processes), me, **(options or {})), run=run, record=record)
+
+    @property
+    def roster(self) -> Roster:
+        """The processes, in the order of their positions."""
+        return self.member.roster
+
+    @property
+    def held(self) -> int:
+        """How many messages wait for their causes here."""
+        return len(self.payloads) + len(self.aside)
+
+    def name(self, key: Key) -> str:
+        """Return the id of a message in the trace: a7, and a7/red under the label red."""
+        label, sender, count = key
+        plain = name_of(self.roster.name(sender), count)
+        return plain if label is None else f"{plain}/{label}"
+
+    # -- one input -------------------------------------------------------------------------------------------------
+
+    def apply(self, given: Input, time: float) -> Step:
+        """Take an input; `time` only stands in the rows of the trace."""
+        step = Step(data_of(given))
+        number = self.number + 1
+        if type(given) is Receive:
+            self._receive(given, number, time, step)
+        elif type(given) is Send:
+            self._send(given, number, time, step)
+        elif type(given) is Done:
+            for delivery in given.deliveries:
+                self.inbox.pop(delivery, None)
+        elif type(given) is Trusted:
+            self._effects(self.member.trusted(given.processes), number, time, step)
+        elif type(given) is Abandon:
+            self._abandon(given.process, number, time, step)
+        elif type(given) is Join:
+            self._join(given.process, number, time, step)
+        elif type(given) is Crash:
+            self._event("crash", time, step)
+        self.number = number
+        self.digest = step.digest = self._digest(KIND_OF[type(given)], step)
+        return step
+
+    def _digest(self, kind: int, step: Step) -> bytes:
+        digest = blake2b(self.digest, digest_size=DIGEST_BYTES)
+        digest.update(b"%d " % kind)
+        digest.update(step.data)
+        for peer, entry, _ in step.sent:
+            digest.update(b"|%d %d %d " % (peer, entry.number, entry.ref))
+            digest.update(entry.head)
+        for delivery in step.delivered:
+            digest.update(repr(delivery).encode())
+        return digest.digest()
+
+    def _send(self, given: Send, number: int, time: float, step: Step) -> None:
+        self.check_send(given)
+        done = self.member.send(given.destinations, label=given.label)
+        if given.label is not None:
+            self.labels.add(given.label)
+        if isinstance(done, Deferred):
+            step.ticket = (done.label, done.ticket)
+            self.deferred[step.ticket] = number
+            self.deferred_sizes[number] = len(given.payload)
+            return
+        step.message = self._sent(done, number, given.payload, time, step)
+
+    def check_send(self, given: Send) -> None:
+        """Refuse a send that a live endpoint does not take; the member has its own say after that."""
+        if given.label is not None:
+            self._check_label(given.label, MisuseError)
+        if "broadcast only" in self._needs and given.destinations != self.roster.everyone & ~(1 << self.me):
+            raise MisuseError(f"protocol {self.member.name} is broadcast only; a send goes to all others")
+
+    def _check_label(self, label: str, error: type[MisuseError | PeerError]) -> None:
+        if self.relays:
+            raise error(f"label {label!r}: protocol {self.member.name} keeps one order only in a live endpoint")
+        if label not in self.labels and len(self.labels) >= LABEL_LIMIT:
+            raise error(f"label {label!r} would be one more than the {LABEL_LIMIT} that are accepted")
+
+    def _sent(self, sent: Sent, ref: int, payload: bytes | None, time: float, step: Step) -> str:
+        key = (sent.label, sent.message.sender, sent.message.count)
+        self.order += 1
+        self._event("send", time, step, key=key, destinations=sent.destinations)
+        if self.relays:
+            size = self.deferred_sizes.pop(ref, 0) if payload is None else len(payload)
+            self.payloads[key] = Ref(ref, self.order, sent.destinations, size, 0)
+        for copy in sent.copies:
+            head = copy_head(self.order, self.member.encode(copy), with_payload=True)
+            self._queue(copy.destination, head, ref, payload, step)
+        return self.name(key)
+
+    def _queue(self, peer: int, head: bytes, ref: int, body: bytes | None, step: Step) -> None:
+        outbox = self.outboxes[peer]
+        if not outbox.closed:
+            entry, spill = outbox.add(head, ref, body)
+            step.sent.append((peer, entry, spill))
+
+    # -- receipts ----------------------------------------------------------------------------------------------------
+
+    def _receive(self, given: Receive, number: int, time: float, step: Step) -> None:
+        item = read_item(given.item)
+        if isinstance(item, CopyItem):
+            self._copy(given.peer, item, number, time, step)
+        elif not self.relays:
+            raise PeerError(f"{self.roster.name(given.peer)} speaks of payloads; {self.member.name} hands on nothing")
+        elif isinstance(item, PayloadItem):
+            self._payload(item, number, time, step)
+        else:
+            known = self.payloads.get(item.key)
+            if known is not None and known.destinations >> given.peer & 1:
+                self._queue(given.peer, key_head(PAYLOAD, item.key, known.order), known.number, None, step)
+        self.received[given.peer] = given.number
+
+    def _copy(self, peer: int, item: CopyItem, number: int, time: float, step: Step) -> None:
+        if item.order >= ORDER_LIMIT:
+            raise PeerError(f"{self.roster.name(peer)} says order {item.order}; below {ORDER_LIMIT} is accepted")
+        copy = self.member.decode(item.stamp, source=peer)
+        self._check_copy(copy, item, peer)
+        key = (copy.label, copy.sender, copy.count)
+        if item.payload is None and self._lacks(copy, key):
+            self.aside.setdefault(key, []).append(Aside(peer, item.stamp))
+            self._queue(peer, key_head(WANT, key), 0, b"", step)
+            return
+        effects = self.member.receive(copy)
+        if copy.label is not None:
+            self.labels.add(copy.label)
+        if item.payload is not None and (self._new(key) if self.relays else type(effects[0]) is not Duplicate):
+            self.payloads[key] = Ref(number, item.order, copy.destinations, len(item.payload), len(item.stamp))
+        self._effects(effects, number, time, step, item.payload)
+        if key in self.aside and item.payload is not None:
+            self._take_aside(key, number, time, step)
+
+    def _check_copy(self, copy: Copy, item: CopyItem, peer: int) -> None:
+        if copy.label is not None:
+            self._check_label(copy.label, PeerError)
+        if copy.kind == MESSAGE and copy.sender != peer and not self.relays:
+            raise PeerError(
+                f"{self.roster.name(peer)} brings a message of {self.roster.name(copy.sender)}; "
+                f"with {self.member.name} a message comes from its sender only"
+            )
+        if copy.kind == MESSAGE and item.payload is None and not self.relays:
+            raise PeerError(f"{self.roster.name(peer)} brings a message without its payload")
+        if self.held >= 2 * HELD_LIMIT:
+            raise PeerError(f"{self.held} messages are held here; {2 * HELD_LIMIT} are the most that are accepted")
+
+    def _new(self, key: Key) -> bool:
+        label, sender, count = key
+        return key not in self.payloads and self.floors.get((label, sender), 0) < count
+
+    def _lacks(self, copy: Copy, key: Key) -> bool:
+        """Tell whether a copy that came by reference is of a message addressed here whose payload is not here."""
+        return self.relays and bool(copy.destinations >> self.me & 1) and self._new(key)
+
+    def _payload(self, item: PayloadItem, number: int, time: float, step: Step) -> None:
+        waiting = self.aside.get(item.key)
+        if waiting and self._new(item.key):
+            copy = self.member.decode(waiting[0].stamp, source=waiting[0].peer)
+            size, stamp = len(item.payload), len(waiting[0].stamp)
+            self.payloads[item.key] = Ref(number, item.order, copy.destinations, size, stamp)
+            self._take_aside(item.key, number, time, step)
+
+    def _take_aside(self, key: Key, number: int, time: float, step: Step) -> None:
+        for peer, stamp in self.aside.pop(key):
+            try:
+                effects = self.member.receive(self.member.decode(stamp, source=peer))
+            except PeerError:
+                continue  # said once, when it arrived, that it was well formed; what the member refuses now is dropped
+            self._effects(effects, number, time, step)
+
+    # -- effects -----------------------------------------------------------------------------------------------------
+
+    def _effects(
+        self, effects: Sequence[Effect], number: int, time: float, step: Step, body: bytes | None = None
+    ) -> None:
+        """Carry effects out; `body` is the payload that input `number` brought."""
+        for effect in effects:
+            if type(effect) is Deliver:
+                self._deliver(effect.copy, time, step)
+            elif type(effect) is Transmit:
+                for copy in effect.copies:
+                    self._transmit(copy, number, body, step)
+            elif type(effect) is Sent:
+                ticket = (effect.label, effect.ticket or 0)
+                ref = self.deferred.pop(ticket)
+                step.released.append((ticket, self._sent(effect, ref, None, time, step)))
+            elif type(effect) is GoesWithout:
+                name = self.name((effect.copy.label, effect.copy.sender, effect.copy.count))
+                step.without.append((name, [str(cause) for cause in effect.causes]))
+
+    def _deliver(self, copy: Copy, time: float, step: Step) -> None:
+        key = (copy.label, copy.sender, copy.count)
+        ref = self.payloads[key]
+        if self.relays:
+            self.floors[copy.label, copy.sender] = copy.count
+        else:
+            del self.payloads[key]
+        self.order = max(self.order, ref.order) + 1
+        self.deliveries += 1
+        delivery = Delivery(self.deliveries, key, ref.number)
+        self.inbox[delivery.number] = delivery
+        step.delivered.append(delivery)
+        self._event("deliver", time, step, key=key, stamp=ref.stamp)
+
+    def _transmit(self, copy: Copy, number: int, body: bytes | None, step: Step) -> None:
+        """Hand on a protocol message, with the payload of what it is about if that is short and of use there."""
+        stamp = self.member.encode(copy)
+        known = self.payloads.get((copy.label, copy.sender, copy.count)) if self.relays else None
+        order = 0 if known is None else known.order
+        if known is None or known.size > INLINE or not copy.destinations >> copy.destination & 1:
+            self._queue(copy.destination, copy_head(order, stamp, with_payload=False), 0, b"", step)
+        else:
+            here = body if known.number == number else None
+            self._queue(copy.destination, copy_head(order, stamp, with_payload=True), known.number, here, step)
+
+    def _event(
+        self,
+        kind: Kind,
+        time: float,
+        step: Step,
+        key: Key | None = None,
+        destinations: int | None = None,
+        stamp: int | None = None,
+    ) -> None:
+        self.index += 1
+        if kind == "crash":
+            self.order += 1
+        if not self.record:
+            return
+        roster = self.roster
+        step.events.append(
+            Event(
+                self.run,
+                roster.name(self.me),
+                self.index,
+                kind,
+                None if key is None else self.name(key),
+                None if destinations is None else roster.members(destinations),
+                None if key is None else key[0],
+                order=self.order * ROSTER_LIMIT + self.me,
+                time=time,
+                bytes=stamp,
+            )
+        )
+
+    # -- who takes part ----------------------------------------------------------------------------------------------
+
+    def _join(self, process: str, number: int, time: float, step: Step) -> None:
+        self._effects(self.member.join(process), number, time, step)
+        self.received.append(0)
+        self.outboxes.append(Outbox())
+
+    def _abandon(self, process: str, number: int, time: float, step: Step) -> None:
+        position = self.roster.position(process)
+        self._effects(self.member.abandon(process), number, time, step)
+        self.outboxes[position].close()
+
+    def forget(self) -> None:
+        """Where messages are handed on: drop the payloads that nobody can ask for any more. Part of a snapshot."""
+        if isinstance(self.member, OkMember):
+            record = {(None, message.sender, message.count) for message in self.member.on_record()}
+            here = 1 << self.me
+            self.payloads = {
+                key: ref
+                for key, ref in self.payloads.items()
+                if key in record or (ref.destinations & here and self.floors.get(key[:2], 0) < key[2])
+            }
+
+    def needed(self) -> set[int]:
+        """Return the inputs whose payloads are still needed by what is in memory."""
+        found = {entry.ref for outbox in self.outboxes for entry in outbox.front}
+        found |= {ref.number for ref in self.payloads.values()}
+        found |= {delivery.ref for delivery in self.inbox.values()}
+        return found | set(self.deferred.values())
+
+    def awaited(self) -> int:
+        """Return, as a mask, the processes whose messages somebody held here waits for."""
+        mask = 0
+        for pending in self.member.pending():
+            for cause in pending.waits_for:
+                mask |= 1 << self.roster.position(cause.sender)
+            mask |= self.roster.mask(pending.processes)
+        return mask

@@ -1,0 +1,141 @@
+"""Frames: what a connection carries. Four bytes of length, one of kind, then the body.
+
+Law. `Framer` gives back the frames that were written, however the bytes were cut on the way. A frame longer than the
+limit is refused when its length is read, before any of it is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from struct import Struct
+
+from thence.errors import PeerError
+
+HELLO, DATA, ACK, REFUSED, BEAT, BYE = 1, 2, 3, 4, 5, 6
+LENGTH = Struct(">IB")
+_ACK = Struct(">QQ")
+_NUMBER = Struct(">Q")
+_DATA = Struct(">IBQ")
+
+WIRE_VERSIONS = (1, 1)
+"""the oldest and the newest version of this format that is spoken here"""
+HELLO_LIMIT = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What both ends of a connection say first."""
+
+    name: str
+    identity: str
+    roster: list[str]
+    protocol: str
+    options: str
+    sent: int
+    """number of the last item made for the other"""
+    received: int
+    """number of the last item of the other that is written down"""
+    credit: int
+    """bytes of items that the other may send before it hears more"""
+    versions: tuple[int, int] = WIRE_VERSIONS
+
+
+class Framer:
+    """Cuts the bytes of a connection into frames."""
+
+    def __init__(self, limit: int) -> None:
+        """Take the longest body that is accepted."""
+        self.limit = limit
+        self._kept = b""
+
+    def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """Yield (kind, body) of each frame that is complete now."""
+        data = self._kept + data if self._kept else data
+        at, end = 0, len(data)
+        try:
+            while end - at >= LENGTH.size:
+                length, kind = LENGTH.unpack_from(data, at)
+                if length > self.limit:
+                    raise PeerError(f"a frame of {length} bytes; up to {self.limit} are accepted")
+                stop = at + LENGTH.size + length
+                if stop > end:
+                    return
+                body = data[at + LENGTH.size : stop]
+                at = stop
+                yield kind, body
+        finally:
+            self._kept = data[at:]
+
+    @property
+    def waiting(self) -> int:
+        """How many bytes of a frame that is not complete are kept."""
+        return len(self._kept)
+
+
+def frame(kind: int, body: bytes = b"") -> bytes:
+    """Return one frame."""
+    return LENGTH.pack(len(body), kind) + body
+
+
+def data_frame(number: int, head: bytes, body: bytes) -> bytes:
+    """Return the frame of an item."""
+    return _DATA.pack(_NUMBER.size + len(head) + len(body), DATA, number) + head + body
+
+
+def read_data(body: bytes) -> tuple[int, bytes]:
+    """Return the number and the item of a data frame."""
+    if len(body) < _NUMBER.size:
+        raise PeerError(f"a data frame of {len(body)} bytes; its number alone has {_NUMBER.size}")
+    return _NUMBER.unpack_from(body)[0], body[_NUMBER.size :]
+
+
+def ack_frame(number: int, credit: int) -> bytes:
+    """Return the frame that says: written down up to this number, and this many bytes may be sent in all."""
+    return frame(ACK, _ACK.pack(number, credit))
+
+
+def read_ack(body: bytes) -> tuple[int, int]:
+    """Return number and credit."""
+    if len(body) != _ACK.size:
+        raise PeerError(f"an acknowledgement of {len(body)} bytes; {_ACK.size} are expected")
+    number, credit = _ACK.unpack(body)
+    return number, credit
+
+
+def hello_frame(hello: Hello) -> bytes:
+    """Return the first frame of a connection."""
+    return frame(HELLO, json.dumps(asdict(hello)).encode())
+
+
+def read_hello(body: bytes) -> Hello:
+    """Return what the other end says of itself."""
+    try:
+        said = json.loads(body)
+        hello = Hello(
+            name=_text(said["name"]),
+            identity=_text(said["identity"]),
+            roster=[_text(name) for name in said["roster"]],
+            protocol=_text(said["protocol"]),
+            options=_text(said["options"]),
+            sent=_count(said["sent"]),
+            received=_count(said["received"]),
+            credit=_count(said["credit"]),
+            versions=(_count(said["versions"][0]), _count(said["versions"][1])),
+        )
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+        raise PeerError(f"a first frame that cannot be read: {type(error).__name__} {error}") from None
+    return hello
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or len(value) > 1000:
+        raise ValueError(f"{value!r:.40} is not a short text")
+    return value
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise ValueError(f"{value!r:.40} is not a count")
+    return value

@@ -1,0 +1,134 @@
+"""An endpoint for shells and other languages: JSON lines in, JSON lines out.
+
+In: `{"send": ["b", "c"], "payload": "text"}` (or `"base64": "..."`; `"label"` is optional), `{"done": 3}`.
+Out: `{"ready": "a"}`, `{"sent": "a1"}` once it cannot be lost, `{"delivered": "b4", "number": 3, "sender": "b",
+"payload": "...", "redelivered": false}` in causal order, `{"error": "..."}` for a line that cannot be used.
+
+A delivery is done once its line is written, or, with `manual`, when a line says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from thence.errors import MisuseError, ThenceError
+from thence.runtime.endpoint import Endpoint, Message
+
+Write = Callable[[dict[str, Any]], None]
+
+
+async def converse(
+    endpoint: Endpoint,
+    *,
+    source: TextIO | None = None,
+    target: TextIO | None = None,
+    manual: bool = False,
+    linger: float | None = None,
+) -> None:
+    """Run an endpoint between two streams until it is interrupted, or until `linger` seconds after the input's end."""
+    source, target = source or sys.stdin, target or sys.stdout
+
+    def write(row: dict[str, Any]) -> None:
+        target.write(json.dumps(row, ensure_ascii=False) + "\n")
+        target.flush()
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(each, stop.set)
+    async with endpoint as me:
+        write({"ready": me.config.name})
+        waiting: dict[int, Message] = {}
+        tasks = [
+            loop.create_task(_read(me, source, write, waiting, stop, linger)),
+            loop.create_task(_deliver(me, write, waiting, manual)),
+            loop.create_task(stop.wait()),
+        ]
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for task in done:
+            if not task.cancelled() and task.exception() is not None:
+                raise task.exception()  # type: ignore[misc]
+
+
+async def _deliver(me: Endpoint, write: Write, waiting: dict[int, Message], manual: bool) -> None:
+    async for message in me.deliveries():
+        row: dict[str, Any] = {"delivered": message.id, "number": message.number, "sender": message.sender}
+        if message.label is not None:
+            row["label"] = message.label
+        try:
+            row["payload"] = message.payload.decode()
+        except UnicodeDecodeError:
+            row["base64"] = base64.b64encode(message.payload).decode()
+        write({**row, "redelivered": message.redelivered})
+        if manual:
+            waiting[message.number] = message
+        else:
+            await message.done()
+
+
+async def _read(
+    me: Endpoint,
+    source: TextIO,
+    write: Write,
+    waiting: dict[int, Message],
+    stop: asyncio.Event,
+    linger: float | None,
+) -> None:
+    lines: asyncio.Queue[str | None] = asyncio.Queue(1000)
+    loop = asyncio.get_running_loop()
+
+    def pull() -> None:
+        for line in source:
+            asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
+        asyncio.run_coroutine_threadsafe(lines.put(None), loop)
+
+    threading.Thread(target=pull, daemon=True, name="thence-input").start()
+    while (line := await lines.get()) is not None:
+        if line.strip():
+            try:
+                await _line(me, line, write, waiting)
+            except ThenceError as error:
+                write({"error": str(error)})
+                me.check()
+    if linger is None:
+        await stop.wait()
+    else:
+        await asyncio.sleep(linger)
+
+
+async def _line(me: Endpoint, line: str, write: Write, waiting: dict[int, Message]) -> None:
+    try:
+        asked = json.loads(line)
+    except ValueError as error:
+        raise MisuseError(f"not JSON: {line.strip()[:60]!r}: {error}") from None
+    if isinstance(asked, dict) and "send" in asked:
+        write({"sent": await me.send(*_send(asked), label=asked.get("label"))})
+    elif isinstance(asked, dict) and isinstance(asked.get("done"), int) and asked["done"] in waiting:
+        await waiting.pop(asked["done"]).done()
+        write({"done": asked["done"]})
+    else:
+        raise MisuseError(f"{line.strip()[:60]!r} is neither a send nor the done of a delivery that is open")
+
+
+def _send(asked: dict[str, Any]) -> tuple[list[str], bytes]:
+    to = asked["send"]
+    if not isinstance(to, list) or not all(isinstance(name, str) for name in to):
+        raise MisuseError(f"send is {to!r:.60}; a list of names is expected")
+    if isinstance(asked.get("base64"), str):
+        try:
+            return to, base64.b64decode(asked["base64"], validate=True)
+        except ValueError as error:
+            raise MisuseError(f"base64: {error}") from None
+    if not isinstance(asked.get("payload"), str):
+        raise MisuseError("a send needs payload, a text, or base64")
+    return to, asked["payload"].encode()

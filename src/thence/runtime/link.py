@@ -1,0 +1,166 @@
+"""One end of the link to one peer: numbers, acknowledgements, credit, and the first words of a connection.
+
+Law. Every item is written down by the other end exactly once and in order, over any number of connections: an item
+whose number was seen is passed over, one that leaves a gap is refused. "Acknowledged" means written down. What is not
+committed here is neither sent nor said to be received.
+
+Whoever is behind what the other has seen of it has lost its memory, and is refused with a sentence: a journal with
+another identity, fewer items sent than the other has received, fewer received than it has acknowledged.
+
+Credit counts bytes of items over one connection. The receiver grants as many as its window beyond what it has written
+down; an item larger than the window goes alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from thence.errors import PeerError
+from thence.runtime.frames import WIRE_VERSIONS, Hello
+from thence.runtime.outbox import Entry, Outbox
+
+WINDOW = 1 << 20
+
+
+class Refused(PeerError):
+    """A connection that cannot be; `forgetful` names who has lost its memory."""
+
+    def __init__(self, text: str, forgetful: str | None = None) -> None:
+        """Take the sentence."""
+        super().__init__(text)
+        self.forgetful = forgetful
+
+
+class Link:
+    """What one process knows of the exchange with one peer."""
+
+    def __init__(self, name: str, outbox: Outbox, received: int, identity: str | None, *, window: int = WINDOW) -> None:
+        """Take what the journal says: all of it is committed."""
+        self.name, self.outbox, self.identity, self.window = name, outbox, identity, window
+        self.durable = outbox.sent
+        """number of the last item made that is committed, and may leave"""
+        self.received = received
+        """number of the last item of the peer that is committed here"""
+        self.arrived = received
+        """number of the last item that came, committed or not"""
+        self.open = False
+        self.refusal: str | None = None
+        """why the peer is refused, or refuses"""
+        self._start()
+
+    def _start(self) -> None:
+        self.next = 0
+        """number of the next item to hand to the connection"""
+        self.spent = self.allowed = 0
+        self.heard = self.written = self.granted = 0
+        """bytes of items that came over this connection, of those committed, and that the peer may send in all"""
+
+    # -- the first words ---------------------------------------------------------------------------------------------
+
+    def greet(self, me: str, identity: str, roster: list[str], protocol: str, options: str) -> Hello:
+        """Return the first words of a new connection."""
+        self._start()
+        self.granted = self.window
+        return Hello(me, identity, roster, protocol, options, self.durable, self.received, self.granted)
+
+    def meet(self, mine: Hello, theirs: Hello) -> None:
+        """Take the peer's first words: open the link, or say why not."""
+        self._same_terms(mine, theirs)
+        self._same_memory(mine, theirs)
+        self.identity = theirs.identity
+        self.outbox.acknowledge(theirs.received)
+        self.next, self.allowed = theirs.received + 1, theirs.credit
+        self.open, self.refusal = True, None
+
+    def _same_terms(self, mine: Hello, theirs: Hello) -> None:
+        old, new = WIRE_VERSIONS
+        if theirs.versions[0] > new or theirs.versions[1] < old:
+            raise Refused(
+                f"{theirs.name} speaks versions {theirs.versions[0]} to {theirs.versions[1]} of the wire format, "
+                f"{mine.name} speaks {old} to {new}"
+            )
+        for what in ("protocol", "options", "roster"):
+            ours, other = getattr(mine, what), getattr(theirs, what)
+            if ours != other:
+                raise Refused(f"{what} differs: {mine.name} has {ours}, {theirs.name} has {other}")
+
+    def _same_memory(self, mine: Hello, theirs: Hello) -> None:
+        if self.identity is not None and theirs.identity != self.identity:
+            raise Refused(
+                f"{theirs.name} comes with another journal than before ({theirs.identity[:8]}, not "
+                f"{self.identity[:8]}): it has lost its memory",
+                theirs.name,
+            )
+        if theirs.sent < self.received:
+            raise Refused(
+                f"{theirs.name} knows of {theirs.sent} items sent to {mine.name}, which has received {self.received}: "
+                f"{theirs.name} has lost its memory",
+                theirs.name,
+            )
+        if theirs.received < self.outbox.acked:
+            raise Refused(
+                f"{theirs.name} knows of {theirs.received} items of {mine.name} and has acknowledged "
+                f"{self.outbox.acked}: {theirs.name} has lost its memory",
+                theirs.name,
+            )
+        if theirs.received > self.durable:
+            raise Refused(
+                f"{theirs.name} has received {theirs.received} items of {mine.name}, which knows of {self.durable}: "
+                f"{mine.name} has lost its memory",
+                mine.name,
+            )
+
+    def close(self) -> None:
+        """Note that the connection is gone."""
+        self.open = False
+
+    # -- items -------------------------------------------------------------------------------------------------------
+
+    def accept(self, number: int, size: int) -> bool:
+        """Take the number of an item that came; tell whether it is new."""
+        self.heard += size
+        if self.heard > self.granted and self.heard - size > self.written:
+            raise PeerError(f"{self.name} sends more than its credit of {self.granted} bytes")
+        if number <= self.arrived:
+            self.written += size
+            return False
+        if number != self.arrived + 1:
+            raise PeerError(f"item {number} of {self.name} came after item {self.arrived}")
+        self.arrived = number
+        return True
+
+    def wrote(self, number: int, size: int) -> None:
+        """Note that items up to this number, of this size in all, are committed here."""
+        self.received = number
+        self.written += size
+
+    def grant(self) -> int:
+        """Return how many bytes the peer may send in all over this connection."""
+        self.granted = max(self.granted, self.written + self.window)
+        return self.granted
+
+    @property
+    def owes_credit(self) -> bool:
+        """Whether the peer has used up half of what it was granted."""
+        return self.written + self.window - self.granted >= self.window // 2
+
+    def acknowledged(self, number: int, credit: int) -> None:
+        """Take the peer's word that it has written items down."""
+        if number >= self.next:
+            raise PeerError(f"{self.name} acknowledges item {number}; the last one sent to it is {self.next - 1}")
+        self.outbox.acknowledge(number)
+        self.allowed = max(self.allowed, credit)
+
+    def ready(self) -> Iterator[Entry]:
+        """Yield the items that may leave now, and count them as gone; the caller tells their sizes by `spend`."""
+        if not self.open:
+            return
+        for entry in self.outbox.after(self.next - 1):
+            if entry.number > self.durable or (self.spent >= self.allowed and self.next - 1 > self.outbox.acked):
+                return
+            self.next = entry.number + 1
+            yield entry
+
+    def spend(self, size: int) -> None:
+        """Count the bytes of an item that leaves."""
+        self.spent += size

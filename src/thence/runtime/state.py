@@ -1,0 +1,95 @@
+"""The state of a core as bytes: what a snapshot in the journal holds.
+
+Law. `load(dump(core))` behaves like `core` under every further input. Whatever is not such a state is refused with a
+sentence. JSON, so that a person can read what a journal holds; bytes stand in it as base64.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from typing import Any
+
+from thence.errors import PeerError, ThenceError
+from thence.protocols import lookup
+from thence.runtime.core import Aside, Core, Delivery, Ref
+from thence.runtime.inputs import Key
+from thence.runtime.outbox import Entry, Outbox
+
+STATE_VERSION = 1
+
+
+def dump(core: Core) -> bytes:
+    """Write a state."""
+    return json.dumps(
+        {
+            "version": STATE_VERSION,
+            "protocol": core.member.name,
+            "member": _text(core.member.snapshot()),
+            "number": core.number,
+            "digest": core.digest.hex(),
+            "order": core.order,
+            "index": core.index,
+            "deliveries": core.deliveries,
+            "received": core.received,
+            "outboxes": [_outbox(outbox) for outbox in core.outboxes],
+            "payloads": [[*key, *ref] for key, ref in core.payloads.items()],
+            "aside": [[*key, [[a.peer, _text(a.stamp)] for a in waiting]] for key, waiting in core.aside.items()],
+            "deferred": [[*ticket, ref, core.deferred_sizes.get(ref, 0)] for ticket, ref in core.deferred.items()],
+            "inbox": [[d.number, *d.key, d.ref] for d in core.inbox.values()],
+            "labels": sorted(core.labels),
+            "floors": [[label, sender, count] for (label, sender), count in core.floors.items()],
+        },
+        separators=(",", ":"),
+    ).encode()
+
+
+def load(data: bytes, *, run: str = "run", record: bool = True) -> Core:
+    """Read a state."""
+    try:
+        state = json.loads(data)
+        if state["version"] != STATE_VERSION:
+            raise PeerError(f"a state of version {state['version']}; this release reads {STATE_VERSION}")
+        return _core(state, run, record)
+    except (ThenceError, ValueError, KeyError, TypeError, IndexError) as error:
+        raise PeerError(f"a snapshot of {len(data)} bytes cannot be read: {error}") from error
+
+
+def _core(state: dict[str, Any], run: str, record: bool) -> Core:
+    member = lookup(state["protocol"]).protocol.restore(b64decode(state["member"]))
+    core = Core(member, run=run, record=record)
+    core.number, core.digest = state["number"], bytes.fromhex(state["digest"])
+    core.order, core.index, core.deliveries = state["order"], state["index"], state["deliveries"]
+    core.received = state["received"]
+    core.outboxes = [_read_outbox(row) for row in state["outboxes"]]
+    core.payloads = {_key(row): Ref(*row[3:]) for row in state["payloads"]}
+    core.aside = {_key(row): [Aside(peer, b64decode(stamp)) for peer, stamp in row[3]] for row in state["aside"]}
+    core.deferred = {(label, ticket): ref for label, ticket, ref, _ in state["deferred"]}
+    core.deferred_sizes = {ref: size for _, _, ref, size in state["deferred"]}
+    core.inbox = {row[0]: Delivery(row[0], _key(row[1:]), row[4]) for row in state["inbox"]}
+    core.labels = set(state["labels"])
+    core.floors = {(label, sender): count for label, sender, count in state["floors"]}
+    return core
+
+
+def _text(data: bytes) -> str:
+    return b64encode(data).decode()
+
+
+def _key(row: list[Any]) -> Key:
+    return row[0], row[1], row[2]
+
+
+def _outbox(outbox: Outbox) -> dict[str, Any]:
+    front = [[entry.number, _text(entry.head), entry.ref] for entry in outbox.front]
+    return {"sent": outbox.sent, "acked": outbox.acked, "closed": outbox.closed, "front": front}
+
+
+def _read_outbox(row: dict[str, Any]) -> Outbox:
+    outbox = Outbox()
+    outbox.sent, outbox.acked, outbox.closed = row["sent"], row["acked"], row["closed"]
+    for number, head, ref in row["front"]:
+        entry = Entry(number, b64decode(head), ref, None if ref else b"")
+        outbox.front.append(entry)
+        outbox.bytes += len(entry.head)
+    return outbox

@@ -1,0 +1,480 @@
+"""Core, links and journal of one process, without tasks, clocks or sockets: the whole of an endpoint but its driver.
+
+Law. Inputs wait in a queue; `prepare` applies a group of them and writes their rows, `commit` puts them on disk, and
+`release` lets out what they set free: frames, acknowledgements, deliveries, rows of the trace, answers to the
+application. Nothing leaves before its row is committed. Whatever goes wrong while writing ends the station: memory may
+then be ahead of the disk, and only a restart from the journal is safe.
+
+Time comes in as an argument, connections as channels, so that a test can drive this very code through every crash.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from thence.errors import MisuseError, PeerError, ThenceError
+from thence.model.events import Event
+from thence.runtime.core import HELD_LIMIT, Core, Delivery
+from thence.runtime.database import JournalError
+from thence.runtime.frames import (
+    ACK,
+    BEAT,
+    BYE,
+    DATA,
+    HELLO,
+    HELLO_LIMIT,
+    REFUSED,
+    Framer,
+    Hello,
+    ack_frame,
+    data_frame,
+    frame,
+    hello_frame,
+    read_ack,
+    read_data,
+    read_hello,
+)
+from thence.runtime.inputs import KIND_OF, Done, Input, Receive, payload_in
+from thence.runtime.journal import RELEASE, InputRow, Journal, Snapshot
+from thence.runtime.link import Link, Refused
+from thence.runtime.outbox import LIMIT_ITEMS
+from thence.runtime.state import dump
+
+SNAPSHOT_EVERY = 2000
+GROUP_INPUTS = 512
+GROUP_BYTES = 1 << 22
+INBOX_LIMIT = 100_000
+
+
+class Channel(Protocol):
+    """One connection, as a transport gives it."""
+
+    def write(self, data: bytes) -> None:
+        """Hand bytes to the network."""
+
+    def close(self) -> None:
+        """End the connection, after what was written."""
+
+
+class Waiter(Protocol):
+    """Somebody who asked for an input and wants to know what became of it."""
+
+    def settle(self, message: str | None) -> None:
+        """Hear that it is committed; a send is told the name of its message."""
+
+    def fail(self, error: ThenceError) -> None:
+        """Hear that it was refused."""
+
+
+@dataclass(slots=True)
+class Asked:
+    """An input in the queue."""
+
+    given: Input
+    waiter: Waiter | None = None
+
+
+@dataclass(slots=True)
+class Released:
+    """What a committed group sets free beside frames."""
+
+    delivered: list[Delivery] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    bodies: dict[int, bytes] = field(default_factory=dict)
+    """payloads of deliveries that are still in memory, by input"""
+
+
+@dataclass(slots=True)
+class _Group:
+    """A group of inputs that is applied and not yet released."""
+
+    released: Released = field(default_factory=Released)
+    settled: list[tuple[Waiter, str | None]] = field(default_factory=list)
+    wrote: dict[int, int] = field(default_factory=dict)
+    """bytes of items received, by peer"""
+
+
+class Session:
+    """One connection from its first byte to its last."""
+
+    def __init__(self, station: Station, channel: Channel, peer: int | None, proven: str | None) -> None:
+        """Take the peer that was dialled (None: it dialled), and the name its certificate proves (None: no TLS)."""
+        self.station, self.channel, self.peer, self.proven = station, channel, peer, proven
+        self.framer = Framer(HELLO_LIMIT)
+        self.mine: Hello | None = None
+        self.open = False
+        self.closed = False
+        if peer is not None:
+            self._greet(peer)
+
+    def _greet(self, peer: int) -> None:
+        self.mine = self.station.hello(peer)
+        self.channel.write(hello_frame(self.mine))
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes from the network; whatever cannot be used ends the connection with a sentence."""
+        try:
+            for kind, body in self.framer.feed(data):
+                if self.closed:
+                    return
+                self._frame(kind, body)
+        except PeerError as error:
+            self.refuse(error)
+
+    def _frame(self, kind: int, body: bytes) -> None:
+        if kind == REFUSED:
+            self.station.refused_by(self, body.decode("utf-8", "replace")[:500])
+        elif not self.open:
+            if kind != HELLO:
+                raise PeerError(f"a frame of kind {kind} came first; a hello (1) is expected")
+            self._met(read_hello(body))
+        elif kind == DATA:
+            self.station.item(self, *read_data(body))
+        elif kind == ACK:
+            self.station.acknowledged(self, *read_ack(body))
+        elif kind == BYE:
+            self.lost("the peer has stopped")
+            self.channel.close()
+        elif kind != BEAT:
+            raise PeerError(f"a frame of kind {kind}; 1 to 6 are known")
+
+    def _met(self, theirs: Hello) -> None:
+        if self.proven is not None and theirs.name != self.proven:
+            raise Refused(f"the certificate is of {self.proven}, but the connection says it is {theirs.name}")
+        roster = self.station.core.roster
+        if theirs.name not in roster:
+            raise Refused(f"{theirs.name} is not among the processes here: {', '.join(roster.names)}")
+        peer = roster.position(theirs.name)
+        if self.peer is not None and peer != self.peer:
+            raise Refused(f"{roster.name(self.peer)} was dialled, but {theirs.name} answered")
+        dialled = self.peer is not None
+        self.peer = peer
+        if not dialled:
+            self.station.expect_dialler(self)
+            self.station.replace(self)
+            self._greet(peer)
+        assert self.mine is not None
+        self.station.meet(self, self.mine, theirs)
+        self.framer.limit = self.station.frame_limit
+        self.open = True
+        self.station.pump(peer)
+
+    def refuse(self, error: PeerError) -> None:
+        """End the connection and tell the peer why."""
+        self.station.refuse(self, error)
+        self.channel.write(frame(REFUSED, str(error).encode()[:1000]))
+        self.lost(str(error))
+        self.channel.close()
+
+    def lost(self, reason: str) -> None:
+        """Note that the connection has ended."""
+        if not self.closed:
+            self.closed, self.open = True, False
+            self.station.lost(self, reason)
+
+
+class Station:
+    """Core, links and journal."""
+
+    def __init__(
+        self,
+        core: Core,
+        journal: Journal,
+        *,
+        frame_limit: int = 1 << 21,
+        window: int = 1 << 20,
+        snapshot_every: int = SNAPSHOT_EVERY,
+        journal_limit: int = 1 << 34,
+    ) -> None:
+        """Take what recovery gave."""
+        self.core, self.journal = core, journal
+        self.frame_limit, self.snapshot_every, self.journal_limit = frame_limit, snapshot_every, journal_limit
+        self.queue: deque[Asked] = deque()
+        self.done: list[tuple[int, Waiter | None]] = []
+        self.forgetful: str | None = None
+        """why this process must not go on: a peer knows more of it than it does itself"""
+        self.wake: Callable[[], None] = lambda: None
+        """called when there is something to prepare"""
+        self.sync: Callable[[], None] = lambda: None
+        """called before inputs are pruned: whatever was told of them must be on disk"""
+        self._met: list[tuple[str, str]] = []
+        self._acked: set[int] = set()
+        self._group: _Group | None = None
+        self._tickets: dict[tuple[str | None, int], Waiter] = {}
+        self._snapshot_at = core.number
+        self._checkpoint = True
+        self.full = False
+        """whether the journal is larger than it may be"""
+        self.intake = True
+        """whether items are taken; what is not taken will come again"""
+        self._checkpoint = False
+        self.sessions: dict[int, Session] = {}
+        known = journal.peers()
+        self.links = [
+            Link(name, core.outboxes[position], core.received[position], known.get(name, (None, 0))[0], window=window)
+            for position, name in enumerate(core.roster)
+        ]
+        self._to_self()
+
+    # -- connections -------------------------------------------------------------------------------------------------
+
+    def connect(self, channel: Channel, peer: int | None, proven: str | None = None) -> Session:
+        """Begin with a connection: one that was dialled to `peer`, or one that came (None)."""
+        session = Session(self, channel, peer, proven)
+        if peer is not None:
+            self.replace(session)
+        return session
+
+    def replace(self, session: Session) -> None:
+        """Let a new connection to a peer take the place of an earlier one."""
+        assert session.peer is not None
+        earlier = self.sessions.get(session.peer)
+        if earlier is not None and earlier is not session:
+            earlier.lost("another connection took its place")
+            earlier.channel.close()
+        self.sessions[session.peer] = session
+
+    def expect_dialler(self, session: Session) -> None:
+        """Refuse a connection from whom this process dials itself, or from itself."""
+        assert session.peer is not None
+        if session.peer >= self.core.me:
+            names = self.core.roster.names
+            raise Refused(f"{names[session.peer]} waits to be dialled by {names[self.core.me]}, and does not dial")
+
+    def hello(self, peer: int) -> Hello:
+        """Return the first words to a peer."""
+        core = self.core
+        options = repr([(name, getattr(core.member, name)) for name in core.member.options])
+        return self.links[peer].greet(
+            core.roster.name(core.me), self.journal.identity, list(core.roster), core.member.name, options
+        )
+
+    def meet(self, session: Session, mine: Hello, theirs: Hello) -> None:
+        """Open the link, or refuse it."""
+        assert session.peer is not None
+        link = self.links[session.peer]
+        new = link.identity is None
+        if link.outbox.closed:
+            raise Refused(f"{link.name} was given up by {mine.name}")
+        link.meet(mine, theirs)
+        if new:
+            self._met.append((link.name, theirs.identity))
+            self.wake()
+
+    def refuse(self, session: Session, error: PeerError) -> None:
+        """Remember why a peer is refused; stop if it is this process that has lost its memory."""
+        if session.peer is not None:
+            self.links[session.peer].refusal = str(error)
+        if isinstance(error, Refused) and error.forgetful == self.core.roster.name(self.core.me):
+            self.forgetful = str(error)
+            self.wake()
+
+    def refused_by(self, session: Session, reason: str) -> None:
+        """Remember why a peer refuses."""
+        if session.peer is not None:
+            self.links[session.peer].refusal = f"{self.links[session.peer].name} refuses: {reason}"
+        session.lost(reason)
+        session.channel.close()
+
+    def lost(self, session: Session, reason: str) -> None:
+        """Close the link of a connection that has ended."""
+        if session.peer is not None and self.sessions.get(session.peer) is session:
+            del self.sessions[session.peer]
+            self.links[session.peer].close()
+
+    def item(self, session: Session, number: int, item: bytes) -> None:
+        """Take an item from a peer into the queue, if it is new."""
+        assert session.peer is not None
+        if self.intake and self.links[session.peer].accept(number, len(item)):
+            self.queue.append(Asked(Receive(session.peer, number, item)))
+            self.wake()
+
+    def acknowledged(self, session: Session, number: int, credit: int) -> None:
+        """Take an acknowledgement, and send what the credit allows."""
+        assert session.peer is not None
+        self.links[session.peer].acknowledged(number, credit)
+        self._acked.add(session.peer)
+        self.pump(session.peer)
+
+    def pump(self, peer: int) -> None:
+        """Hand to the connection what may leave."""
+        session, link = self.sessions.get(peer), self.links[peer]
+        if session is None or not session.open:
+            return
+        if link.outbox.wants_refill:
+            first = link.outbox.spilled_from
+            link.outbox.refill(self.journal.spilled(peer, first, LIMIT_ITEMS // 2))
+        frames = []
+        for entry in link.ready():
+            body = self.journal.payload(entry.ref) if entry.body is None else entry.body
+            link.spend(len(entry.head) + len(body))
+            frames.append(data_frame(entry.number, entry.head, body))
+        if frames:
+            session.channel.write(b"".join(frames))
+
+    # -- groups of inputs --------------------------------------------------------------------------------------------
+
+    def ask(self, given: Input, waiter: Waiter | None = None) -> None:
+        """Put an input of this process into the queue."""
+        self.queue.append(Asked(given, waiter))
+        self.wake()
+
+    def finish(self, delivery: int, waiter: Waiter | None = None) -> None:
+        """Note that the application is done with a delivery; all of a group share one row."""
+        self.done.append((delivery, waiter))
+        self.wake()
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to prepare."""
+        return not (self.queue or self.done or self._met)
+
+    def prepare(self, now: float, *, begin: bool = True) -> None:
+        """Apply the next group of inputs and write their rows; `commit` must follow.
+
+        With `begin=False` the rows join a transaction that is open already.
+        """
+        if begin:
+            self.journal.begin()
+        self._group = _Group()
+        try:
+            self._apply_group(now)
+            self._note_peers()
+            if self.core.number - self._snapshot_at >= self.snapshot_every:
+                self.snapshot()
+        except JournalError as error:
+            self.journal.failed = self.journal.failed or str(error)
+            raise
+
+    def _apply_group(self, now: float) -> None:
+        size = 0
+        for _ in range(GROUP_INPUTS):
+            if not self.queue or size > GROUP_BYTES:
+                break
+            size += self._apply(self.queue.popleft(), now)
+        if self.done:
+            waiters = [waiter for _, waiter in self.done]
+            self._apply(Asked(Done(tuple(number for number, _ in self.done))), now)
+            assert self._group is not None
+            self._group.settled += [(waiter, None) for waiter in waiters if waiter is not None]
+            self.done = []
+
+    def _apply(self, asked: Asked, now: float) -> int:
+        """Apply one input and write its row; return the bytes it takes."""
+        core, given, group = self.core, asked.given, self._group
+        assert group is not None
+        try:
+            step = core.apply(given, now)
+        except (MisuseError, PeerError) as error:
+            self._refuse_input(asked, error)
+            return 0
+        row = InputRow(core.number, KIND_OF[type(given)], now, RELEASE, step.data, step.digest)
+        self.journal.append(row)
+        for peer, entry, spill in step.sent:
+            if spill:
+                self.journal.spill(peer, entry)
+        if type(given) is Receive:
+            group.wrote[given.peer] = group.wrote.get(given.peer, 0) + len(given.item)
+            if any(delivery.ref == row.number for delivery in step.delivered):
+                group.released.bodies[row.number] = payload_in(row.kind, row.data)
+        group.released.delivered += step.delivered
+        group.released.events += step.events
+        for ticket, message in step.released:
+            waiter = self._tickets.pop(ticket, None)
+            if waiter is not None:
+                group.settled.append((waiter, message))
+        if asked.waiter is not None:
+            if step.ticket is not None:
+                self._tickets[step.ticket] = asked.waiter
+            else:
+                group.settled.append((asked.waiter, step.message))
+        return len(step.data)
+
+    def _refuse_input(self, asked: Asked, error: MisuseError | PeerError) -> None:
+        given = asked.given
+        if type(given) is not Receive:
+            if asked.waiter is not None:
+                asked.waiter.fail(error)
+            return
+        peer = given.peer
+        self.queue = deque(a for a in self.queue if not (type(a.given) is Receive and a.given.peer == peer))
+        self.links[peer].arrived = self.core.received[peer]
+        session = self.sessions.get(peer)
+        if session is not None and isinstance(error, PeerError):
+            session.refuse(error)
+
+    def _note_peers(self) -> None:
+        for peer in sorted(self._acked):
+            self.journal.acknowledged(peer, self.links[peer].name, self.links[peer].outbox.acked)
+        self._acked.clear()
+        for name, identity in self._met:
+            self.journal.acquainted(name, identity)
+        self._met.clear()
+
+    def snapshot(self) -> None:
+        """Write a snapshot into the open group, and prune."""
+        core = self.core
+        core.forget()
+        self.sync()
+        taken = Snapshot(core.number, core.index, RELEASE, dump(core))
+        self.journal.snapshot(taken, core.needed())
+        self._snapshot_at = core.number
+        self._checkpoint = True
+        self.full = self.journal.bytes() > self.journal_limit
+
+    def commit(self) -> None:
+        """Put the group on disk. May run in another thread, as long as nothing else of the journal does meanwhile."""
+        self.journal.commit(self.core.number)
+        if self._checkpoint:
+            self._checkpoint = False
+            self.journal.database.checkpoint()
+
+    def release(self) -> Released:
+        """Let out what the committed group has set free."""
+        group, self._group = self._group, None
+        assert group is not None
+        for position, link in enumerate(self.links):
+            link.durable = link.outbox.sent
+            if position in group.wrote:
+                link.wrote(self.core.received[position], group.wrote[position])
+                self._acknowledge(position)
+            elif link.open and link.owes_credit:
+                self._acknowledge(position)
+            if link.next <= link.durable:
+                self.pump(position)
+        self._to_self()
+        for waiter, message in group.settled:
+            waiter.settle(message)
+        return group.released
+
+    def _acknowledge(self, peer: int) -> None:
+        session, link = self.sessions.get(peer), self.links[peer]
+        if session is not None and session.open:
+            credit = link.grant() if self._room_for(peer) else link.granted
+            session.channel.write(ack_frame(link.received, credit))
+
+    def _room_for(self, peer: int) -> bool:
+        """Tell whether a peer may send more: the inbox and the journal have room, or somebody here waits for it."""
+        if self.core.held >= HELD_LIMIT and not self.core.awaited() >> peer & 1:
+            return False
+        return len(self.core.inbox) < INBOX_LIMIT and not self.full
+
+    def _to_self(self) -> None:
+        """Let copies for this process itself travel like any other: out of the outbox, through the journal, in."""
+        me = self.core.me
+        link = self.links[me]
+        if link.outbox.acked < link.received:
+            link.outbox.acknowledge(link.received)
+            self._acked.add(me)
+        if link.outbox.wants_refill:
+            link.outbox.refill(self.journal.spilled(me, link.outbox.spilled_from, LIMIT_ITEMS // 2))
+        for entry in list(link.outbox.after(link.arrived)):
+            if entry.number <= link.durable:
+                body = self.journal.payload(entry.ref) if entry.body is None else entry.body
+                link.arrived = entry.number
+                self.queue.append(Asked(Receive(me, entry.number, entry.head + body)))
+        if self.queue:
+            self.wake()

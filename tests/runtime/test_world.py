@@ -1,0 +1,34 @@
+"""Core, links and journal under random steps: crashes at every boundary of a commit, cuts, one-way stillness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.live import World, wander
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32), count=st.integers(2, 4), steps=st.integers(10, 250))
+def test_nothing_is_lost_doubled_or_early(seed: int, count: int, steps: int) -> None:
+    with TemporaryDirectory() as folder:
+        world = World(Path(folder), count, seed)
+        wander(world, steps)
+        world.heal()
+        world.check()
+        world.close()
+
+
+@pytest.mark.parametrize("protocol", ["ks-hardware", "ci-dc", "rst", "ses", "prs", "history", "gossip", "fifo"])
+def test_other_protocols(protocol: str, tmp_path: Path) -> None:
+    for seed in range(3):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        world = World(folder, 3, seed, protocol=protocol)
+        wander(world, 150)
+        world.heal()
+        world.check()
+        world.close()

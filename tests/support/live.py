@@ -1,0 +1,263 @@
+"""A world of stations in memory: real cores, links and journals, a network drawn from a seed, crashes at any boundary.
+
+The application of each process writes what it is handed into a list of its own, the witness. At the end witness,
+trace and journal must agree, and the trace must be causal by definition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from thence.errors import ThenceError
+from thence.model.events import Event
+from thence.model.order import judge
+from thence.model.roster import Roster
+from thence.protocols import lookup
+from thence.runtime.database import Database, StandardDatabase
+from thence.runtime.inputs import Send, Trusted
+from thence.runtime.journal import Journal, Mark
+from thence.runtime.memory import MemoryNetwork
+from thence.runtime.record import Recorder
+from thence.runtime.recovery import recover
+from thence.runtime.station import Station
+from thence.trace.jsonl import read_jsonl
+
+
+class Expected:
+    """Waits for an input to be settled."""
+
+    def __init__(self) -> None:
+        self.message: str | None = None
+        self.settled = False
+        self.error: ThenceError | None = None
+
+    def settle(self, message: str | None) -> None:
+        self.message, self.settled = message, True
+
+    def fail(self, error: ThenceError) -> None:
+        self.error = error
+
+
+@dataclass
+class Process:
+    """One process: its station while it runs, and what its application keeps outside."""
+
+    name: str
+    station: Station | None = None
+    recorder: Recorder | None = None
+    witness: list[str] = field(default_factory=list)
+    waiting: list[int] = field(default_factory=list)
+    promised: list[str] = field(default_factory=list)
+    """messages whose send was answered"""
+
+
+class World:
+    """Stations of one protocol."""
+
+    def __init__(
+        self,
+        folder: Path,
+        count: int,
+        seed: int,
+        *,
+        protocol: str = "ks",
+        snapshot_every: int = 7,
+        station: type[Station] = Station,
+        options: dict[str, int | str | bool] | None = None,
+        window: int = 1 << 20,
+    ) -> None:
+        self.folder, self.protocol, self.snapshot_every = folder, protocol, snapshot_every
+        self.station_class, self.options, self.window = station, options or {}, window
+        self.roster = Roster.of(count)
+        self.chance = Random(seed)
+        self.network = MemoryNetwork(self.chance)
+        self.now = 0.0
+        self.processes = [Process(name) for name in self.roster]
+        self.payloads: dict[str, bytes] = {}
+        for position in range(count):
+            self.start(position)
+
+    def database(self, position: int) -> Database:
+        return StandardDatabase(self.folder / f"{self.roster.name(position)}.journal", synchronous="normal")
+
+    def start(self, position: int) -> None:
+        process = self.processes[position]
+        name = process.name
+        process.recorder = Recorder(self.folder / f"{name}.jsonl", name)
+        journal = Journal(self.database(position), Mark(self.folder / f"{name}.journal.mark"))
+        found = recover(
+            journal, self.protocol, self.roster.names, name, options=self.options, recorded=process.recorder.index
+        )
+        process.recorder.write(found.events)
+        process.station = self.station_class(
+            found.core, journal, snapshot_every=self.snapshot_every, window=self.window
+        )
+        process.waiting = []
+        if "failure detector" in lookup(self.protocol).needs and found.core.number == 0:
+            process.station.ask(Trusted(self.roster.names))
+        for delivery in found.core.inbox.values():
+            self.hand_over(position, delivery.number, found.core.name(delivery.key), delivery.ref, again=True)
+
+    def hand_over(self, position: int, number: int, message: str, ref: int, *, again: bool = False) -> None:
+        process = self.processes[position]
+        assert process.station is not None
+        body = process.station.journal.payload(ref)
+        assert body == self.payloads.setdefault(message, body), f"{message} came with another payload"
+        if not again or message not in process.witness:
+            process.witness.append(message)
+        process.waiting.append(number)
+
+    # -- moves -------------------------------------------------------------------------------------------------------
+
+    def send(self, position: int, destinations: int, payload: bytes) -> None:
+        station = self.processes[position].station
+        if station is not None:
+            station.ask(Send(destinations, payload), Expected())
+
+    def work(self, position: int, stop: str | None = None) -> None:
+        """Take one group through; `stop` crashes at a boundary: applied, committed, released."""
+        process = self.processes[position]
+        station = process.station
+        if station is None or (station.idle and stop is None):
+            return
+        self.now += 1
+        station.prepare(self.now)
+        if stop == "applied":
+            station.journal.rollback()
+            return self.crash(position)
+        station.commit()
+        if stop == "committed":
+            return self.crash(position)
+        released = station.release()
+        assert process.recorder is not None
+        process.recorder.write(released.events)
+        for delivery in released.delivered:
+            self.hand_over(position, delivery.number, station.core.name(delivery.key), delivery.ref)
+        if stop == "released":
+            self.crash(position)
+
+    def done(self, position: int) -> None:
+        process = self.processes[position]
+        if process.station is not None and process.waiting:
+            process.station.finish(process.waiting.pop(0))
+
+    def crash(self, position: int) -> None:
+        process = self.processes[position]
+        if process.station is not None:
+            self.network.crash(position)
+            process.station.journal.rollback()
+            process.station.journal.close()
+            process.station = None
+            assert process.recorder is not None
+            process.recorder.close()
+
+    def connect(self, first: int, second: int) -> None:
+        one, other = self.processes[first].station, self.processes[second].station
+        if first != second and one is not None and other is not None and not self.network.connected(first, second):
+            self.network.connect(one, other)
+
+    def move(self, steps: int = 1) -> None:
+        for _ in range(steps):
+            self.network.step()
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def heal(self) -> None:
+        """Start whoever is down, connect everybody, and let everything happen that can."""
+        for position, process in enumerate(self.processes):
+            if process.station is None:
+                self.start(position)
+        for wire in self.network.wires:
+            wire.still.clear()
+        for _ in range(10_000):
+            for first in range(len(self.processes)):
+                for second in range(first):
+                    self.connect(first, second)
+            moved = self.network.step()
+            for position, process in enumerate(self.processes):
+                assert process.station is not None
+                while process.waiting:
+                    self.done(position)
+                if not process.station.idle:
+                    moved = True
+                    self.work(position)
+            if not moved:
+                return
+        raise AssertionError("the world does not come to rest")
+
+    def events(self) -> list[Event]:
+        found: list[Event] = []
+        quarantine: list[object] = []
+        for process in self.processes:
+            found += read_jsonl(self.folder / f"{process.name}.jsonl", quarantine)  # type: ignore[arg-type]
+        assert not quarantine
+        return sorted(found, key=lambda event: event.order or 0)
+
+    def check(self) -> list[Event]:
+        """Judge the trace, and compare it with the witnesses."""
+        events = self.events()
+        for process in self.processes:
+            assert process.station is not None
+            refusals = [link.refusal for link in process.station.links if link.refusal]
+            assert not refusals, refusals
+            assert not process.station.core.member.pending()
+        judged = judge(events, lookup(self.protocol).guarantee)
+        assert judged.verdict == "causal" and not judged.quarantine, judged
+        assert not judged.undelivered and not judged.duplicates and not judged.misdelivered, judged
+        assert len({event.order for event in events}) == len(events)
+        assert causes_first(events)
+        for process in self.processes:
+            delivered = [e.message for e in events if e.process == process.name and e.kind == "deliver"]
+            assert process.witness == delivered, f"{process.name} was handed {process.witness}, not {delivered}"
+        return events
+
+    def close(self) -> None:
+        for position in range(len(self.processes)):
+            self.crash(position)
+
+
+def causes_first(events: list[Event]) -> bool:
+    """Tell whether, as ordered, every send comes before its deliveries and every process's rows ascend."""
+    sent: set[str | None] = set()
+    index: dict[str, int] = {}
+    for event in events:
+        if event.kind == "send":
+            sent.add(event.message)
+        if event.kind == "deliver" and event.message not in sent:
+            return False
+        if event.index != index.get(event.process, 0) + 1:
+            return False
+        index[event.process] = event.index
+    return True
+
+
+def wander(world: World, steps: int, *, sends: int = 30, stills: bool = True) -> None:
+    """Take random steps: sends, groups, crashes at every boundary, cuts, restarts, moves."""
+    chance, size = world.chance, len(world.processes)
+    sent = 0
+    for _ in range(steps):
+        position = chance.randrange(size)
+        what = chance.random()
+        if what < 0.15 and sent < sends:
+            mask = chance.randrange(1, 1 << size)
+            world.send(position, mask, b"%d" % sent * chance.choice((1, 1, 400)))
+            sent += 1
+        elif what < 0.45:
+            world.work(position)
+        elif what < 0.50:
+            world.work(position, chance.choice(("applied", "committed", "released")))
+        elif what < 0.55 and world.processes[position].station is None:
+            world.start(position)
+        elif what < 0.60:
+            world.done(position)
+        elif what < 0.62 and world.network.wires:
+            wire = chance.choice(world.network.wires)
+            world.network.cut(lambda each: each is wire)  # noqa: B023
+        elif what < 0.63 and stills and world.network.wires:
+            chance.choice(world.network.wires).still ^= {chance.randrange(2)}
+        elif what < 0.75:
+            world.connect(position, chance.randrange(size))
+        else:
+            world.move(chance.randrange(1, 6))
