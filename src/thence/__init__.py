@@ -17,8 +17,10 @@ _WHERE = {"Orderer": "thence.delivery", "cost": "thence.costing.local"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'thence' has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "runtime":
+        return import_module("thence.runtime")
+    if name not in _WHERE:
+        raise AttributeError(f"module 'thence' has no attribute {name!r}")
     return getattr(import_module(_WHERE[name]), name)

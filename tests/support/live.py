@@ -6,6 +6,7 @@ trace and journal must agree, and the trace must be causal by definition.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -15,8 +16,9 @@ from thence.model.events import Event
 from thence.model.order import judge
 from thence.model.roster import Roster
 from thence.protocols import lookup
+from thence.runtime.core import Core
 from thence.runtime.database import Database, StandardDatabase
-from thence.runtime.inputs import Send, Trusted
+from thence.runtime.inputs import RECEIVE, Receive, Send, Trusted, read_input
 from thence.runtime.journal import Journal, Mark
 from thence.runtime.memory import MemoryNetwork
 from thence.runtime.record import Recorder
@@ -28,16 +30,15 @@ from thence.trace.jsonl import read_jsonl
 class Expected:
     """Waits for an input to be settled."""
 
-    def __init__(self) -> None:
-        self.message: str | None = None
-        self.settled = False
-        self.error: ThenceError | None = None
+    def __init__(self, promised: list[str]) -> None:
+        self.promised = promised
 
     def settle(self, message: str | None) -> None:
-        self.message, self.settled = message, True
+        assert message is not None
+        self.promised.append(message)
 
     def fail(self, error: ThenceError) -> None:
-        self.error = error
+        raise error
 
 
 @dataclass
@@ -67,7 +68,10 @@ class World:
         station: type[Station] = Station,
         options: dict[str, int | str | bool] | None = None,
         window: int = 1 << 20,
+        restored: Callable[[Core], None] = lambda core: None,
     ) -> None:
+        """`station` and `restored` (called with each core that comes back) are where mutants enter."""
+        self.restored = restored
         self.folder, self.protocol, self.snapshot_every = folder, protocol, snapshot_every
         self.station_class, self.options, self.window = station, options or {}, window
         self.roster = Roster.of(count)
@@ -91,6 +95,8 @@ class World:
             journal, self.protocol, self.roster.names, name, options=self.options, recorded=process.recorder.index
         )
         process.recorder.write(found.events)
+        if found.replayed:
+            self.restored(found.core)
         process.station = self.station_class(
             found.core, journal, snapshot_every=self.snapshot_every, window=self.window
         )
@@ -112,9 +118,9 @@ class World:
     # -- moves -------------------------------------------------------------------------------------------------------
 
     def send(self, position: int, destinations: int, payload: bytes) -> None:
-        station = self.processes[position].station
-        if station is not None:
-            station.ask(Send(destinations, payload), Expected())
+        process = self.processes[position]
+        if process.station is not None:
+            process.station.ask(Send(destinations, payload), Expected(process.promised))
 
     def work(self, position: int, stop: str | None = None) -> None:
         """Take one group through; `stop` crashes at a boundary: applied, committed, released."""
@@ -187,6 +193,25 @@ class World:
                 return
         raise AssertionError("the world does not come to rest")
 
+    def expect_everything(self, sent: list[str]) -> None:
+        """Whatever was answered with a name must be in the trace."""
+        names = {event.message for event in self.events() if event.kind == "send"}
+        assert set(sent) <= names, f"{sorted(set(sent) - names)} were promised and are not in the trace"
+
+    def items_once(self) -> None:
+        """Every item of a link is in the journal once, in order."""
+        for process in self.processes:
+            assert process.station is not None
+            last: dict[int, int] = {}
+            for kind, data in process.station.journal.database.execute(
+                "SELECT kind, data FROM thence_inputs ORDER BY number"
+            ):
+                if kind == RECEIVE:
+                    given = read_input(RECEIVE, data)  # type: ignore[arg-type]
+                    assert isinstance(given, Receive)
+                    assert given.number > last.get(given.peer, 0), f"item {given.number} came to {process.name} twice"
+                    last[given.peer] = given.number
+
     def events(self) -> list[Event]:
         found: list[Event] = []
         quarantine: list[object] = []
@@ -204,8 +229,11 @@ class World:
             assert not refusals, refusals
             assert not process.station.core.member.pending()
         judged = judge(events, lookup(self.protocol).guarantee)
-        assert judged.verdict == "causal" and not judged.quarantine, judged
-        assert not judged.undelivered and not judged.duplicates and not judged.misdelivered, judged
+        assert judged.verdict == "causal", judged
+        bad = [*judged.quarantine, *judged.undelivered, *judged.duplicates, *judged.misdelivered]
+        assert not bad, judged
+        self.items_once()
+        self.expect_everything([name for process in self.processes for name in process.promised])
         assert len({event.order for event in events}) == len(events)
         assert causes_first(events)
         for process in self.processes:

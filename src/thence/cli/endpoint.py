@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from thence.cli._common import JsonFile, console, option_of, write_json
+from thence.cli._common import JsonFile, console, detail, option_of, write_json
 from thence.errors import MisuseError
 
 EXAMPLE = "thence endpoint --init trio --processes a,b,c"
@@ -30,7 +30,6 @@ def endpoint(
     linger: Annotated[
         float | None, typer.Option(help="Stop this many seconds after the end of standard input.", min=0.0)
     ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Log what happens to standard error.")] = False,
     json_file: JsonFile = None,
 ) -> None:
     """Run one live process: it sends the lines it reads and writes what is delivered, in causal order.
@@ -45,14 +44,18 @@ def endpoint(
         return
     import asyncio
     import logging
-    import sys
 
     from thence.runtime import Endpoint
     from thence.runtime.lines import converse
 
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(message)s"
-    )
+    class Speak(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.levelno >= logging.WARNING:
+                typer.echo(f"thence: {record.getMessage()}", err=True)
+            else:
+                detail(record.getMessage())
+
+    logging.basicConfig(level=logging.INFO, handlers=[Speak()])
 
     async def run() -> None:
         assert config is not None

@@ -18,14 +18,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from thence.errors import MisuseError, PeerError
 from thence.model.events import Event, Kind
 from thence.model.message import MESSAGE, Copy, name_of
 from thence.model.roster import Roster
 from thence.protocols import Deferred, Deliver, Duplicate, Effect, GoesWithout, Member, Sent, Transmit, create, require
-from thence.protocols.ok_member import OkMember
+from thence.protocols.ack_member import AckMember
 from thence.protocols.registry import Need
 from thence.runtime.inputs import (
     KIND_OF,
@@ -159,7 +159,8 @@ class Core:
         require(protocol, GIVEN, driver="a live endpoint")
         if len(processes) > ROSTER_LIMIT:
             raise MisuseError(f"{len(processes)} processes; a live endpoint takes up to {ROSTER_LIMIT}")
-        return cls(create(protocol, Roster(processes), me, **(options or {})), run=run, record=record)
+        chosen: dict[str, Any] = dict(options or {})
+        return cls(create(protocol, Roster(processes), me, **chosen), run=run, record=record)
 
     @property
     def roster(self) -> Roster:
@@ -417,7 +418,7 @@ class Core:
 
     def forget(self) -> None:
         """Where messages are handed on: drop the payloads that nobody can ask for any more. Part of a snapshot."""
-        if isinstance(self.member, OkMember):
+        if isinstance(self.member, AckMember):
             record = {(None, message.sender, message.count) for message in self.member.on_record()}
             here = 1 << self.me
             self.payloads = {

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from thence.model.events import Event
 from thence.runtime.database import JournalError
-from thence.trace.jsonl import format_line, parse_line
+from thence.trace.jsonl import event_in, format_line, parse_row
 
 TAIL = 1 << 16
 
@@ -43,7 +43,8 @@ class Recorder:
             if not end:
                 return 0
             line = block[block.rfind(b"\n", 0, whole) + 1 : whole + 1]
-            found = parse_line(line)
+            row = parse_row(line)
+            found = row if isinstance(row, str) else event_in(row, None)
             if isinstance(found, Event) and found.process == self.process:
                 return found.index
             raise JournalError(f"the last line of {self.path} is not a row of {self.process}: {line[:80]!r}")
