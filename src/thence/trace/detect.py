@@ -28,7 +28,7 @@ SUFFIXES: dict[str, Format] = {
 }
 SAMPLE = 1 << 16
 PARQUET = b"PAR1"
-CLOCK = re.compile(r'\{\s*"[^"\n]*"\s*:\s*\d')
+CLOCK = re.compile(r'\{\s*\\?"[^"\n]*"\s*:\s*\d')
 PATTERN = re.compile(r"\(\?P?<clock>")
 _LIKE: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", "a zip archive; unpack it first"),

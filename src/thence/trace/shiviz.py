@@ -6,7 +6,7 @@ inside an event, as a delimiter, or as a quarantine record with its number and a
 
 Both may stand in the first two lines of the file, where the viewer looks for them. Otherwise the usual
 layouts are tried, and the one that leaves the fewest lines over is taken; executions are parted by lines
-`=== name ===` if the first line is one.
+`=== name ===` if the first line is one. Where no event is found, `\\"` is read as `"`, as the viewer does.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-from thence.errors import MisuseError
+from thence.trace.patterns import Finder, Hit, finder, own
 from thence.trace.schema import shown
 from thence.trace.source import BROKEN, Quarantined, excerpt, open_bytes
 
@@ -37,6 +37,8 @@ LAYOUTS: dict[str, str] = {
         r"^(?P<host>\S+)[ \t]+\"(?P<event>.*)\"[ \t]+(?P<clock>\{[ \t]*\"[^{}\n]*\})[ \t]*$"
     ),
 }
+QUOTED = '\\"'
+"""A quotation mark in a log that was written as part of something quoted."""
 DELIMITER = r"^=== (?P<trace>.*) ===[ \t]*$"
 
 
@@ -57,24 +59,22 @@ class ClockEvent:
         return self.clock[self.host]
 
 
-def compile_pattern(pattern: str, groups: Sequence[str]) -> re.Pattern[str]:
-    """Compile a regular expression with named groups as JavaScript or Python writes them."""
-    python = re.sub(r"\(\?<(?![=!])", "(?P<", pattern)
-    try:
-        compiled = re.compile(python, re.MULTILINE)
-    except re.error as error:
-        raise MisuseError(f"{pattern!r} is no regular expression: {error}") from error
-    for group in groups:
-        if group not in compiled.groupindex:
-            raise MisuseError(f"{pattern!r} has no group (?<{group}>...); {', '.join(groups)} are needed")
-    return compiled
+class _Found(NamedTuple):
+    """A match of the pattern: the lines it covers, the line of its clock, and what it holds."""
+
+    run: str | None
+    lines: range
+    line: int
+    host: str
+    clock: str
+    event: str
+    text: str
 
 
 class _Log:
     """A text with its lines, its header and its executions."""
 
     def __init__(self, text: str, file: str, delimiter: str | None) -> None:
-        text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
         head = text.split("\n", 2)
         self.pattern: str | None = None
         self.header = 0
@@ -94,37 +94,39 @@ class _Log:
         if delimiter is None and not re.match(DELIMITER, first):
             yield None, begin, len(self.text)
             return
-        compiled = compile_pattern(delimiter or DELIMITER, ())
+        find = own(DELIMITER) if delimiter is None else finder(delimiter)
         run: str | None = None
         names: dict[str, int] = {}
-        for number, found in enumerate(compiled.finditer(self.text, begin), 1):
-            if found.end() == found.start():
-                continue
-            yield run, begin, found.start()
-            said = found["trace"] if "trace" in compiled.groupindex else None
+        after = begin
+        for number, found in enumerate(find(self.text[begin:]), 1):
+            yield run, after, begin + found.start
+            said = found.groups.get("trace")
             said = f"{name} #{number}" if said is None else said
             names[said] = times = names.get(said, 0) + 1
             run = said if times == 1 else f"{said} ({times})"
-            begin = found.end()
-        yield run, begin, len(self.text)
+            after = begin + found.end
+        yield run, after, len(self.text)
 
     def line(self, position: int) -> int:
         return bisect_right(self.starts, position)
 
-    def matches(self, compiled: re.Pattern[str]) -> list[tuple[str | None, re.Match[str]]]:
+    def matches(self, find: Finder) -> list[_Found]:
         return [
-            (run, found)
+            self._found(run, start, hit)
             for run, start, end in self.sections
-            for found in compiled.finditer(self.text, start, end)
-            if found.end() > found.start() and found["host"] is not None and found["clock"] is not None
+            for hit in find(self.text[start:end])
+            if hit.groups["host"] is not None and hit.groups["clock"] is not None
         ]
 
-    def left_over(self, matches: list[tuple[str | None, re.Match[str]]]) -> list[tuple[int, str]]:
+    def _found(self, run: str | None, start: int, hit: Hit) -> _Found:
+        lines = range(self.line(start + hit.start), self.line(start + hit.end - 1) + 1)
+        line = self.line(start + hit.places["clock"])
+        host, clock, event = (hit.groups[name] or "" for name in ("host", "clock", "event"))
+        return _Found(run, lines, line, host, clock, event.strip(), self.text[start + hit.start : start + hit.end])
+
+    def left_over(self, matches: list[_Found]) -> list[tuple[int, str]]:
         """Return (number, text) of each line that belongs to no match, no delimiter and no header."""
-        covered: set[int] = set()
-        for _, found in matches:
-            last = max(found.end() - 1, found.start())
-            covered.update(range(self.line(found.start()), self.line(last) + 1))
+        covered = {number for found in matches for number in found.lines}
         over: list[tuple[int, str]] = []
         for _, start, end in self.sections:
             number = self.line(start)
@@ -139,36 +141,46 @@ def parse_log(
     text: str, file: str, *, pattern: str | None = None, delimiter: str | None = None
 ) -> Iterator[ClockEvent | Quarantined]:
     """Yield the events of a log and what cannot be used, in the order of lines."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    found = _parsed(text, file, pattern, delimiter)
+    if QUOTED in text and not _events(found):
+        again = _parsed(text.replace(QUOTED, '"'), file, pattern, delimiter)
+        found = again if _events(again) else found
+    yield from found
+
+
+def _events(found: list[ClockEvent | Quarantined]) -> bool:
+    return any(isinstance(each, ClockEvent) for each in found)
+
+
+def _parsed(text: str, file: str, pattern: str | None, delimiter: str | None) -> list[ClockEvent | Quarantined]:
     log = _Log(text, file, delimiter)
     if pattern := pattern or log.pattern:
-        matches = log.matches(compile_pattern(pattern, ("host", "clock", "event")))
+        matches = log.matches(finder(pattern, ("host", "clock", "event")))
         over = log.left_over(matches)
     else:
         matches, over = _best(log)
     if over and not matches:
         reason = "no line fits the pattern" if pattern else "no line has a host and a clock in a known layout"
-        yield Quarantined(file, None, f"{reason}; a pattern with the groups host, clock and event is accepted")
-        return
-    found = [_event(log, file, run, match) for run, match in matches]
+        return [Quarantined(file, None, f"{reason}; a pattern with the groups host, clock and event is accepted")]
+    found = [_event(file, each) for each in matches]
     found += [Quarantined(file, n, "the line belongs to no event with a clock", excerpt(t)) for n, t in over]
-    yield from sorted(found, key=lambda each: each.line or 0)
+    return sorted(found, key=lambda each: each.line or 0)
 
 
-def _best(log: _Log) -> tuple[list[tuple[str | None, re.Match[str]]], list[tuple[int, str]]]:
+def _best(log: _Log) -> tuple[list[_Found], list[tuple[int, str]]]:
     tried = []
     for layout in LAYOUTS.values():
-        matches = log.matches(compile_pattern(layout, ()))
+        matches = log.matches(own(layout))
         tried.append((matches, log.left_over(matches)))
     return min(tried, key=lambda each: (len(each[1]), -len(each[0])))
 
 
-def _event(log: _Log, file: str, run: str | None, match: re.Match[str]) -> ClockEvent | Quarantined:
-    line = log.line(match.start("clock"))
-    host = match["host"]
-    clock = parse_clock(match["clock"], host)
+def _event(file: str, found: _Found) -> ClockEvent | Quarantined:
+    clock = parse_clock(found.clock, found.host)
     if isinstance(clock, str):
-        return Quarantined(file, line, clock, excerpt(match[0]))
-    return ClockEvent(file, line, run, host, clock, (match["event"] or "").strip())
+        return Quarantined(file, found.line, clock, excerpt(found.text))
+    return ClockEvent(file, found.line, found.run, found.host, clock, found.event)
 
 
 def parse_clock(text: str, host: str) -> dict[str, int] | str:
@@ -189,7 +201,7 @@ def parse_clock(text: str, host: str) -> dict[str, int] | str:
     return clock
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
     clock = dict(pairs)
     if len(clock) != len(pairs):
         raise ValueError("a host stands twice")

@@ -86,8 +86,11 @@ def test_rows_say_where_in_another_file() -> None:
 @pytest.mark.parametrize(
     ("name", "notes"),
     [
-        ("chord-excerpt.log", [("kv-node-60", "25 stands after 26 of line 643")]),
-        ("simpledb-excerpt.log", []),
+        (
+            "chord.log.gz",
+            [("kv-node-60", "25 stands after 26 of line 1827"), ("kv-node-60", "136 stands after 137 of line 2049")],
+        ),
+        ("simpledb.log.gz", []),
         ("facebook-multiple.log", []),
         ("reliable-broadcast.log", []),
         ("simple-reliable-broadcast.log", []),

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from thence.errors import MisuseError
-from thence.trace.shiviz import ClockEvent, compile_pattern, parse_clock, parse_log, read_shiviz
+from thence.trace.patterns import finder
+from thence.trace.shiviz import ClockEvent, parse_clock, parse_log, read_shiviz
 from thence.trace.source import Quarantined
 
 LOGS = Path(__file__).parents[2] / "data" / "shiviz"
@@ -26,8 +27,8 @@ def brief(events: list[ClockEvent]) -> list[tuple[int, str, dict[str, int], str]
 @pytest.mark.parametrize(
     ("name", "events", "hosts", "runs", "over"),
     [
-        ("chord-excerpt.log", 324, 5, [None], []),
-        ("simpledb-excerpt.log", 76, 5, [None], []),
+        ("chord.log.gz", 1235, 8, [None], []),
+        ("simpledb.log.gz", 509, 5, [None], []),
         ("facebook-multiple.log", 88, 4, ["Execution #1", "Execution #2"], []),
         ("reliable-broadcast.log", 116, 4, [None], [8]),
         ("simple-reliable-broadcast.log", 39, 3, [None], []),
@@ -157,8 +158,48 @@ def test_a_bad_pattern_is_the_callers_fault(pattern: str, text: str) -> None:
         read("a", pattern=pattern)
 
 
-def test_lookbehind_stays_what_it_is() -> None:
-    assert compile_pattern(r"(?<=x)(?<!y)(?<host>\w+)", ("host",)).groupindex == {"host": 1}
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"(?<=x)(?<host>\w+)", "it looks around"),
+        (r"(?<host>\w+)(?!y)", "it looks around"),
+        (r"(?<host>\w+)\1", r"it refers back \(\\1\), which cannot be done in linear time"),
+        (r"(?<host>(a{1,1000}){1,1000})", "invalid repetition size"),
+        ("(?<host>\ud800)", "is no regular expression"),
+    ],
+)
+def test_what_cannot_be_done_in_linear_time_is_refused(pattern: str, text: str) -> None:
+    with pytest.raises(MisuseError, match=text):
+        finder(pattern, ("host",))
+
+
+def test_a_pattern_cannot_hang_us() -> None:
+    """The time of a backtracking engine would double with each letter."""
+    text = r"(?<host>(a+)+)b (?<clock>{.*}) (?<event>.*)" + "\n\n" + "a" * 50_000 + '\naab {"aa":1} one\n'
+    found, over = read(text)
+    assert brief(found) == [(4, "aa", {"aa": 1}, "one")]
+    assert [each.line for each in over] == [3]
+
+
+def test_a_pattern_counts_characters_and_not_bytes() -> None:
+    text = 'é {"é":1} naïve\nnoise ü\nü {"ü":1} 二\n'
+    found, over = read(text, pattern=r"^(?<host>\S+) (?<clock>{.*}) (?<event>.*)$")
+    assert brief(found) == [(1, "é", {"é": 1}, "naïve"), (3, "ü", {"ü": 1}, "二")]
+    assert [each.line for each in over] == [2]
+
+
+def test_escaped_quotes_are_read_where_nothing_else_is_found() -> None:
+    text = r'a {\"a\":1} "one"' + "\n" + r"b {\"a\":1, \"b\":1} two" + "\n"
+    for given in ({}, {"pattern": r"(?<host>\S+) (?<clock>{.*}) (?<event>.*)"}):
+        found, over = read(text, **given)
+        assert [(event.line, event.host, event.clock) for event in found] == [
+            (1, "a", {"a": 1}),
+            (2, "b", {"a": 1, "b": 1}),
+        ]
+        assert over == []
+    found, over = read('a {"a":1} one\nb {\\"b\\":1} two\n')
+    assert [(event.line, event.host) for event in found] == [(1, "a")]
+    assert [each.line for each in over] == [2]
 
 
 def test_bytes_that_are_not_utf8_cost_only_what_they_touch(tmp_path: Path) -> None:

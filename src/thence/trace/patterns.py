@@ -1,0 +1,89 @@
+"""Regular expressions that come from outside: searched for in linear time, so that none of them can hang us.
+
+Law. `finder(pattern, groups)` understands what JavaScript and Python have in common, with named groups written
+`(?<name>...)` or `(?P<name>...)`. It runs on RE2 (`google-re2`), whose time grows with the text alone. What RE2 cannot
+do in linear time (looking around, back references) is refused with a sentence. Our own layouts need no RE2: see `own`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from thence.errors import MisuseError
+
+Groups = dict[str, str | None]
+
+
+class Hit(NamedTuple):
+    """Where a pattern was found: from character `start` to `end`; `places` says where each group begins."""
+
+    start: int
+    end: int
+    groups: Groups
+    places: dict[str, int]
+
+
+Finder = Callable[[str], Iterator[Hit]]
+"""Finds a pattern in a text, from left to right; what it finds is never empty."""
+
+
+def own(pattern: str) -> Finder:
+    """Return the finder of a pattern of ours, by the standard library."""
+    compiled = re.compile(pattern, re.MULTILINE)
+
+    def find(text: str) -> Iterator[Hit]:
+        for found in compiled.finditer(text):
+            if found.end() > found.start():
+                places = {name: found.start(name) for name in compiled.groupindex}
+                yield Hit(found.start(), found.end(), found.groupdict(), places)
+
+    return find
+
+
+def finder(pattern: str, groups: Sequence[str] = ()) -> Finder:
+    """Return the finder of a pattern from outside; it must have these groups."""
+    try:
+        import re2
+    except ModuleNotFoundError as error:
+        raise MisuseError('a pattern of your own needs google-re2: pip install "thence[trace]"') from error
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        compiled = re2.compile(f"(?m){pattern}".encode(), options=options)
+    except (re2.error, UnicodeEncodeError) as error:
+        raise MisuseError(f"{pattern!r} is no regular expression that is read here: {_why(error)}") from error
+    names = {name.decode(): number for name, number in compiled.groupindex.items()}
+    for group in groups:
+        if group not in names:
+            raise MisuseError(f"{pattern!r} has no group (?<{group}>...); {', '.join(groups)} are needed")
+
+    def find(text: str) -> Iterator[Hit]:
+        data = text.encode()
+        byte = character = 0  # a place that is known in bytes and in characters
+        for found in compiled.finditer(data):
+            start, end = found.span()
+            if end == start:
+                continue
+            byte, character = start, character + len(_text(data[byte:start]))
+            starts = {name: found.start(number) for name, number in names.items()}
+            places = {name: character + len(_text(data[start:at])) for name, at in starts.items() if at >= 0}
+            groups = {name: _text(data[slice(*found.span(names[name]))]) for name in places}
+            yield Hit(character, character + len(_text(data[start:end])), dict.fromkeys(names) | groups, places)
+
+    return find
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _why(error: Exception) -> str:
+    said = error.args[0] if error.args else ""
+    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(error)
+    if re.search(r"invalid perl operator: \(\?<?[=!]", text):
+        return "it looks around ((?=, (?!, (?<= or (?<!), which cannot be done in linear time; say it without"
+    if re.fullmatch(r"invalid escape sequence: \\[1-9]", text):
+        return f"it refers back ({text[-2:]}), which cannot be done in linear time; say it without"
+    return text
