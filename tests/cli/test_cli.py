@@ -155,3 +155,16 @@ def test_every_verb_can_be_quiet_or_verbose(capsys: pytest.CaptureFixture[str]) 
     assert "ks" in capsys.readouterr().out
     assert cli.main(["protocols", "--quiet", "--verbose"]) == 2
     assert "one of them is accepted" in capsys.readouterr().err
+
+
+def test_control_characters_reach_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["convert", "no\x1b[2Jthing", "--to", "jsonl"]) == 2
+    assert "no\\x1b[2Jthing" in capsys.readouterr().err
+    (tmp_path / "\x1bt.jsonl").write_text('{"run":"\\u001b","kind":"\\u009b"}\n')
+    assert cli.main(["convert", "\x1bt.jsonl", "--to", "jsonl", "--json", "said.json", "--out", "out.jsonl"]) == 2
+    said = capsys.readouterr().err
+    assert "\\x1bt.jsonl:1: kind is '\\x9b'" in said
+    assert not {"\x1b", "\x9b"} & set(said + (tmp_path / "said.json").read_text())

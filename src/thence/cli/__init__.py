@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from thence import __version__
 from thence.errors import ThenceError
+from thence.model.escape import visible
 
 if TYPE_CHECKING:
     import typer
@@ -116,7 +117,7 @@ def _explain(error: Exception) -> int:
 
 
 def _complain(message: str) -> int:
-    print(" ".join(f"thence: {message}".split()), file=sys.stderr)
+    print(visible(" ".join(f"thence: {message}".split())), file=sys.stderr)
     return MISUSE
 
 

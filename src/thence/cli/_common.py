@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 import typer
 
 from thence.errors import MisuseError
+from thence.model.escape import escaped_json, visible, visible_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -76,7 +77,7 @@ def talking(verb: Callable[..., None]) -> Callable[..., None]:
 def detail(text: str) -> None:
     """Say on stderr how something came about, if `--verbose` asks for it."""
     if _talk is Talk.VERBOSE:
-        print(text, file=sys.stderr)
+        print(visible_lines(text), file=sys.stderr)
 
 
 def option_of(text: str) -> tuple[str, Any]:
@@ -93,7 +94,7 @@ def write_json(target: str | None, result: Any) -> None:
     """Write `result` to the file named by `--json`, to stdout for `-`, nowhere for None."""
     if target is None:
         return
-    text = json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = escaped_json(json.dumps(result, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
     if target == "-":
         sys.stdout.write(text)
     else:
@@ -104,10 +105,17 @@ def console(json_file: str | None = None) -> Console:
     """Return where tables and sentences for people go: stdout, stderr if the JSON goes to stdout, nowhere if quiet."""
     from rich.console import Console
 
+    class Escaping(Console):
+        """Shows control characters of whatever is printed as escapes."""
+
+        def print(self, *objects: Any, **options: Any) -> None:
+            shown = (visible_lines(each) if isinstance(each, str) else each for each in objects)
+            super().print(*shown, **options)
+
     to_stderr = json_file == "-"
     piped = not (sys.stderr if to_stderr else sys.stdout).isatty()
     width = _WIDE if piped else None
-    return Console(stderr=to_stderr, highlight=False, markup=False, width=width, quiet=_talk is Talk.QUIET)
+    return Escaping(stderr=to_stderr, highlight=False, markup=False, width=width, quiet=_talk is Talk.QUIET)
 
 
 _WIDE = 200
@@ -126,7 +134,7 @@ def table(*columns: str, rows: Iterable[Iterable[object]], title: str | None = N
         numbers = bool(body) and all(isinstance(row[position], int | float | None) for row in body)
         made.add_column(name, justify="right" if numbers else "left", overflow="fold")
     for row in body:
-        made.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+        made.add_row(*(Text("" if cell is None else visible(str(cell))) for cell in row))
     return made
 
 

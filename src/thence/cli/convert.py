@@ -11,6 +11,7 @@ import typer
 
 from thence.cli._common import JsonFile, finish, progress, write_json
 from thence.errors import MisuseError, TraceError
+from thence.model.escape import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -143,9 +144,9 @@ def _write_log(source: Trace, out: Path | None) -> int:
 def _tell(count: int, left_out: list[dict[str, Any]], out: Path | None) -> None:
     """Say what was done on stderr: stdout may carry the trace itself."""
     where = "standard output" if out is None else out
-    print(f"{count} events written to {where}, {len(left_out)} rows left out", file=sys.stderr)
+    print(visible(f"{count} events written to {where}, {len(left_out)} rows left out"), file=sys.stderr)
     for each in left_out[:SHOWN]:
         place = ":".join(str(part) for part in (each["file"], each["line"]) if part is not None)
-        print(f"  {place + ': ' if place else ''}{each['reason']}", file=sys.stderr)
+        print(visible(f"  {place + ': ' if place else ''}{each['reason']}"), file=sys.stderr)
     if len(left_out) > SHOWN:
         print(f"  ... and {len(left_out) - SHOWN} more; --json FILE names them all", file=sys.stderr)

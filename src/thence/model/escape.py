@@ -15,12 +15,18 @@ _ESCAPES: dict[int, str] = {
     code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
     for code in (*range(0x20), *range(0x7F, 0xA0), *_TURNING, *_ENDING, *_HIDDEN, *range(0xD800, 0xE000))
 } | {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
+_JSON = {code: f"\\u{code:04x}" for code in _ESCAPES if code >= 0x7F}
 _ESCAPES_IN_LINES = {code: escape for code, escape in _ESCAPES.items() if code != 0x0A}
 
 
 def visible(text: str) -> str:
     """Return a name or another piece of a line with every control character as an escape."""
     return text if text.isprintable() else text.translate(_ESCAPES)
+
+
+def escaped_json(text: str) -> str:
+    """Return JSON that says the same, in which no such character stands as it is."""
+    return text if text.isascii() and "\x7f" not in text else text.translate(_JSON)
 
 
 def visible_lines(text: str) -> str:

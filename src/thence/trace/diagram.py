@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from thence.model.escape import visible
 from thence.model.events import Event
 from thence.trace.explain import VERBS
 from thence.trace.scene import Finding, Scene
@@ -20,10 +21,10 @@ def diagram(scene: Scene, *, limit: int = 12) -> str:
     drawn = scene.events[:limit]
     processes = list(dict.fromkeys(event.process for event in drawn))
     cells = [f"{'*' if (event.process, event.index) in on_path else 'o'} {_deed(event)}" for event in drawn]
-    widths = {p: len(p) for p in processes}
+    widths = {p: len(visible(p)) for p in processes}
     for event, cell in zip(drawn, cells, strict=True):
         widths[event.process] = max(widths[event.process], len(cell))
-    lines = [_line(processes, widths, dict(zip(processes, processes, strict=True)))]
+    lines = [_line(processes, widths, {process: visible(process) for process in processes})]
     lines.append(_line(processes, widths, {}))
     remarks = _remarks(drawn, finding)
     for place, (event, cell) in enumerate(zip(drawn, cells, strict=True)):
@@ -40,9 +41,9 @@ def _line(processes: Sequence[str], widths: dict[str, int], cells: dict[str, str
 def _deed(event: Event) -> str:
     text = VERBS.get(event.kind, event.kind)
     if event.message is not None:
-        text += f" {event.message}"
+        text += f" {visible(event.message)}"
     if event.kind == "send" and event.destinations is not None:
-        names = event.destinations
+        names = [visible(name) for name in event.destinations]
         text += f" to {', '.join(names) or 'nobody'}" if len(names) <= 3 else f" to {len(names)} processes"
     return text
 
@@ -58,7 +59,7 @@ def _remarks(events: Sequence[Event], finding: Finding | None) -> dict[int, str]
     ]
     first = dict(reversed(there))
     said = {
-        finding.early: f"   <- too early: {finding.message} is missing",
+        finding.early: f"   <- too early: {visible(finding.message or '')} is missing",
         finding.message: "   <- too late",
     }
     return {first[message]: text for message, text in said.items() if message in first}

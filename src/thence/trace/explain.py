@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
+from thence.model.escape import visible
 from thence.model.events import Event
 from thence.model.order import Violation
 from thence.trace.causality import Causality, Place
@@ -96,12 +97,12 @@ def path(events: Iterable[Event], violation: Violation) -> list[Step] | None:
 
 def sentence(path: Sequence[Step] | None, violation: Violation, *, never: bool = False) -> str:
     """Return a violation and its proof in words; `never`: `missing` was not delivered later either."""
-    early, missing = violation.early, violation.missing
+    early, missing, destination = map(visible, (violation.early, violation.missing, violation.destination))
     without = f"and never {missing}" if never else f"before {missing}"
-    text = f"{violation.destination} delivered {early} {without}, though {missing} happened before {early}"
+    text = f"{destination} delivered {early} {without}, though {missing} happened before {early}"
     clauses = []
     for number, (process, steps) in enumerate(groupby(path or (), key=lambda step: step.process)):
-        deeds = [f"{VERBS[step.kind]} {step.message}" for step in steps]
+        deeds = [f"{VERBS[step.kind]} {visible(step.message or '')}" for step in steps]
         if number or len(deeds) > 1:
-            clauses.append(f"{process} {', then '.join(deeds)}")
+            clauses.append(f"{visible(process)} {', then '.join(deeds)}")
     return f"{text}: {'; '.join(clauses)}" if clauses else text

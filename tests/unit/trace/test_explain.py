@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from thence.model.events import Event, parse
@@ -139,3 +141,24 @@ def test_a_scene_is_in_causal_order_whatever_the_rows_come_in() -> None:
         ("c", 1),
         ("c", 2),
     ]
+
+
+def test_names_cannot_reach_the_terminal_as_they_are() -> None:
+    names = {"a": "a", "b": "\x1b[2Jb", "c": "c"}
+    events = [
+        replace(
+            event,
+            process=names[event.process],
+            message=f"\x9b{event.message}",
+            destinations=None if event.destinations is None else tuple(names[name] for name in event.destinations),
+        )
+        for event in parse("a!1>bc b?a1 b!1>c c?b1 c?a1")
+    ]
+    (violation,) = judge(events).violations
+    steps = path(events, violation)
+    said = sentence(steps, violation)
+    assert said.startswith(r"c delivered \x9bb1 before \x9ba1")
+    assert r"\x1b[2Jb delivered" in said
+    drawn = diagram(scene_of(events, [violated(violation, steps)]))
+    assert "\x1b" not in drawn
+    assert "\x9b" not in drawn
