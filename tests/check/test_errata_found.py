@@ -140,6 +140,19 @@ def test_how_many_sends_a_bound_of_one_lets_pass(name: str, passed: int) -> None
     assert sum(event.kind == "send" for event in smallest.witness.events()) == passed
 
 
+def test_one_send_more_than_the_bound_is_found() -> None:
+    """Erratum 23: the explorer judges what the printed form breaks, the number of sends in an epoch; ours holds it."""
+    options = {"bound": 1}
+    coverage, smallest = find(setting_of("bounded-printed", 2, 4, options=options))
+    assert "bounded sends" in coverage.properties
+    assert smallest is not None
+    assert smallest.witness.notation() == "a!1>b a!2>b"
+    assert smallest.witness.sentence() == "a sent more messages in one epoch than its bound allows"
+    for bound in (1, 2):
+        judged = frozenset({"causal order", "bounded sends"})
+        assert explore(Setting("bounded", 2, 4, options={"bound": bound}), properties=judged).verdict == "holds"
+
+
 @pytest.mark.parametrize(
     ("name", "messages", "destinations", "seed", "found"),
     [

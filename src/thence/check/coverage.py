@@ -42,6 +42,11 @@ class Coverage:
     """systems at rest, up to renaming, if asked for"""
 
     @property
+    def counted(self) -> int | None:
+        """How many executions there are; None where the exploration stopped before it could count them."""
+        return self.executions if self.complete else None
+
+    @property
     def verdict(self) -> str:
         """`holds`, `fails`, or `unknown` when the time ran out before either was known."""
         return "fails" if self.failures else "holds" if self.complete else "unknown"

@@ -80,6 +80,13 @@ class Judge:
             held |= self.space.bit(self.space.slot(message.sender, message.count), destination)
         return None if held == needed.in_log(process) else Problem("exact facts", process)
 
+    def bound(self, process: int, member: Member | None) -> Problem | None:
+        """Judge how many messages a process has sent in its present epoch."""
+        if "bounded sends" not in self.properties or member is None:
+            return None
+        over = getattr(member, "ticks", 0) > getattr(member, "bound", 0)
+        return Problem("bounded sends", process) if over else None
+
     def at_rest(self, past: Past, process: int, member: Member, crashed: int | None) -> Problem | None:
         """Judge a process at which nothing more happens unless somebody sends; `crashed` is None where nobody may."""
         due = past.out & ~past.lost & self.space.about[process]

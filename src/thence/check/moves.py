@@ -248,7 +248,11 @@ class Moves:
                 barrier = True
         after = system._replace(nodes=nodes, flight=tuple(flight), past=past, needed=needed, token=token)
         if problem is None:
-            problem = self.judge.waiting(past, process) or self.judge.log(needed, process, node.member)
+            problem = (
+                self.judge.waiting(past, process)
+                or self.judge.log(needed, process, node.member)
+                or self.judge.bound(process, node.member)
+            )
         return Move(after, barrier, problem, effects)
 
     def _launch(self, system: System, copies: tuple[Copy, ...]) -> list[Flying]:

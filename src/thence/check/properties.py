@@ -7,6 +7,7 @@
 | `no needless waiting` | a received copy whose causes are all delivered is delivered at once |
 | `liveness` | with nothing in flight, all that is not lost, nor behind a loss, is delivered; no send waits |
 | `progress` | it never happens that nothing is in flight and every process holds back a send |
+| `bounded sends` | no process sends more messages in one epoch than its bound (`bounded`) |
 | `exact facts` | copies and logs hold the facts of the propagation constraints and no others (`model/minimum.py`) |
 | `validity` | what a correct process sends, every correct destination delivers |
 | `uniform agreement` | what anybody delivers, even a process that crashes later, every correct destination delivers |
@@ -27,6 +28,7 @@ NAMES = (
     "no needless waiting",
     "liveness",
     "progress",
+    "bounded sends",
     "exact facts",
     "validity",
     "uniform agreement",
@@ -48,6 +50,8 @@ def default(entry: Entry, *, crashes: int = 0, fault: str | None = None) -> froz
     chosen |= {"validity", "uniform agreement"} if crashes else {"liveness"}
     if fault == "not minimal":
         return frozenset({"exact facts"})
+    if fault == "over its bound":
+        return frozenset({"causal order", "bounded sends"})
     if fault == "unsafe":
         return frozenset(chosen - {"liveness"})
     if fault == "stuck":
@@ -56,6 +60,8 @@ def default(entry: Entry, *, crashes: int = 0, fault: str | None = None) -> froz
         chosen.add("no needless waiting")
     if entry.name in EXACT:
         chosen.add("exact facts")
+    if "bound" in entry.protocol.options:
+        chosen.add("bounded sends")
     return frozenset(chosen)
 
 

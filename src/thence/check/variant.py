@@ -11,7 +11,7 @@ from typing import Literal
 from thence.protocols.base import Member
 from thence.protocols.registry import REGISTRY, Entry
 
-Fault = Literal["unsafe", "stuck", "not minimal"]
+Fault = Literal["unsafe", "stuck", "not minimal", "over its bound"]
 
 
 @dataclass(frozen=True, slots=True)

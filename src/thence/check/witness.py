@@ -171,6 +171,8 @@ class Witness:
         if problem.property == "exact facts":
             what = "its dependency log" if problem.message < 0 else f"a copy of {called(problem.message)}"
             return f"{process}: {what} holds other facts than the propagation constraints require"
+        if problem.property == "bounded sends":
+            return f"{process} sent more messages in one epoch than its bound allows"
         if problem.property == "genuine":
             return f"{process} took part in sending {called(problem.message)}, though it is not addressed to it"
         return _stuck(result, problem, process, called)

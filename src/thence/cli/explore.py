@@ -117,13 +117,14 @@ def coverage_lines(coverage: Coverage) -> list[str]:
         if number
     )
     covered = "all of it" if coverage.complete else f"a part of it: {coverage.stopped}"
+    executions = "" if coverage.counted is None else f"{coverage.counted} executions, "
     rate = coverage.states / coverage.seconds if coverage.seconds else 0
     return [
         f"{setting.protocol}: {coverage.verdict}",
         f"system: {setting.processes} processes, up to {setting.messages} messages ({setting.destinations}), "
         f"{network}{faults}",
         f"judged: {', '.join(coverage.properties)}",
-        f"covered: {covered}; {coverage.states} states, {coverage.executions} executions, depth {coverage.depth}, "
+        f"covered: {covered}; {coverage.states} states, {executions}depth {coverage.depth}, "
         f"{coverage.seconds:.1f} s, {rate:.0f} states/s",
     ]
 
@@ -149,7 +150,7 @@ def result_row(coverage: Coverage, smallest: Smallest | None) -> dict[str, Any]:
         "complete": coverage.complete,
         "stopped": coverage.stopped,
         "states": coverage.states,
-        "executions": coverage.executions,
+        "executions": coverage.counted,
         "depth": coverage.depth,
         "seconds": round(coverage.seconds, 3),
         "failure": failure,

@@ -35,7 +35,7 @@ def measure(scale: Scale) -> dict[str, Rows]:
     made: dict[str, Rows] = {
         "fixed": [_fixed(n) for n in sizes],
         "table 7.1": [row for n in sizes for place in placements for row in _cells(n, place, messages, seeds)],
-        "delays": [row for n in sizes for seed in seeds for row in _delays(n, messages, seed)],
+        "delays": [row for n in sizes for p in placements for seed in seeds for row in _delays(n, p, messages, seed)],
         "figure 7.5": [], "figure 7.7": [],
     }  # fmt: skip
     if not scale.processes:
@@ -74,10 +74,11 @@ def _plain(seen: Counter[int]) -> dict[str, int]:
     return {str(size): seen[size] for size in sorted(seen)}
 
 
-def _delays(n: int, messages: int, seed: int) -> list[dict[str, Any]]:
+def _delays(n: int, placement: str, messages: int, seed: int) -> list[dict[str, Any]]:
+    network = office(placement, n)
     return [
-        {"processes": n, "scenario": scenario, "delay": delay, "seed": seed,
-         "elements": stamp_sizes(office(processes=n), chosen, seed, messages=messages, delay=delay).average}
+        {"processes": n, "placement": placement, "scenario": scenario, "delay": delay, "seed": seed,
+         "elements": stamp_sizes(network, chosen, seed, messages=messages, delay=delay).average}
         for delay in DELAYS
         for scenario, chosen in SCENARIOS.items()
     ]  # fmt: skip

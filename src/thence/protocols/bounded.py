@@ -13,6 +13,11 @@ explains a deferred send, naming the processes whose gossip it awaits.
 Gives causal order, waiting for causes only. Cost: 2n² time-stamps of at most log2(3B + 1) bits, whatever the
 length of the run.
 
+What is not bounded: the `count` in the header of every stamp, by which the application and every other part of thence
+name a message, and the counts `seen` and `got` of the receiver, by which repeats are told from new copies and causes
+are named. They grow by one for each message, 7 bits a byte on the wire. The protocol itself compares none of them; the
+paper's network repeats nothing, and its messages have no names.
+
 Departures: those of `epochs`, and `t < B` where the text says `t <= B`, which would let B + 1 sends pass
 (errata 23).
 """

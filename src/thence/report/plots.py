@@ -25,6 +25,9 @@ SUFFIXES = (".png", ".svg")
 PROTOCOLS = ("ks", "rst", "ci-dc", "prs", "ses", "ech", "vector clock")
 """those that have the same color in every picture"""
 DASHES = ("-", "--", ":", "-.")
+MARKERS = ("o", "s", "^", "D", "v", "x", "+")
+WIDTHS = (2.6, 1.6, 1.0)
+"""lines that lie on each other differ in width, dashes and hollow markers, so that neither hides the other"""
 
 
 def figure(width: float = 8.0, height: float = 4.5, *, columns: int = 1) -> tuple[Figure, list[Axes]]:
@@ -113,14 +116,17 @@ def sweep_plot(
 
 
 def curves(panel: Axes, lines: Mapping[str, Mapping[Any, Estimate]], *, x: str, y: str, log: bool = False) -> None:
-    """Draw a line for each name, bars where there is an interval; `log` makes both axes logarithmic."""
+    """Draw a line for each name, bars where there is an interval; `log` makes both axes logarithmic.
+
+    The widest line is drawn first, so that a narrower one on top of it lets it be seen.
+    """
     for number, (name, points) in enumerate(lines.items()):
         known = name in PROTOCOLS
         color = COLORS[(PROTOCOLS.index(name) if known else number) % len(COLORS)]
         panel.errorbar(
             list(points), [point.mean for point in points.values()], yerr=[p.half or 0.0 for p in points.values()],
-            label=name, color=color, linestyle="-" if known else DASHES[number % len(DASHES)],
-            marker="o", markersize=3, capsize=2,
+            label=name, color=color, linestyle=DASHES[number % len(DASHES)], linewidth=WIDTHS[number % len(WIDTHS)],
+            marker=MARKERS[number % len(MARKERS)], markersize=5, markerfacecolor="none", capsize=2,
         )  # fmt: skip
     if log:
         from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter

@@ -142,7 +142,7 @@ VARIANTS: tuple[Variant, ...] = (
         BoundedPrinted,
         "bounded",
         23,
-        "not minimal",  # one send more than the bound it is given
+        "over its bound",
         "Proceed with the protocol only if T_p.t <= B",
         " ".join(f"a!{count}>b" for count in range(1, 18)),
         processes=2,
