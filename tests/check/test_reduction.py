@@ -22,6 +22,8 @@ CRASHING = [
     {"protocol": "a-causal", "processes": 3, "messages": 1, "destinations": "unicast", "crashes": 1},
     {"protocol": "ks-ft", "processes": 2, "messages": 1, "destinations": "unicast", "crashes": 1, "groups": "ab"},
     {"protocol": "ks-ft", "processes": 2, "messages": 1, "destinations": "any", "crashes": 1, "detector": "falling"},
+    {"protocol": "a-causal", "processes": 2, "messages": 1, "destinations": "any", "crashes": 1, "detector": "any"},
+    {"protocol": "ks-ft", "processes": 2, "messages": 1, "crashes": 1, "detector": "any", "changes": 2},
 ]
 
 

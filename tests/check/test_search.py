@@ -10,6 +10,7 @@ from thence.check.setting import Setting, Step
 from thence.check.witness import Start, replay
 from thence.errors import MisuseError
 from thence.model.minimum import Minimum
+from thence.papers.variants import setting_of
 from thence.protocols.registry import REGISTRY
 
 PINS: dict[tuple[str, int, int, str, int], tuple[str, int, int]] = {
@@ -76,6 +77,27 @@ def test_verdict_states_and_depth(pin: tuple[str, int, int, str, int]) -> None:
 
 def test_every_protocol_is_pinned() -> None:
     assert {pin[0] for pin in PINS} == set(REGISTRY)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "size", "states"),
+    [
+        ("a-fifo", {"messages": 2, "changes": 1}, 2823),
+        ("a-causal", {"messages": 2, "changes": 1}, 7076),
+        ("ks-ft", {"messages": 1, "changes": 2}, 1575),
+        ("ks-ft", {"messages": 1, "destinations": "any"}, 12300),
+    ],
+)
+def test_detectors_with_any_legal_history(protocol: str, size: dict, states: int) -> None:
+    """The final output need not name all that live: one correct process of each group is enough."""
+    found = explore(Setting(protocol, 3, crashes=1, detector="any", **size))
+    assert (found.verdict, found.states) == ("holds", states)
+
+
+def test_a_detector_that_is_accurate_over_all_groups_only_is_caught_with_any_history_too() -> None:
+    """Erratum 18."""
+    found = explore(setting_of("a-fifo-theta", 3, 1, "any", crashes=1, detector="any"))
+    assert found.verdict == "fails"
 
 
 @pytest.mark.parametrize("protocol", ["unordered", "fifo"])

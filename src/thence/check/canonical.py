@@ -19,7 +19,7 @@ from thence.model.codec import rename_mask
 
 
 class Names:
-    """Keys of the systems of one moves."""
+    """Keys of the systems of one setting."""
 
     def __init__(self, moves: Moves) -> None:
         """Work out which renamings leave the setting as it is."""
@@ -56,7 +56,7 @@ class Names:
         )
 
     def orbit(self, rests: tuple[tuple[Node, int], ...]) -> frozenset[Any]:
-        """Return the members and lost facts of a system at rest under every renaming, comparable across engines."""
+        """Return the members and lost facts of a system at rest under every renaming, comparable everywhere."""
         found = set()
         for perm in self.perms:
             named: list[Any] = [None] * len(rests)
@@ -100,6 +100,11 @@ class Names:
             rest += (moves.intern(system.needed.renamed(moves.space, perm)),)
         if moves.crashing:
             rest += (self._faults((system.faulty, system.crashed, *system.trust), perm),)
+        if system.told:
+            told = [0] * moves.n
+            for p, times in enumerate(system.told):
+                told[perm[p]] = times
+            rest += tuple(told)
         if system.token is not None:
             rest += (moves.intern(repr(system.token)),)
         return tuple(nodes), self._flight(system.flight, perm), rest

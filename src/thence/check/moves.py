@@ -11,7 +11,7 @@ from thence.check.judge import Judge, Problem
 from thence.check.judge_memory import Needed, Past, Perm, Space
 from thence.check.setting import CopyName, Setting, Step
 from thence.check.system import UNTOLD, Flying, Move, Node, System
-from thence.model.faults import least, may_be_lost, nobody_receives
+from thence.model.faults import least, may_be_lost, nobody_receives, outputs
 from thence.model.message import MESSAGE, Copy
 from thence.model.roster import positions
 from thence.protocols.base import Member
@@ -56,6 +56,8 @@ class Moves:
                 yield root
             elif self.setting.detector == "falling":
                 yield root._replace(trust=(UNTOLD,) * self.n)
+            elif self.setting.detector == "any":
+                yield root._replace(trust=(UNTOLD,) * self.n, told=(0,) * self.n)
             else:
                 outputs = list(least(self.groups, faulty, per_group=self.setting.per_group))
                 for trust in product(outputs, repeat=self.n):
@@ -112,12 +114,23 @@ class Moves:
         if (system.faulty & ~system.crashed) >> process & 1:
             steps.append(Step("crash", process))
         now, alive = system.trust[process], self.everyone & ~system.crashed
+        if system.told:
+            return steps + self._any_output(system, process)
         if now == UNTOLD:
-            outputs = least(self.groups, system.faulty, per_group=self.setting.per_group)
-            steps += [Step("trust", process, output) for output in outputs if output not in (self.everyone, alive)]
+            fewest = least(self.groups, system.faulty, per_group=self.setting.per_group)
+            steps += [Step("trust", process, output) for output in fewest if output not in (self.everyone, alive)]
         if system.crashed == system.faulty and self._trusts(now) != alive:
             steps.append(Step("trust", process, alive))
         return steps
+
+    def _any_output(self, system: System, process: int) -> list[Step]:
+        """Return what the detector `any` can say: any legal set while it may change its mind, then a complete one."""
+        now, alive = self._trusts(system.trust[process]), self.everyone & ~system.crashed
+        legal = [o for o in outputs(self.groups, system.faulty, per_group=self.setting.per_group) if o != now]
+        if system.told[process] >= self.setting.changes:
+            late = system.crashed == system.faulty and now & ~alive
+            legal = [output for output in legal if not output & ~alive] if late else []
+        return [Step("trust", process, output) for output in legal]
 
     def _trusts(self, output: int) -> int:
         return self.everyone if output == UNTOLD else output
@@ -127,6 +140,9 @@ class Moves:
         if not self.crashing:
             return True
         alive = self.everyone & ~system.crashed
+        if system.told:
+            complete = all(not self._trusts(system.trust[p]) & ~alive for p in positions(alive))
+            return system.crashed == system.faulty and complete
         return system.crashed == system.faulty and all(self._trusts(system.trust[p]) == alive for p in positions(alive))
 
     # -- moving ----------------------------------------------------------------------------------------------------
@@ -142,6 +158,9 @@ class Moves:
         if step.kind == "crash":
             return self._crash(system, step.process)
         trust = (*system.trust[: step.process], step.target, *system.trust[step.process + 1 :])
+        if system.told:
+            told = system.told[step.process] + 1
+            system = system._replace(told=(*system.told[: step.process], told, *system.told[step.process + 1 :]))
         node, effects = self._move(system.nodes[step.process], "trust", step.target)
         return self._settle(system._replace(trust=trust), step.process, node, effects, barrier=True)
 

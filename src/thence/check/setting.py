@@ -13,7 +13,7 @@ from thence.model.roster import Roster, positions
 from thence.protocols.base import Member
 from thence.protocols.registry import REGISTRY, Entry
 
-DETECTORS = ("eager", "falling")
+DETECTORS = ("eager", "falling", "any")
 DESTINATIONS = ("unicast", "any", "broadcast")
 
 
@@ -69,7 +69,10 @@ class Setting:
     crashes: int = 0
     """how many processes may crash"""
     detector: str = "eager"
-    """`eager`: each process trusts as few as is legal from the start; `falling`: everybody, until it falls to that"""
+    """`eager`: each process trusts as few as is legal from the start; `falling`: everybody, until it falls to that;
+    `any`: everybody at first, then at any times any legal sets, `changes` of them at each process"""
+    changes: int = 1
+    """how often the detector `any` changes its mind at each process, before it must become complete"""
     groups: str = ""
     options: dict[str, Any] = field(default_factory=dict)
     variant: Variant | None = None

@@ -7,7 +7,8 @@ next value: members are deterministic, so each local move (member state, input) 
 remembered.
 
 The failure detector gives each process one of its least legal outputs, from the start or, having trusted
-everybody, from any time on; in the end it names exactly those who live.
+everybody, from any time on; in the end it names exactly those who live. The detector `any` gives each process any
+legal outputs at any times, so many of them; in the end it names nobody who crashed, but not everybody who lives.
 
 A crash loses any subset of the copies of the crashed process that are in flight; here they are lost one by
 one, when their destination would receive them, which comes to the same (`model/faults.py`).
@@ -62,6 +63,8 @@ class System(NamedTuple):
     faulty: int = 0
     crashed: int = 0
     trust: tuple[int, ...] = ()
+    told: tuple[int, ...] = ()
+    """how often the failure detector `any` has spoken to each process"""
     token: Any = None
 
 

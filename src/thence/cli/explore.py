@@ -12,7 +12,9 @@ from thence.cli._common import JsonFile, console, finish, option_of, write_json
 
 if TYPE_CHECKING:
     from thence.check.coverage import Coverage
+    from thence.check.setting import Setting
     from thence.check.shrink import Smallest
+    from thence.check.step_coverage import ProtocolStep
     from thence.check.variant import Variant
     from thence.check.witness import Witness
 
@@ -29,7 +31,8 @@ def explore(
     crashes: Annotated[int, typer.Option(help="How many processes may crash.")] = 0,
     loss: Annotated[int, typer.Option(help="How many copies may be lost.")] = 0,
     groups: Annotated[str, typer.Option(help="Groups for protocols that need them: ab|c.")] = "",
-    detector: Annotated[str, typer.Option(help="Failure detector: eager or falling.")] = "eager",
+    detector: Annotated[str, typer.Option(help="Failure detector: eager, falling or any.")] = "eager",
+    changes: Annotated[int, typer.Option(help="How often the detector `any` changes its mind at each process.")] = 1,
     option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the protocol; repeatable.")
     ] = None,
@@ -44,6 +47,9 @@ def explore(
         Path | None,
         typer.Option(metavar="FILE", help="Write the smallest failing execution as a page to step through."),
     ] = None,
+    step: Annotated[bool, typer.Option("--step", help="Make one execution by hand, step by step.")] = False,
+    graph: Annotated[Path | None, typer.Option(help="Write the whole state graph: .dot or .json.")] = None,
+    cover: Annotated[bool, typer.Option("--cover", help="Count how often each step of the protocol was run.")] = False,
     json_file: JsonFile = None,
 ) -> None:
     """Try all interleavings of a small system; say what was covered, and show the smallest failure."""
@@ -55,12 +61,21 @@ def explore(
         return
     setting = Setting(
         protocol, processes, messages, destinations, to_self=to_self, fifo=fifo, loss=loss, crashes=crashes,
-        detector=detector, groups=groups, options=dict(map(option_of, option or ())),
+        detector=detector, changes=changes, groups=groups, options=dict(map(option_of, option or ())),
         variant=_variant(protocol, admitted=variants),
     )  # fmt: skip
-    coverage, smallest = _find(setting, chosen(properties) if properties else None, time_limit)
+    judged = chosen(properties) if properties else None
+    if step:
+        from thence.cli.explore_step import by_hand
+
+        by_hand(setting, judged, save, console(json_file))
+        return
+    if graph is not None:
+        _draw(setting, judged, graph, json_file)
+        return
     out = console(json_file)
-    for line in coverage_lines(coverage):
+    coverage, smallest, steps = _explored(setting, judged, time_limit, cover=cover)
+    for line in [*coverage_lines(coverage), *step_lines(steps)]:
         out.print(line)
     if smallest is not None:
         out.print("")
@@ -71,7 +86,8 @@ def explore(
         _write_page(smallest.witness, page, out)
     elif page is not None:
         out.print(f"nothing fails, so there is no execution to draw: {page} is not written")
-    write_json(json_file, result_row(coverage, smallest))
+    covered = {"steps": [each.row() | {"file": Path(each.file).name} for each in steps]} if steps else {}
+    write_json(json_file, result_row(coverage, smallest) | covered)
     finish(1 if coverage.failures else 0)
 
 
@@ -91,7 +107,47 @@ def _variant(protocol: str, *, admitted: bool) -> Variant | None:
     return VARIANTS[protocol]
 
 
-def _find(setting: Any, properties: frozenset[str] | None, limit: float | None) -> tuple[Coverage, Smallest | None]:
+def _explored(
+    setting: Setting, judged: frozenset[str] | None, limit: float | None, *, cover: bool
+) -> tuple[Coverage, Smallest | None, list[ProtocolStep]]:
+    """Explore; with `cover`, watch the lines that the source of the protocol marks."""
+    if not cover:
+        return *_find(setting, judged, limit), []
+    from thence.check.step_coverage import watched
+
+    with watched(setting.entry.protocol) as steps:
+        return *_find(setting, judged, limit), steps
+
+
+def step_lines(steps: list[ProtocolStep]) -> list[str]:
+    """Say which steps of the protocol were run."""
+    if not steps:
+        return []
+    run = sum(each.times > 0 for each in steps)
+    lines = [f"  {each.times:>8}  {each.text} ({Path(each.file).name}:{each.line})" for each in steps]
+    return [f"steps of the protocol: {run} of {len(steps)} run", *lines]
+
+
+def _draw(setting: Setting, judged: frozenset[str] | None, target: Path, json_file: str | None) -> None:
+    import json
+
+    from thence.check.graph import state_graph
+    from thence.errors import MisuseError
+
+    if target.suffix not in (".dot", ".json"):
+        raise MisuseError(f"{target} ends in neither .dot nor .json")
+    made = state_graph(setting, properties=judged)
+    text = made.dot() if target.suffix == ".dot" else json.dumps(made.row(), indent=1) + "\n"
+    target.write_text(text, encoding="utf-8")
+    broken = sum(node["breaks"] is not None for node in made.nodes)
+    console(json_file).print(
+        f"{len(made.nodes)} states, {len(made.edges)} steps, {broken} states that break a property"
+    )
+    write_json(json_file, made.row())
+    finish(1 if broken else 0)
+
+
+def _find(setting: Setting, properties: frozenset[str] | None, limit: float | None) -> tuple[Coverage, Smallest | None]:
     from thence.check.shrink import find
 
     options: dict[str, Any] = {} if properties is None else {"properties": properties}

@@ -69,6 +69,14 @@ def least(groups: Sequence[int], faulty: int, *, per_group: bool = True) -> Iter
         yield sum(choice)
 
 
+def outputs(groups: Sequence[int], faulty: int, *, per_group: bool = True) -> Iterator[int]:
+    """Yield every legal output, the smallest first."""
+    everyone = sum(groups)
+    for trusted in sorted(range(everyone + 1), key=lambda mask: (mask.bit_count(), mask)):
+        if not trusted & ~everyone and legal(trusted, groups, faulty, per_group=per_group):
+            yield trusted
+
+
 def may_be_lost(copy: Copy, crashed: int) -> bool:
     """Tell whether a copy in flight may be lost because a process among `crashed` (a mask) handed it over."""
     return bool(crashed >> copy.source & 1)

@@ -241,6 +241,7 @@ PAPER = Paper(
     (
         "Traffic is open: destinations evenly, exponential delays of 50 ms; for three epochs, unicasts and adversarial "
         "delays, under which the printed form goes wrong most often of the seven networks that were tried.",
+        "Bytes of a stamp include its header, whose count of messages, by which they are named, is not bounded.",
         "Protocols 3 and 4 are run with the repairs of errata 22 and 23, and as printed.",
     ),
     CLAIMS,

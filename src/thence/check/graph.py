@@ -1,0 +1,98 @@
+"""The state graph of a small system: every system that can be reached, every step between them; as JSON and as DOT.
+
+Law. Nodes are systems up to the renaming of processes; an edge is a step that leads from one to the other. The graph is
+whole or it is refused: above `MOST` nodes a picture helps nobody.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from thence.check.canonical import Names
+from thence.check.moves import Moves
+from thence.check.search import promised
+from thence.check.setting import Setting
+from thence.check.stepping import in_words
+from thence.check.system import System
+from thence.errors import MisuseError
+
+MOST = 2000
+
+
+@dataclass
+class StateGraph:
+    """Systems as numbers from 0, the roots first found, and the steps between them."""
+
+    setting: Setting
+    nodes: list[dict[str, Any]] = field(default_factory=list)
+    """of each system: what is in flight, what is held, and what it broke"""
+    edges: list[tuple[int, int, str]] = field(default_factory=list)
+    """from, to, the step in words"""
+    roots: list[int] = field(default_factory=list)
+
+    def row(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        edges = [{"from": source, "to": target, "step": step} for source, target, step in self.edges]
+        return {"setting": self.setting.row(), "roots": self.roots, "nodes": self.nodes, "edges": edges}
+
+    def dot(self) -> str:
+        """Return it in the language of Graphviz."""
+        lines = [f"digraph {_quoted(self.setting.protocol)} {{", "  node [shape=box, fontsize=9]; edge [fontsize=8];"]
+        for number, node in enumerate(self.nodes):
+            style = ", color=red" if node["breaks"] else ", peripheries=2" if node["at rest"] else ""
+            lines.append(f"  {number} [label={_quoted(_label(node))}{style}];")
+        lines += [f"  {source} -> {target} [label={_quoted(step)}];" for source, target, step in self.edges]
+        return "\n".join([*lines, "}", ""])
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _label(node: dict[str, Any]) -> str:
+    parts = [f"in flight: {', '.join(node['in flight'])}" if node["in flight"] else ""]
+    parts += [f"held: {', '.join(node['held'])}" if node["held"] else "", node["breaks"] or ""]
+    return "; ".join(part for part in parts if part) or "nothing under way"
+
+
+def state_graph(setting: Setting, *, properties: frozenset[str] | None = None, most: int = MOST) -> StateGraph:
+    """Return the whole graph; what breaks a property leads no further."""
+    moves = Moves(setting, properties or promised(setting))
+    names, made = Names(moves), StateGraph(setting)
+    numbers: dict[Any, int] = {}
+    waiting: deque[tuple[int, System]] = deque()
+
+    def number(system: System, breaks: str | None) -> int:
+        key = (names.key(system, None), breaks)
+        if key not in numbers:
+            if len(numbers) == most:
+                raise MisuseError(f"more than {most} states; draw a smaller system")
+            numbers[key] = len(numbers)
+            made.nodes.append(_node(moves, system, breaks))
+            if breaks is None:
+                waiting.append((numbers[key], system))
+        return numbers[key]
+
+    made.roots = sorted({number(root, None) for root in moves.roots()})
+    while waiting:
+        source, system = waiting.popleft()
+        for process in range(moves.n):
+            for step in moves.steps(system, process):
+                move = moves.apply(system, step)
+                target = number(move.system, None if move.problem is None else move.problem.property)
+                made.edges.append((source, target, in_words(step, moves.roster)))
+    return made
+
+
+def _node(moves: Moves, system: System, breaks: str | None) -> dict[str, Any]:
+    name = moves.roster.name
+    flight = [f"{name(f.copy.sender)}{f.copy.count} to {name(f.copy.destination)}" for f in system.flight]
+    held = [
+        f"{pending.message} at {name(place)}"
+        for place, node in enumerate(system.nodes) if node.member is not None
+        for pending in node.member.pending() if pending.message is not None
+    ]  # fmt: skip
+    rest = not system.flight and not system.left and moves.settled(system)
+    return {"in flight": flight, "held": held, "left to send": system.left, "at rest": rest, "breaks": breaks}

@@ -1,0 +1,96 @@
+"""One execution made by hand: what can happen next, in words, and what a chosen step leads to.
+
+Law. A walk holds the system, the steps taken and the systems before them; taking a step changes it as the explorer
+would, and `back` undoes exactly that. It never chooses by itself.
+"""
+
+from __future__ import annotations
+
+from thence.check.judge import Problem
+from thence.check.moves import Moves
+from thence.check.search import promised
+from thence.check.setting import Setting, Start, Step
+from thence.check.system import System
+from thence.check.witness import Witness
+from thence.errors import MisuseError
+from thence.model.message import MESSAGE
+from thence.model.roster import Roster
+
+
+def in_words(step: Step, roster: Roster) -> str:
+    """Say what a step is."""
+    here, name = roster.name(step.process), roster.name
+    if step.kind == "send":
+        return f"{here} sends to {', '.join(roster.members(step.target))}"
+    if step.kind == "trust":
+        return f"{here} is told to trust {', '.join(roster.members(step.target)) or 'nobody'}"
+    if step.copy is None:
+        return f"{here} crashes"
+    copy = step.copy
+    what = f"{name(copy.sender)}{copy.number}"
+    what = what if copy.kind == MESSAGE else f"the {copy.kind} of {what}"
+    way = f" from {name(copy.source)}" if copy.source != copy.sender or copy.kind != MESSAGE else ""
+    again = f" (copy {copy.nth + 1})" if copy.nth else ""
+    return f"{here} {'receives' if step.kind == 'receive' else 'loses'} {what}{way}{again}"
+
+
+class Stepper:
+    """An execution of a setting that somebody makes step by step."""
+
+    def __init__(self, setting: Setting, properties: frozenset[str] | None = None, start: Start | None = None) -> None:
+        """Begin before the first step; `start` says who will crash, nobody unless told."""
+        self.properties = properties or promised(setting)
+        self.setting, self.moves = setting, Moves(setting, self.properties)
+        roots = {Start(system.faulty, system.trust): system for system in self.moves.roots()}
+        if start is not None and start not in roots:
+            raise MisuseError(f"no execution of the setting starts with {start}")
+        self.start = start or min(roots, key=lambda each: (each.faulty.bit_count(), each.trust))
+        self.system: System = roots[self.start]
+        self.steps: list[Step] = []
+        self.problem: Problem | None = None
+        self._before: list[System] = []
+
+    def choices(self) -> list[Step]:
+        """Return what can happen next; nothing after a property broke."""
+        if self.problem is not None:
+            return []
+        return [step for process in range(self.moves.n) for step in self.moves.steps(self.system, process)]
+
+    def take(self, step: Step) -> None:
+        """Take a step that is possible."""
+        if step not in self.choices():
+            raise MisuseError(f"not possible here: {in_words(step, self.moves.roster)}")
+        self._before.append(self.system)
+        move = self.moves.apply(self.system, step)
+        self.system, self.problem = move.system, move.problem
+        self.steps.append(step)
+        if self.problem is None and not self.system.flight and self.moves.settled(self.system):
+            self.problem = self._stuck()
+
+    def _stuck(self) -> Problem | None:
+        """Judge what is at rest, once nothing can be sent any more either."""
+        if self.system.left:
+            return None
+        found = [self.moves.deadlocked(self.system), *(self.moves.at_rest(self.system, p) for p in range(self.moves.n))]
+        return next((problem for problem in found if problem is not None), None)
+
+    def back(self) -> None:
+        """Undo the last step."""
+        if not self.steps:
+            raise MisuseError("nothing was done yet")
+        self.steps.pop()
+        self.system, self.problem = self._before.pop(), None
+
+    def witness(self) -> Witness:
+        """Return the steps so far, to be shown, stored and replayed."""
+        return Witness(self.setting, tuple(sorted(self.properties)), self.start, tuple(self.steps))
+
+    def waiting(self) -> list[str]:
+        """Say what each process holds back, and why."""
+        said = []
+        for place, node in enumerate(self.system.nodes):
+            for pending in node.member.pending() if node.member is not None else ():
+                what = f"{pending.message}" if pending.message is not None else "a send"
+                why = ", ".join(map(str, pending.waits_for)) or pending.reason or ", ".join(pending.processes)
+                said.append(f"{self.moves.roster.name(place)} holds {what}, waiting for {why}")
+        return said

@@ -1,0 +1,125 @@
+"""One execution by hand, the state graph, and which steps of a protocol an exploration went through."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from thence.check.graph import state_graph
+from thence.check.search import explore
+from thence.check.setting import Setting, Start
+from thence.check.step_coverage import steps_of, watched
+from thence.check.stepping import Stepper, in_words
+from thence.cli import main
+from thence.errors import MisuseError
+from thence.protocols import REGISTRY
+
+CAUSAL = frozenset({"causal order"})
+
+
+def take(walk: Stepper, text: str) -> None:
+    walk.take(next(step for step in walk.choices() if in_words(step, walk.moves.roster) == text))
+
+
+def test_an_execution_by_hand_breaks_what_it_breaks() -> None:
+    walk = Stepper(Setting("fifo", 3, 3), CAUSAL)
+    for text in ("a sends to b", "a sends to c", "c receives a2", "c sends to b"):
+        take(walk, text)
+        assert walk.problem is None
+    take(walk, "b receives c1")
+    assert walk.problem is not None
+    assert walk.choices() == []
+    assert walk.witness().notation() == "a!1>b a!2>c c?a2 c!1>b b?c1"
+    walk.back()
+    take(walk, "b receives a1")
+    take(walk, "b receives c1")
+    assert walk.problem is None
+
+
+def test_what_waits_is_told_and_going_back_is_exact() -> None:
+    walk = Stepper(Setting("ks", 3, 3))
+    before = walk.system
+    for text in ("a sends to b", "a sends to c", "c receives a2", "c sends to b", "b receives c1"):
+        take(walk, text)
+    assert walk.waiting() == ["b holds c1, waiting for a1"]
+    for _ in range(5):
+        walk.back()
+    assert walk.system == before
+    with pytest.raises(MisuseError, match="nothing was done yet"):
+        walk.back()
+
+
+def test_a_step_that_is_not_possible_is_refused() -> None:
+    walk = Stepper(Setting("ks", 3, 1))
+    step = walk.choices()[0]
+    walk.take(step)
+    with pytest.raises(MisuseError, match="not possible here: a sends to b"):
+        walk.take(step)
+    with pytest.raises(MisuseError, match="no execution of the setting starts"):
+        Stepper(Setting("ks", 3, 1), start=Start(faulty=1))
+
+
+def test_crashes_losses_and_detectors_have_words() -> None:
+    walk = Stepper(Setting("a-causal", 2, 1, crashes=1, detector="falling"), start=Start(1, (1 << 62, 1 << 62)))
+    words = {in_words(step, walk.moves.roster) for step in walk.choices()}
+    assert {"a crashes", "b is told to trust b", "a sends to b"} <= words
+
+
+@pytest.mark.parametrize("protocol", ["ks", "fifo"])
+def test_the_graph_is_the_whole_system(protocol: str) -> None:
+    """Every path of the graph is an execution; what breaks, breaks in both."""
+    setting = Setting(protocol, 3, 2)
+    made = state_graph(setting, properties=CAUSAL)
+    assert made.roots == [0]
+    reached = {0} | {target for _, target, _ in made.edges}
+    assert reached == set(range(len(made.nodes)))
+    assert any(node["breaks"] for node in made.nodes) == (explore(setting, properties=CAUSAL).verdict == "fails")
+    assert sum(node["at rest"] for node in made.nodes) >= 1
+    drawn = made.dot()
+    assert drawn.count(" -> ") == len(made.edges)
+    assert drawn.count("[label=") == len(made.edges) + len(made.nodes)
+
+
+def test_a_graph_that_helps_nobody_is_refused() -> None:
+    with pytest.raises(MisuseError, match="more than 10 states"):
+        state_graph(Setting("ks", 3, 3), most=10)
+
+
+def test_steps_of_the_protocol_are_counted() -> None:
+    """In three unicasts all of SND and RCV is run; a system of one message never merges a log."""
+    with watched(REGISTRY["ks"].protocol) as steps:
+        explore(Setting("ks", 3, 3))
+    times = {step.text: step.times for step in steps}
+    assert all(times[text] > 0 for text in times if text.startswith(("SND", "RCV")))
+    assert [text for text, count in times.items() if not count] == [
+        "section 4.5: a new process has clock 0 and nobody has an entry of it"
+    ]
+    with watched(REGISTRY["ks"].protocol) as fewer:
+        explore(Setting("ks", 3, 1))
+    assert {step.text: step.times for step in fewer}["SND(3), SND(5)"] == 0
+    assert [step.text for step in steps_of(REGISTRY["ci-dc"].protocol)][:5] == ["S1", "S2", "S3", "S4", "S5"]
+
+
+def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    saved = tmp_path / "mine.json"
+    monkeypatch.setattr("sys.stdin", io.StringIO("1\n99\nd\nb\n2\nq\n"))
+    assert main(["explore", "--protocol", "fifo", "--step", "--save", str(saved)]) == 0
+    shown = capsys.readouterr().out
+    assert "b receives a1" in shown
+    assert "'99' is no choice" in shown
+    assert "o sent a1 to b" in shown
+    assert main(["explore", "--replay", str(saved)]) == 0
+    dot, data = tmp_path / "graph.dot", tmp_path / "graph.json"
+    for target in (dot, data):
+        assert main(["explore", "--protocol", "unordered", "--messages", "2", "--graph", str(target)]) == 1
+    assert "color=red" in dot.read_text()
+    assert any(node["breaks"] == "causal order" for node in json.loads(data.read_text())["nodes"])
+    assert main(["explore", "--graph", str(tmp_path / "graph.pdf")]) == 2
+    capsys.readouterr()
+    report = tmp_path / "report.json"
+    assert main(["explore", "--messages", "2", "--cover", "--json", str(report)]) == 0
+    assert "steps of the protocol: 5 of 6 run" in capsys.readouterr().out
+    assert json.loads(report.read_text())["steps"][0]["step"] == "SND(1)"
