@@ -93,10 +93,8 @@ def test_steps_of_the_protocol_are_counted() -> None:
     with watched(REGISTRY["ks"].protocol) as steps:
         explore(Setting("ks", 3, 3))
     times = {step.text: step.times for step in steps}
+    assert len([text for text in times if text.startswith(("SND", "RCV"))]) >= 5
     assert all(times[text] > 0 for text in times if text.startswith(("SND", "RCV")))
-    assert [text for text, count in times.items() if not count] == [
-        "section 4.5: a new process has clock 0 and nobody has an entry of it"
-    ]
     with watched(REGISTRY["ks"].protocol) as fewer:
         explore(Setting("ks", 3, 1))
     assert {step.text: step.times for step in fewer}["SND(3), SND(5)"] == 0
@@ -121,5 +119,5 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
     capsys.readouterr()
     report = tmp_path / "report.json"
     assert main(["explore", "--messages", "2", "--cover", "--json", str(report)]) == 0
-    assert "steps of the protocol: 5 of 6 run" in capsys.readouterr().out
+    assert "steps of the protocol: 5 of 5 run" in capsys.readouterr().out
     assert json.loads(report.read_text())["steps"][0]["step"] == "SND(1)"
