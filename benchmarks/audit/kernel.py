@@ -19,7 +19,7 @@ import pyarrow as pa
 from generate import names, simulate, table
 
 from thence.kernels.chunk import summarise, summary_of
-from thence.kernels.compose import Composer
+from thence.kernels.merge_chunks import ChunkMerger
 from thence.kernels.rows import NORMAL, kind_codes
 
 RESULTS = Path(__file__).with_name("results")
@@ -45,10 +45,10 @@ def main() -> None:
     given = parser.parse_args()
     arrays = simulate(given.events, given.processes, 2, 20, 0.08, 1)
     warm = normal(table(arrays, names(given.processes), 0, 1000, "run"))
-    Composer("run").add(summary_of(payloads(summarise("run", 0, warm))))
+    ChunkMerger("run").add(summary_of(payloads(summarise("run", 0, warm))))
     spent = {"summarise": 0.0, "compose": 0.0}
     found = dict.fromkeys(("violation", "undelivered", "summary_bytes", "imports", "exports"), 0)
-    composer = Composer("run")
+    composer = ChunkMerger("run")
     cuts = list(range(0, given.events, given.chunk_rows))
     for number, start in enumerate(cuts):
         rows = normal(table(arrays, names(given.processes), start, min(given.events, start + given.chunk_rows), "run"))

@@ -45,7 +45,7 @@ def candidate(spark: Any, how: str, data: str, options: dict[str, Any]) -> dict[
         result = audit(spark.read.parquet(data), **options)
     with result:
         verdict = result.verdicts.first().asDict()
-        result.findings.write.format("noop").mode("overwrite").save()
+        result.tagged.write.format("noop").mode("overwrite").save()
     return verdict
 
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from thence.auditing.local import audit
     from thence.costing.local import cost
     from thence.delivery import Orderer
 
-__all__ = ["Orderer", "__version__", "cost"]
+__all__ = ["Orderer", "__version__", "audit", "cost"]
 
-_WHERE = {"Orderer": "thence.delivery", "cost": "thence.costing.local"}
+_WHERE = {"Orderer": "thence.delivery", "audit": "thence.auditing.local", "cost": "thence.costing.local"}
 """where the public names live; each is loaded when it is asked for"""
 
 

@@ -65,7 +65,7 @@ def audit_one_large(spark: Any) -> None:
     from support.tables import as_found, normal
     from support.traces import Knobs, random_trace
 
-    from thence.kernels.whole import judge
+    from thence.kernels.judge_run import judge
     from thence.spark import audit
 
     events = random_trace(1, Knobs(processes=8, steps=12_000, late=0.05, again=0, astray=0, lost=0, crash=0))

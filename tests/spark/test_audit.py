@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,23 +11,24 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F
 from support.frames import check, expected, findings, frame, long_runs, small_runs
+from support.results import check_paths, told
 from support.tables import by_definition
 from support.traces import random_trace, spoil
 
-from thence.model.events import Event, parse
-from thence.model.order import Judgement, Violation, judge
-from thence.spark import audit, auditing
-from thence.spark import plan as plan_module
-from thence.spark.normal import completed, normalise
-from thence.spark.pieces import lightened, restored
-from thence.spark.plan import Plan, profile, slot_column, slots_of
-from thence.spark.unmeasured import KEY, NEVER, unmeasured
-from thence.trace.explain import path
+from thence.auditing.plan import Plan, slots_of
+from thence.auditing.tables import completed
+from thence.model.events import Event, order_of, parse
+from thence.model.order import Judgement, judge
+from thence.spark import audit, auditing, layout
+from thence.spark.event_columns import event_columns
+from thence.spark.layout import look_at, slot_column
+from thence.spark.transport import lightened, restored
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.timeout(300)
+WATCHED = ("spark.sql.execution.arrow.maxBytesPerBatch", "spark.sql.shuffle.partitions")
 
 
 @cache
@@ -51,30 +54,22 @@ def rows(runs: list[list[Event]]) -> list[Event]:
     return [event for events in runs for event in events]
 
 
-def test_thousands_of_small_runs(spark: SparkSession, tmp_path: Path) -> None:
-    assert len(small_runs()) > 1900
-    with audit(frame(spark, rows(small_runs()), folder=tmp_path)) as result:
-        check(findings(result), known(small_runs()))
+def test_hundreds_of_small_runs(spark: SparkSession, tmp_path: Path) -> None:
+    """A sample of those that `tests/unit/auditing` judges in this process."""
+    some = small_runs()[:400]
+    with audit(frame(spark, rows(some), folder=tmp_path)) as result:
+        check(findings(result), known(some))
         verdicts = {row["run"]: row["verdict"] for row in result.verdicts.collect()}
-    assert verdicts == {events[0].run: judged(events).verdict for events in small_runs()}
+        assert {run["run"]: run["verdict"] for run in result.runs} == verdicts
+    assert verdicts == {events[0].run: judged(events).verdict for events in some}
     assert set(verdicts.values()) == {"causal", "violated"}
 
 
 def test_long_runs_in_chunks(spark: SparkSession, tmp_path: Path) -> None:
-    """Four chunks each; in at least 200 runs the path of some violation crosses two or more of them."""
-    with audit(frame(spark, rows(long_runs()), folder=tmp_path), chunk_rows=400) as result:
-        check(findings(result), known(long_runs()))
-    assert all(len(events) >= 1000 for events in long_runs())
-    assert sum(_crosses(events, len(events) / 4) for events in long_runs()) >= 200
-
-
-def _crosses(events: list[Event], chunk: float) -> bool:
-    at = {(e.process, e.index): int((e.order or 0) / chunk) for e in events}
-    for missing, destination, early in known([events])[events[0].run]["violation"]:  # type: ignore[attr-defined]
-        steps = path(events, Violation(events[0].run, destination, early, missing))
-        if steps and len({at[step.process, step.index] for step in steps}) > 1:
-            return True
-    return False
+    """Four chunks each; the others of these runs are judged by `tests/unit/auditing`."""
+    some = long_runs()[:40]
+    with audit(frame(spark, rows(some), folder=tmp_path), chunk_rows=400) as result:
+        check(findings(result), known(some))
 
 
 @pytest.mark.parametrize(("chunk_rows", "block"), [(120, 5), pytest.param(700, 1, marks=pytest.mark.soak)])
@@ -95,7 +90,7 @@ def laid_out(spark: SparkSession, runs: list[list[Event]], parts: int) -> DataFr
 def test_partitions_that_are_chunks_are_judged_where_they_lie(spark: SparkSession) -> None:
     some = long_runs()[:2]
     laid = laid_out(spark, some, 5)
-    assert profile(normalise(laid), 500).counts is not None
+    assert look_at(event_columns(laid), 500).counts is not None
     with audit(laid, chunk_rows=500) as result:
         check(findings(result), known(some))
 
@@ -105,11 +100,11 @@ def test_partitions_that_moved_are_noticed(spark: SparkSession, monkeypatch: pyt
     laid = laid_out(spark, some, 5)
     looked: list[bool] = []
 
-    def profile_of_another(frame: DataFrame, chunk_rows: int, *, in_place: bool = True) -> Plan:
+    def look_at_another(frame: DataFrame, chunk_rows: int, *, in_place: bool = True) -> Plan:
         looked.append(in_place)
-        return profile(normalise(laid) if in_place else frame, chunk_rows, in_place=in_place)
+        return look_at(event_columns(laid) if in_place else frame, chunk_rows, in_place=in_place)
 
-    monkeypatch.setattr(auditing, "profile", profile_of_another)
+    monkeypatch.setattr(auditing, "look_at", look_at_another)
     with audit(laid.repartition(7, "message"), chunk_rows=500) as result:
         check(findings(result), known(some))
     assert looked == [True, False]
@@ -122,7 +117,7 @@ def test_files_that_are_chunks_may_share_a_partition(spark: SparkSession, tmp_pa
         5, F.floor(F.col("order") / 202).cast("int")
     ).write.parquet(str(tmp_path / "files"))
     together = spark.read.parquet(str(tmp_path / "files")).coalesce(2)
-    assert len(profile(normalise(together), 500).counts or ()) == 5
+    assert len(look_at(event_columns(together), 500).counts or ()) == 5
     with audit(together, chunk_rows=500) as result:
         check(findings(result), known(some))
 
@@ -140,13 +135,15 @@ def test_rows_go_to_their_slots_by_themselves(spark: SparkSession, lay: str, cou
     some = [*long_runs()[:count], *(small_runs()[:12] if count > 1 else [])]
     laid = frame(spark, rows(some)).repartition(1 if lay == "one partition" else 5, "message")
     laid = gapped(laid) if lay == "gaps" else laid
-    plan = profile(normalise(laid), 500)
+    plan = look_at(event_columns(laid), 500)
     assert plan.direct
     assert plan.counts is None
     assert plan.narrow
     assert all(large.chunks >= 4 for large in plan.large.values())
     placed = (
-        normalise(laid).select("run", "order", slot_column(plan, F.col("run"), F.col("order")).alias("slot")).toArrow()
+        event_columns(laid)
+        .select("run", "order", slot_column(plan, F.col("run"), F.col("order")).alias("slot"))
+        .toArrow()
     )
     assert placed.column("slot").to_pylist() == slots_of(placed, plan).tolist()
     with audit(laid, chunk_rows=500) as result:
@@ -175,7 +172,7 @@ def test_texts_travel_as_they_are(spark: SparkSession) -> None:
         "run string, process string, index long, kind string, message string, destinations array<string>, "
         "label string, order long"
     )
-    events = normalise(spark.createDataFrame(table, schema))
+    events = event_columns(spark.createDataFrame(table, schema))
     known = sorted(completed(events.toArrow()).to_pylist(), key=str)
     for plan in (Plan(narrow=True, low=0, only="r"), Plan(narrow=True, low=None), Plan()):
         frame = events if plan.low is not None or not plan.narrow else events.drop("order")
@@ -188,25 +185,41 @@ def test_few_stretches_and_many_are_planned_alike(spark: SparkSession, monkeypat
     some = [*long_runs()[:2], *small_runs()[:12]]
     laid = frame(spark, rows(some)).repartition(4, "message")
     unordered = laid.withColumn("order", F.when(F.col("run") != some[0][0].run, F.col("order")))
-    frames = [normalise(each) for each in (laid, unordered, gapped(laid), laid_out(spark, some[:1], 5), laid.limit(0))]
-    few = [profile(each, 500) for each in frames]
+    frames = [
+        event_columns(each) for each in (laid, unordered, gapped(laid), laid_out(spark, some[:1], 5), laid.limit(0))
+    ]
+    few = [look_at(each, 500) for each in frames]
     assert [len(each.large) for each in few] == [2, 2, 2, 1, 0]
-    monkeypatch.setattr(plan_module, "PARTS", 0)
-    assert [profile(each, 500) for each in frames] == few
+    monkeypatch.setattr(layout, "STRETCHES", 0)
+    assert [look_at(each, 500) for each in frames] == few
 
 
-def test_the_session_keeps_its_setting(spark: SparkSession) -> None:
-    before = spark.conf.get(KEY)
-    assert before not in (None, NEVER)
-    with unmeasured(spark):
-        assert str(spark.conf.get(KEY)).removesuffix("b") == NEVER
-        with unmeasured(spark):
-            pass
-        assert str(spark.conf.get(KEY)).removesuffix("b") == NEVER
-    assert spark.conf.get(KEY) == before
-    with pytest.raises(ZeroDivisionError), unmeasured(spark):
-        raise ZeroDivisionError
-    assert spark.conf.get(KEY) == before
+def test_two_audits_at_once_do_not_disturb_each_other(spark: SparkSession) -> None:
+    """Nor do they touch a setting of the session."""
+    some = [long_runs()[:1], long_runs()[1:2]]
+    before = spark.sparkContext.getConf().getAll()
+    settings = {name: spark.conf.get(name) for name in WATCHED}
+
+    def judge_one(runs: list[list[Event]]) -> dict[str | None, dict[str, object]]:
+        with audit(frame(spark, rows(runs)), chunk_rows=300) as result:
+            assert {name: spark.conf.get(name) for name in WATCHED} == settings
+            return findings(result)
+
+    with ThreadPoolExecutor(2) as both:
+        found = list(both.map(judge_one, some))
+    for runs, each in zip(some, found, strict=True):
+        check(each, known(runs))
+    assert spark.sparkContext.getConf().getAll() == before
+
+
+def test_columns_of_the_users_own_change_nothing(spark: SparkSession) -> None:
+    """Names that a reader of ours would use, and names that differ from ours in case only."""
+    events = frame(spark, parse("a!1>bc b?a1 b!1>c c?b1 c?a1"))
+    own = events.select("*", F.lit("mine").alias("reason"), F.lit(7).alias("line"), F.lit("x").alias("odd"),
+                        F.lit("f").alias("file"), F.lit("other").alias("Run"), F.lit(9).alias("INDEX"))  # fmt: skip
+    with audit(events) as plain, audit(own) as result:
+        assert told(result) == told(plain)
+        assert result.verdict == "violated"
 
 
 def test_destinations_that_are_no_names(spark: SparkSession) -> None:
@@ -259,22 +272,17 @@ def test_order_in_some_partitions_only(spark: SparkSession) -> None:
         check(findings(result), known(some))
 
 
-def test_paths(spark: SparkSession) -> None:
-    some = long_runs()[:3]
-    with audit(frame(spark, rows(some)), chunk_rows=300) as result:
-        chosen = result.violations.orderBy("run", "missing", "destination").limit(40)
-        found = result.paths(chosen).collect()
-    assert len(found) == 40
-    for row in found:
-        events = next(events for events in some if events[0].run == row["run"])
-        violation = next(
-            v for v in judged(events).violations if (v.missing, v.destination) == (row["missing"], row["destination"])
-        )
-        known = path(events, violation)
-        assert known is not None
-        assert len(row["path"]) == len(known)
-        assert row["path"][0]["message"] == row["missing"]
-        assert row["path"][-1].asDict() == known[-1].row()
+@pytest.mark.parametrize("order", ["true", "wrong", "none"])
+def test_paths(spark: SparkSession, order: str) -> None:
+    """Of a run in chunks, of runs whose order is none, and of spoilt ones: always there, shortest, over usable rows."""
+    some = [*long_runs()[:1], *(spoil(random_trace(seed), seed) for seed in range(30))]
+    events = rows(some)
+    if order == "wrong":
+        events = [replace(e, order=len(events) - (e.order or 0)) for e in events]
+    runs = {run: order_of([e for e in events if e.run == run]) for run in {e.run for e in events}}
+    with audit(frame(spark, events, order=order != "none"), chunk_rows=300) as result:
+        asked = min(60, result.violations.count())
+        assert check_paths(result, runs if order != "none" else {r[0].run: r for r in some}, asked) == asked > 40
 
 
 def test_a_first_look(spark: SparkSession) -> None:

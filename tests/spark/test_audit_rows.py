@@ -12,10 +12,8 @@ from support.frames import check, expected, findings, frame, small_runs
 from support.traces import Knobs, random_trace
 
 from thence.model.events import parse
-from thence.spark import audit, audit_files, auditing, files
-from thence.spark.files import audit_jsonl
-from thence.spark.plan import profile
-from thence.spark.reading import read_events
+from thence.spark import audit, audit_files, files
+from thence.spark.layout import look_at
 from thence.trace.jsonl import write_jsonl
 from thence.trace.parquet import write_parquet
 
@@ -37,7 +35,7 @@ def verdicts(result: Any) -> dict[str, str]:
 def test_a_table_without_rows(spark: SparkSession, ordered: bool) -> None:
     ddl = "run string, process string, index bigint, kind string, message string, destinations array<string>"
     with audit(spark.createDataFrame([], ddl + (", order bigint" if ordered else ""))) as result:
-        assert (verdicts(result), result.findings.count()) == ({}, 0)
+        assert (verdicts(result), result.tagged.count()) == ({}, 0)
 
 
 def test_rows_unusable_by_themselves(spark: SparkSession) -> None:
@@ -86,12 +84,13 @@ def test_a_trace_cut_off_in_the_middle_is_unknown(spark: SparkSession, tmp_path:
     file = tmp_path / "cut.jsonl"
     write_jsonl(events, file)
     file.write_bytes(file.read_bytes()[:-30])
-    with audit(read_events(spark, {file: "jsonl"})) as result:
+    with audit_files(spark, file) as result:
         (row,) = result.quarantine.collect()
         assert row["file"] == str(file)
         assert row["line"] == 5
         assert row["reason"].startswith("the last line is cut off")
         assert verdicts(result) == {"run": "causal", None: "unknown"}
+        assert [(run["run"], run["verdict"]) for run in result.runs] == [("run", "unknown")]
 
 
 def test_jsonl_is_read_in_slices(spark: SparkSession, tmp_path: Path) -> None:
@@ -100,7 +99,7 @@ def test_jsonl_is_read_in_slices(spark: SparkSession, tmp_path: Path) -> None:
     for number, events in enumerate(runs):
         files.append(tmp_path / f"{number:03}.jsonl{'.gz' if number % 7 == 0 else ''}")
         write_jsonl(events, files[-1])
-    with audit(read_events(spark, dict.fromkeys(files, "jsonl"))) as result:
+    with audit_files(spark, files) as result:
         check(findings(result), expected(runs))
 
 
@@ -111,11 +110,11 @@ def test_small_jsonl_needs_no_look_at_its_runs(
     file = tmp_path / "all.jsonl"
     write_jsonl([event for events in runs for event in events], file)
     looked = []
-    monkeypatch.setattr(auditing, "profile", lambda *args, **more: looked.append(1) or profile(*args, **more))
-    with audit_jsonl(spark, [file]) as result:
+    monkeypatch.setattr(files, "look_at", lambda *args, **more: looked.append(1) or look_at(*args, **more))
+    with audit_files(spark, [file]) as result:
         check(findings(result), expected(runs))
     assert not looked
-    with audit_jsonl(spark, [file], chunk_rows=10 * max(map(len, runs))) as result:
+    with audit_files(spark, [file], chunk_rows=10 * max(map(len, runs))) as result:
         check(findings(result), expected(runs))
     assert looked
 
@@ -137,7 +136,7 @@ def test_parquet_files_of_several_runs_or_out_of_order(spark: SparkSession, tmp_
         check(findings(result), expected(runs))
 
 
-def test_a_file_for_each_process(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_for_each_process(spark: SparkSession, tmp_path: Path) -> None:
     """Ranges of `order` overlap: the workers part the rows themselves. One run is large, one in trouble, one small."""
     sizes = {"large": 2000, "troubled": 1500, "small": 100}
     runs = [
@@ -151,8 +150,8 @@ def test_a_file_for_each_process(spark: SparkSession, tmp_path: Path, monkeypatc
         for process in {e.process for e in events}:
             mine = [e for e in events if e.process == process]
             write_parquet(mine, tmp_path / f"{mine[0].run}-{process}.parquet")
-    monkeypatch.setattr(files, "audit_normal", None)
     with audit_files(spark, tmp_path, chunk_rows=400) as result:
+        assert result.route.startswith("split row groups")
         check(findings(result), expected(runs))
 
 

@@ -47,7 +47,7 @@ def frame(spark: Any, events: Sequence[Event], *, order: bool = True, folder: Pa
 def findings(result: Any) -> dict[str | None, dict[str, object]]:
     """Return what a result says of each run, in the form `support.tables.by_definition` has."""
     rows: dict[str | None, list[dict[str, object]]] = defaultdict(list)
-    for row in result._tagged.toArrow().to_pylist():
+    for row in result.tagged.toArrow().to_pylist():
         rows[row["run"]].append(row)
     return {run: as_found(some) for run, some in rows.items()}
 

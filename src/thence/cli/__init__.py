@@ -57,6 +57,7 @@ def build() -> typer.Typer:
         demo,
         doctor,
         endpoint,
+        explain,
         explore,
         protocols,
         reproduce,
@@ -73,6 +74,7 @@ def build() -> typer.Typer:
     add(deliver.deliver, deliver.EXAMPLE)
     add(waiting.waiting, waiting.EXAMPLE)
     add(audit.audit, audit.EXAMPLE)
+    add(explain.explain, explain.EXAMPLE)
     add(show.show, show.EXAMPLE)
     add(convert.convert, convert.EXAMPLE)
     add(explore.explore, explore.EXAMPLE)
@@ -90,12 +92,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         build()(args=None if argv is None else list(argv), prog_name="thence")
     except SystemExit as ended:
+        if ended.code == INTERRUPTED:
+            return _interrupted()
         return ended.code if isinstance(ended.code, int) else OK if ended.code is None else MISUSE
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return _interrupted()
     except Exception as error:
         return _explain(error)
     return OK
+
+
+def _interrupted() -> int:
+    print("thence: interrupted; what was not finished was not written", file=sys.stderr)
+    return INTERRUPTED
 
 
 def _explain(error: Exception) -> int:

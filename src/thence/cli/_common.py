@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from enum import Enum
 from functools import wraps
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
@@ -101,6 +102,17 @@ def write_json(target: str | None, result: Any) -> None:
         Path(target).write_text(text, encoding="utf-8")
 
 
+def write_pieces(target: str | None, pieces: Iterable[str]) -> None:
+    """Write a text that comes in pieces where `--json` says, without ever holding all of it."""
+    if target is None:
+        return
+    if target == "-":
+        sys.stdout.writelines(pieces)
+        return
+    with Path(target).open("w", encoding="utf-8") as stream:
+        stream.writelines(pieces)
+
+
 def console(json_file: str | None = None) -> Console:
     """Return where tables and sentences for people go: stdout, stderr if the JSON goes to stdout, nowhere if quiet."""
     from rich.console import Console
@@ -164,6 +176,46 @@ def progress(items: Iterable[T], what: str, total: int | None = None) -> Iterato
     from rich.progress import track
 
     yield from track(items, what, total=total, console=Console(stderr=True), transient=True)
+
+
+PATIENCE = 2.0
+"""Seconds after which long work begins to say how far it is."""
+
+
+@contextmanager
+def counted() -> Iterator[Callable[[str, int, int | None], None]]:
+    """Hand out what long work calls with its stage, how much is done, and of how much, if that is known.
+
+    On a terminal it shows that, with rate and time left, once the work takes a while; else nothing.
+    """
+    if not shows_progress():
+        yield lambda stage, done, total: None
+        return
+    from rich.console import Console
+
+    status = Console(stderr=True).status("")
+    began = monotonic()
+    stages: dict[str, float] = {}
+
+    def tell(stage: str, done: int, total: int | None) -> None:
+        now = monotonic()
+        since = now - stages.setdefault(stage, now)
+        if now - began > PATIENCE:
+            status.update(_how_far(stage, done, total, since))
+            status.start()
+
+    try:
+        yield tell
+    finally:
+        status.stop()
+
+
+def _how_far(stage: str, done: int, total: int | None, seconds: float) -> str:
+    """Return a line on how far a stage is."""
+    rate = done / seconds if seconds > 0 else 0.0
+    of = f" of {total:,}" if total is not None else ""
+    left = f", {(total - done) / rate:.0f} s left" if total is not None and rate > 0 else ""
+    return f"{stage}: {done:,}{of} ({rate:,.0f} a second{left})"
 
 
 def finish(code: int) -> NoReturn:

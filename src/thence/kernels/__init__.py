@@ -3,14 +3,19 @@
 Law. Every function here is pure: arrays in, arrays out, no Spark, no files, no clock. Each answer equals the one that
 `thence.model.order` gives by definition; the tests hold the two against each other on random traces.
 
-- `texts`: the texts of a row, which cross from Java to Python as one, taken apart.
-- `packing`: tables as bytes, and parted by where their rows go.
+- `arrays`: names for the kinds of arrays.
+- `texts`, `intern`, `ids`: the texts of a row taken apart, coded as integers, hashed.
+- `packing`: tables as bytes, and split by where their rows go.
 - `rows`: a table of events, its strings coded once as integers.
-- `sift`: which rows the definition speaks of, and why not the others.
+- `usable`: which rows the definition speaks of, and why not the others.
 - `derive`: an order in which causes come first, or the deliveries that lie on a cycle.
 - `scan`: the inner loops. Clocks, lateness, the first delivery that came too early.
-- `whole`: all that is known of one run from all its rows.
-- `chunk`, `compose`: the same from slices of time, each seen alone, put together in order.
+- `label_scan`: the rows of one label, and the scan over them in blocks of columns.
+- `judge_run`: all that is known of one run from all its rows.
+- `chunk`, `merge_chunks`: the same from slices of time, each seen alone, put together in order.
+- `path`: the causal chains that prove violations.
+- `findings`: what is found, as rows of one tagged table.
+- `stamps`, `receive`: stamps and the delivery rule over arrays.
 
 This package is the only importer of numba.
 """

@@ -18,17 +18,17 @@ from __future__ import annotations
 import pickle
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numba import njit
 
-from thence.kernels import found, ids
-from thence.kernels.found import part, quarantined
-from thence.kernels.lane import (
-    Clocks,
+from thence.kernels import findings, ids
+from thence.kernels.arrays import Bytes, Clocks, Flags, Ints, Longs
+from thence.kernels.findings import quarantined, tagged
+from thence.kernels.judge_run import copies, repeats
+from thence.kernels.label_scan import (
     Copies,
     Lane,
     Matched,
@@ -41,16 +41,15 @@ from thence.kernels.lane import (
     run_clocks,
 )
 from thence.kernels.packing import packed
-from thence.kernels.rows import DELIVER, RECEIVE, SEND, Bytes, Ints, Longs, Rows, as_they_come, code
+from thence.kernels.rows import DELIVER, RECEIVE, SEND, Rows, as_they_come, code
 from thence.kernels.scan import ASTRAY, IMPORTED, increasing
-from thence.kernels.sift import (
+from thence.kernels.usable import (
     GOOD,
     NEVER_SENT,
     ODD,
     SENT_TWICE,
-    sift,
+    fates,
 )
-from thence.kernels.whole import copies, repeats
 
 OPEN, SETTLED, DONE = range(3)
 """A copy on leaving its chunk: still to be tested, known to be overtaken, delivered."""
@@ -114,10 +113,10 @@ def summarise(
     """Return what a chunk finds by itself, the rows of its summary, and the hashes of its ids; or one of trouble."""
     table = as_they_come(table)
     rows = code(table)
-    fate = sift(rows)
+    fate = fates(rows)
     fate[fate == NEVER_SENT] = GOOD
     if reason := _trouble(table, rows, fate):
-        return part(found.TROUBLE, run, 1, chunk=chunk, reason=reason)
+        return tagged(findings.TROUBLE, run, 1, chunk=chunk, reason=reason)
     summary, gaps = _stand(chunk, rows, fate)
     strangers = _strangers(rows, fate)
     place = np.full(len(rows), -1, np.int32)
@@ -127,24 +126,24 @@ def summarise(
     for lane in lanes(rows, fate == GOOD):
         matched = meet(lane)
         if matched.disorder:
-            return part(found.TROUBLE, run, 1, chunk=chunk, reason="a delivery comes before its send")
+            return tagged(findings.TROUBLE, run, 1, chunk=chunk, reason="a delivery comes before its send")
         messages += int(np.count_nonzero(lane.sends))
         more, left = _summarise_lane(run, rows, lane, matched, place, want, block)
         parts += more
         summary.lanes.append(left)
     summary.strangers = packed(_plain(table.select(COLUMNS).take(pa.array(strangers))))
     summary.receipts = np.flatnonzero(rows.kind[strangers] == RECEIVE).astype(np.int32)
-    parts.append(part(found.RUN, run, 1, chunk=chunk, events=len(rows), messages=messages, gaps=gaps))
-    parts.append(found.payload(found.SUMMARY, run, chunk, pickle.dumps(summary, 5)))
+    parts.append(tagged(findings.RUN, run, 1, chunk=chunk, events=len(rows), messages=messages, gaps=gaps))
+    parts.append(findings.payload(findings.SUMMARY, run, chunk, pickle.dumps(summary, 5)))
     sent = rows.message[(fate == GOOD) & (rows.kind == SEND)]
     hashes = ids.buckets(ids.hashes_of(rows.messages.take(pa.array(sent))), buckets)
-    parts.append(part(found.IDS, run, buckets, chunk=np.arange(buckets), payload=hashes))
+    parts.append(tagged(findings.IDS, run, buckets, chunk=np.arange(buckets), payload=hashes))
     return pa.concat_tables(parts)
 
 
-def summary_of(payloads: Iterable[Any]) -> Summary:
+def summary_of(payloads: Iterable[bytes | pa.Buffer]) -> Summary:
     """Return the summary that stands in the payloads of its rows."""
-    summary: Summary = pickle.loads(found.whole(payloads))
+    summary: Summary = pickle.loads(findings.whole(payloads))
     return summary
 
 
@@ -169,8 +168,8 @@ def _stand(chunk: int, rows: Rows, fate: Bytes) -> tuple[Summary, int]:
     return Summary(chunk, names, first[here], last[here]), int(gaps)
 
 
-@njit(cache=True)
-def _ends(process: Any, index: Any, processes: int) -> Any:
+@njit(cache=True, nogil=True)
+def _ends(process: Ints, index: Longs, processes: int) -> tuple[Longs, Longs, int]:
     first = np.zeros(processes, np.int64)
     last = np.zeros(processes, np.int64)
     gaps = 0
@@ -203,18 +202,18 @@ def _summarise_lane(
     early = first_early(lane, scanned, asked, block=block)
 
     def texts(codes: Ints) -> pa.StringArray:
-        return found.names(rows.messages, lane.messages[codes])
+        return findings.names(rows.messages, lane.messages[codes])
 
-    names = found.names(rows.processes, lane.processes)
-    violations = part(
-        found.VIOLATION, run, len(missing), message=texts(missing),
+    names = findings.names(rows.processes, lane.processes)
+    violations = tagged(
+        findings.VIOLATION, run, len(missing), message=texts(missing),
         destination=names.take(pa.array(asked.destination)), early=texts(lane.message[early]),
     )  # fmt: skip
     astray = np.flatnonzero(matched.role == ASTRAY)
     parts = [
         violations,
-        copies(found.DUPLICATE, run, rows, lane, repeats(lane, matched)),
-        copies(found.MISDELIVERED, run, rows, lane, astray),
+        copies(findings.DUPLICATE, run, rows, lane, repeats(lane, matched)),
+        copies(findings.MISDELIVERED, run, rows, lane, astray),
     ]
     number = np.full(len(lane.messages) + 1, -1, np.int32)
     number[exports] = np.arange(len(exports), dtype=np.int32)
@@ -256,14 +255,14 @@ def _exports(rows: Rows, lane: Lane, matched: Matched, opened: Copies, want: Col
     chosen = np.zeros(len(lane.messages), np.bool_)
     chosen[opened.message] = True
     if want:
-        texts = found.names(rows.messages, lane.messages)
+        texts = findings.names(rows.messages, lane.messages)
         asked = pc.is_in(texts, pa.array(sorted(want), pa.string())).to_numpy(zero_copy_only=False)
         chosen |= asked & (matched.send_row >= 0)
     exports = np.flatnonzero(chosen)
     return exports[np.argsort(matched.send_row[exports])].astype(np.int32)  # codes may come from rows in disorder
 
 
-def _copies(lane: Lane, matched: Matched, opened: Copies, overtaken: Any, number: Ints) -> tuple[Ints, Ints, Bytes]:
+def _copies(lane: Lane, matched: Matched, opened: Copies, overtaken: Flags, number: Ints) -> tuple[Ints, Ints, Bytes]:
     """Return all copies of the exported messages: which export, to whom, and how they leave."""
     state = np.full(len(lane.destinations), DONE, np.int8)
     state[matched.delivered < 0] = np.where(overtaken, SETTLED, OPEN)

@@ -7,14 +7,14 @@ delivery follows its send, or, if there is none, all rows that could be placed a
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
+from thence.kernels.arrays import Flags, Ints, Longs
 
-@njit(cache=True)
-def by_process(process: Any, index: Any, processes: int) -> Any:
+
+@njit(cache=True, nogil=True)
+def by_process(process: Ints, index: Longs, processes: int) -> tuple[Longs, Longs]:
     """Return (rows sorted by process and index, where each process starts)."""
     starts = np.zeros(processes + 1, np.int64)
     for p in process:
@@ -35,8 +35,8 @@ def by_process(process: Any, index: Any, processes: int) -> Any:
     return rows, starts
 
 
-@njit(cache=True)
-def _following(process: Any, index: Any, processes: int) -> Any:
+@njit(cache=True, nogil=True)
+def _following(process: Ints, index: Longs, processes: int) -> Longs:
     rows, starts = by_process(process, index, processes)
     following = np.full(len(process), -1, np.int64)
     for p in range(processes):
@@ -45,8 +45,8 @@ def _following(process: Any, index: Any, processes: int) -> Any:
     return following
 
 
-@njit(cache=True)
-def _deliveries(sends: Any, message: Any, messages: int) -> Any:
+@njit(cache=True, nogil=True)
+def _deliveries(sends: Flags, message: Ints, messages: int) -> tuple[Longs, Longs]:
     starts = np.zeros(messages + 1, np.int64)
     for row in range(len(message)):
         if not sends[row]:
@@ -62,8 +62,8 @@ def _deliveries(sends: Any, message: Any, messages: int) -> Any:
     return rows, starts
 
 
-@njit(cache=True)
-def order_of(sends: Any, process: Any, index: Any, message: Any, processes: int, messages: int) -> Any:
+@njit(cache=True, nogil=True)
+def order_of(sends: Flags, process: Ints, index: Longs, message: Ints, processes: int, messages: int) -> Longs:
     """Return the rows in an order in which causes come first; fewer than all if there is a cycle."""
     following = _following(process, index, processes)
     deliveries, starts = _deliveries(sends, message, messages)
@@ -99,8 +99,8 @@ def order_of(sends: Any, process: Any, index: Any, message: Any, processes: int,
     return queue[:tail]
 
 
-@njit(cache=True)
-def on_cycles(sends: Any, process: Any, index: Any, message: Any, processes: int, messages: int) -> Any:
+@njit(cache=True, nogil=True)
+def on_cycles(sends: Flags, process: Ints, index: Longs, message: Ints, processes: int, messages: int) -> Flags:
     """Mark each delivery that lies in one strongly connected component with its send (Tarjan, without recursion)."""
     count = len(process)
     following = _following(process, index, processes)

@@ -7,20 +7,17 @@ too, wrongly; the run is then judged whole, by the ids themselves. So hashes dec
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numba import njit
-from numpy.typing import NDArray
 
+from thence.kernels.arrays import Hashes, Ints, Letters
 from thence.kernels.intern import PRIME, SEED, buffers
 
-Hashes = NDArray[np.uint64]
 
-
-@njit(cache=True)
-def _hash(offsets: Any, data: Any) -> Any:
+@njit(cache=True, nogil=True)
+def _hash(offsets: Ints, data: Letters) -> Hashes:
     hashes = np.empty(len(offsets) - 1, np.uint64)
     for row in range(len(offsets) - 1):
         h = SEED  # FNV-1a, then the finaliser of splitmix64

@@ -19,7 +19,7 @@ SEED, PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 """Of FNV-1a: `h = (h ^ byte) * PRIME` for each byte, beginning with `SEED`."""
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def code_of(table: Any, spans: Any, hashes: Any, data: Any, h: Any, start: Any, end: Any) -> Any:
     """Return the code of a span of bytes whose hash is `h`, or where in the table it belongs, counted down from -1."""
     at = np.int64(h & np.uint64(len(table) - 1))
@@ -37,7 +37,7 @@ def code_of(table: Any, spans: Any, hashes: Any, data: Any, h: Any, start: Any, 
         at = (at + 1) & (len(table) - 1)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def enter(table: Any, spans: Any, hashes: Any, known: int, code: Any, h: Any, start: Any, end: Any) -> None:
     """Enter the next name where `code_of` says it belongs."""
     table[-1 - code] = known
@@ -45,13 +45,13 @@ def enter(table: Any, spans: Any, hashes: Any, known: int, code: Any, h: Any, st
     hashes[known] = h
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def grown(table: Any, spans: Any, hashes: Any) -> Any:
     """Return all three with room for four times as many names."""
     return _widened(table, hashes), longer(spans), longer(hashes)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _widened(table: Any, hashes: Any) -> Any:
     """Return a table of four times the size, in which all hashes have their places."""
     wide = np.full(4 * len(table), -1, np.int32)
@@ -63,7 +63,7 @@ def _widened(table: Any, hashes: Any) -> Any:
     return wide
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def longer(array: Any) -> Any:
     """Return an array that begins with this one and is four times as long."""
     wide = np.empty((4 * len(array), *array.shape[1:]), array.dtype)
@@ -71,7 +71,7 @@ def longer(array: Any) -> Any:
     return wide
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _intern(offsets: Any, data: Any, valid: Any) -> Any:
     rows = len(offsets) - 1
     codes = np.empty(rows, np.int32)
@@ -99,7 +99,7 @@ def _intern(offsets: Any, data: Any, valid: Any) -> Any:
     return codes, spans[:known]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _gather(data: Any, spans: Any) -> Any:
     offsets = np.zeros(len(spans) + 1, np.int32)
     for row in range(len(spans)):

@@ -1,16 +1,17 @@
-"""Tables as bytes, and tables parted by where their rows go.
+"""Tables as bytes, and tables split by where their rows go.
 
-Law. Nothing is lost: `unpacked(packed(table))` is the table, and the parts hold each row once, in its order.
+Law. Nothing is lost: `unpacked(packed(table))` is the table, and the splits hold each row once, in its order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+
+from thence.kernels.arrays import Ints
 
 SELDOM = 256
 """A change of slot or of step is seldom if it comes less often than once in so many rows."""
@@ -32,7 +33,7 @@ def held(table: pa.Table) -> pa.Table:
     return table.select([name for name in table.column_names if table.column(name).null_count < len(table)])
 
 
-def unpacked(data: Any) -> pa.Table:
+def unpacked(data: bytes | pa.Buffer) -> pa.Table:
     """Return a table that was `packed`."""
     return _walked(pa.ipc.open_stream(data).read_all())
 
@@ -62,8 +63,8 @@ def _walked(table: pa.Table) -> pa.Table:
     return table
 
 
-def parted(table: pa.Table, slots: Any) -> Iterator[tuple[int, pa.Table]]:
-    """Part rows by slot; rows of one slot keep their order."""
+def split_by_slot(table: pa.Table, slots: Ints) -> Iterator[tuple[int, pa.Table]]:
+    """Split rows by slot; rows of one slot keep their order."""
     if not len(slots):
         return
     ends = np.append(np.flatnonzero(slots[1:] != slots[:-1]) + 1, len(slots))  # of rows in a row that go to one slot

@@ -1,85 +1,195 @@
-"""The causal chain that proves a violation: the shortest in messages from one send to another.
+"""The causal chains that prove violations: each the shortest in messages from one send to another.
 
-Law. The path is a chain of rows from the send of `missing` to the send of `early`: from one row to the next,
-either both are of one process and `index` grows, or the second delivers the message that the first sends. No
-chain has fewer messages. Only rows where the chain turns are named. One pass in an order in which causes come
-first finds it: reaching a process by fewer messages, later or sooner, is all that can matter to what follows.
+Law. A path is a chain of rows from the send of `missing` to the send of `early`: from one row to the next, either both
+are of one process and `index` grows, or the second delivers the message that the first sends. No chain has fewer
+messages. Only rows where the chain turns are named. The rows are those that the audit itself uses, in the order that it
+uses, so a row that was set aside proves nothing and a wrong `order` hides nothing.
+
+One pass answers all questions: each takes a column from the send of its `missing` to that of its `early`, in which
+stands for every process, and every message in flight, by how few messages it was reached. Reaching a process by fewer
+messages, later or sooner, is all that can matter to what follows.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numba import njit
 
-from thence.kernels.lane import lane_of
-from thence.kernels.rows import DELIVER, as_they_come, code
-from thence.kernels.sift import GOOD, NEVER_SENT, sift
-from thence.kernels.whole import in_order
+from thence.kernels.arrays import Flags, Ints, Longs
+from thence.kernels.judge_run import in_order
+from thence.kernels.label_scan import CLOCK_BYTES, Lane, lanes, meet
+from thence.kernels.rows import Rows, as_they_come, code
+from thence.kernels.scan import Columns, slots
+from thence.kernels.usable import GOOD, fates
 
 STEPS = pa.list_(
     pa.struct([("process", pa.string()), ("index", pa.int64()), ("kind", pa.string()), ("message", pa.string())])
 )
+FAR = np.int32(2**31 - 1)
+"""Not reached by any number of messages."""
 
 
-@njit(cache=True)
-def _walk(sends: Any, process: Any, message: Any, processes: int, messages: int, start: int, goal: int) -> Any:
-    """Return the delivery by which each message's sender was best reached when it sent, and whether the goal was."""
-    far = len(process) + 1
-    hops = np.full(processes, far, np.int64)
-    via = np.full(processes, -1, np.int64)
-    carried = np.full(messages, far, np.int64)
-    from_delivery = np.full(messages, -1, np.int64)
-    for row in range(start, goal + 1):
-        p, m = process[row], message[row]
-        if row == start:
-            hops[p], via[p] = 0, -1
-        if sends[row]:
-            if hops[p] < far:
-                carried[m], from_delivery[m] = hops[p], via[p]
-        elif carried[m] + 1 < hops[p]:
-            hops[p], via[p] = carried[m] + 1, row
-    return from_delivery, hops[process[goal]] < far
+class Step(TypedDict):
+    """One row of a path, as `audit --json` writes it."""
+
+    process: str
+    index: int
+    kind: str
+    message: str
 
 
-def shortest(table: pa.Table, missing: str, early: str) -> list[dict[str, Any]] | None:
-    """Return the steps of the path between two messages of one run, from a normal table that holds all rows between."""
+Path = list[Step]
+Pair = tuple[str, str]
+"""The messages `missing` and `early` of a violation."""
+
+
+class Questions(NamedTuple):
+    """From which row to which; sorted by the first."""
+
+    start: Longs
+    goal: Longs
+
+
+@njit(cache=True, nogil=True)
+def _walk(
+    columns: Columns, send_row: Longs, place: Ints, asked: Questions, hops: Ints, carried: Ints
+) -> tuple[Longs, Flags, list[tuple[int, int, int]]]:
+    """Return the last delivery before each goal, whether the goal was reached, and all deliveries that came nearer.
+
+    `hops` (process x column) and `carried` (place x column) are room to work in. What came nearer is told as
+    (question, process, row), as it happened.
+    """
+    sends, process, _, message = columns
+    count, width = len(asked.start), hops.shape[1]
+    last = np.full(count, -1, np.int64)
+    reached = np.zeros(count, np.bool_)
+    via = np.full(hops.shape, -1, np.int64)
+    by_goal = np.argsort(asked.goal)
+    column = np.full(count, -1, np.int64)
+    owner = np.full(width, -1, np.int64)
+    free = np.arange(width)
+    spare = width
+    nearer = [(-1, -1, -1)]
+    following = ending = 0
+    for row in range(asked.start[0], len(process)):
+        p = process[row]
+        while following < count and asked.start[following] == row:
+            spare -= 1
+            column[following] = free[spare]
+            owner[free[spare]] = following
+            hops[:, free[spare]] = FAR
+            via[:, free[spare]] = -1
+            hops[p, free[spare]] = 0
+            following += 1
+        at = place[message[row]]
+        if at >= 0 and sends[row]:
+            carried[at] = hops[p]
+        elif at >= 0:
+            sent = send_row[message[row]]
+            for c in range(width):
+                if owner[c] >= 0 and sent >= asked.start[owner[c]] and carried[at, c] < hops[p, c] - 1:
+                    hops[p, c] = carried[at, c] + 1
+                    via[p, c] = row
+                    nearer.append((owner[c], p, row))
+        while ending < count and asked.goal[by_goal[ending]] == row:
+            question = by_goal[ending]
+            mine = column[question]
+            last[question], reached[question] = via[p, mine], hops[p, mine] < FAR
+            owner[mine] = -1
+            free[spare] = mine
+            spare += 1
+            ending += 1
+        if ending == count:
+            break
+    return last, reached, nearer
+
+
+def shortest_paths(table: pa.Table, asked: Sequence[Pair]) -> list[Path | None]:
+    """Return the path of each pair of messages of one run, from a normal table that holds all rows between them."""
     table = as_they_come(table)
     rows = code(table)
-    fate = sift(rows)
-    names = rows.messages.to_pylist()
-    ends = {name: place for place, name in enumerate(names) if name in (missing, early)}
-    sends = np.flatnonzero((fate == GOOD) & (rows.kind == 0))
-    if len(ends) < 2 or not {ends[missing], ends[early]} <= set(rows.message[sends].tolist()):
-        return None
-    label = int(rows.label[sends[rows.message[sends] == ends[missing]][0]])
-    mine = np.flatnonzero((fate == GOOD) & (rows.kind <= DELIVER) & (rows.label == label))
-    assert not np.any(fate[mine] == NEVER_SENT)
-    lane, _ = in_order(lane_of(rows, label, mine, compact=False))
-    send_row = np.full(len(names), -1, np.int64)
-    places = np.flatnonzero(lane.sends)
-    send_row[lane.message[places]] = places
-    start, goal = int(send_row[ends[missing]]), int(send_row[ends[early]])
-    via, reached = _walk(lane.sends, lane.process, lane.message, lane.width, len(names), start, goal)
-    if start < 0 or goal < start or not reached:
-        return None
-    steps = [goal]
-    at = int(via[lane.message[goal]])
-    while at >= 0:
-        sent = int(send_row[lane.message[at]])
-        steps += [at, sent]
-        at = int(via[lane.message[sent]])
-    if steps[-1] != start:
-        steps.append(start)
-    return [_step(rows, lane, row) for row in reversed(steps)]
+    found: list[Path | None] = [None] * len(asked)
+    ends = pc.index_in(pa.array([name for pair in asked for name in pair], pa.string()), rows.messages)
+    codes = pc.fill_null(ends, -1).to_numpy().reshape(-1, 2)
+    for lane in lanes(rows, fates(rows) == GOOD):
+        ordered, _ = in_order(lane)
+        for place, path in _in_lane(rows, ordered, codes):
+            found[place] = path
+    return found
 
 
-def _step(rows: Any, lane: Any, row: int) -> dict[str, Any]:
+def _in_lane(rows: Rows, lane: Lane, codes: Longs) -> list[tuple[int, Path]]:
+    """Return the paths that one lane holds, each with the place of its question."""
+    matched = meet(lane)
+    known = np.full(len(rows.messages) + 1, -1, np.int64)
+    known[lane.messages] = matched.send_row
+    start, goal = known[codes[:, 0]], known[codes[:, 1]]
+    which = np.flatnonzero((start >= 0) & (goal > start))
+    which = which[np.argsort(start[which], kind="stable")]
+    place, places = slots(lane.sends, lane.message, matched.uses, np.zeros(len(lane.messages), np.bool_))
+    found: list[tuple[int, Path]] = []
+    for some in _rounds(which, start, goal, max(1, CLOCK_BYTES // (4 * (places + 3 * lane.width + 1)))):
+        asked = Questions(start[some], goal[some])
+        width = _overlap(asked)
+        room = np.full((lane.width, width), FAR, np.int32), np.full((places, width), FAR, np.int32)
+        last, reached, nearer = _walk(lane.columns, matched.send_row, place, asked, *room)
+        steps = _Nearer(lane, matched.send_row, nearer)
+        for q in np.flatnonzero(reached).tolist():
+            places_of = steps.back(q, int(asked.start[q]), int(asked.goal[q]), int(last[q]))
+            found.append((int(some[q]), [_step(rows, lane, row) for row in places_of]))
+    return found
+
+
+def _rounds(which: Longs, start: Longs, goal: Longs, widest: int) -> list[Longs]:
+    """Part questions, sorted by their start, so that none of the parts needs more columns than `widest`."""
+    if not len(which):
+        return []
+    if _overlap(Questions(start[which], goal[which])) <= widest:
+        return [which]
+    return [part for half in np.array_split(which, 2) for part in _rounds(half, start, goal, widest)]
+
+
+def _overlap(asked: Questions) -> int:
+    """Return how many questions are open at once at most."""
+    goals = np.sort(asked.goal)
+    closed = np.searchsorted(goals, asked.start, side="left")
+    return int(np.max(np.arange(1, len(goals) + 1) - closed, initial=1))
+
+
+class _Nearer:
+    """The deliveries that came nearer, to be walked back from the end."""
+
+    def __init__(self, lane: Lane, send_row: Longs, nearer: list[tuple[int, int, int]]) -> None:
+        self.lane, self.send_row = lane, send_row
+        self.rows: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for question, process, row in nearer:
+            self.rows[question, process].append(row)
+
+    def back(self, question: int, start: int, goal: int, at: int) -> list[int]:
+        """Return the rows where a path turns, from its first to its last."""
+        steps = [goal]
+        while at >= 0:
+            sent = int(self.send_row[self.lane.message[at]])
+            steps += [at, sent]
+            here = self.rows[question, int(self.lane.process[sent])]
+            place = bisect_left(here, sent)
+            at = here[place - 1] if place else -1
+        if steps[-1] != start:
+            steps.append(start)
+        return steps[::-1]
+
+
+def _step(rows: Rows, lane: Lane, row: int) -> Step:
     return {
-        "process": rows.processes[int(lane.process[row])].as_py(),
+        "process": rows.processes[int(lane.processes[lane.process[row]])].as_py(),
         "index": int(lane.index[row]),
         "kind": "send" if lane.sends[row] else "deliver",
-        "message": rows.messages[int(lane.message[row])].as_py(),
+        "message": rows.messages[int(lane.messages[lane.message[row]])].as_py(),
     }

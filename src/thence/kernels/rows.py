@@ -10,13 +10,14 @@ destinations, label, order`, and `file`, `line` (null unless known), `odd` (a re
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from thence.kernels.arrays import Bytes, Flags, Ints, Longs
 from thence.kernels.columns import arrow_schema
 from thence.kernels.intern import intern
 from thence.kernels.scan import sort_segments
@@ -28,14 +29,11 @@ KIND_NAMES = ("send", "deliver", "receive", "internal", "crash")
 KIND_CODES = {name: code for code, name in enumerate(KIND_NAMES)}
 assert set(KIND_NAMES) == KINDS
 
+S = TypeVar("S", bound=np.generic)
+
 _CODED = {"kind": Column("kind", "byte", True, "code"), "reason": Column("odd", "string", False, "reason")}
 NORMAL = arrow_schema([_CODED.get(c.name, c) for c in (*JUDGED_COLUMNS, *PLACE_COLUMNS)], nullable=True)
 """The columns of a normal table; string columns may be dictionaries of strings as well."""
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Bytes = NDArray[np.int8]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(slots=True)
@@ -93,7 +91,7 @@ def code(table: pa.Table) -> Rows:
     return rows
 
 
-def fixed(array: Any) -> Any:
+def fixed(array: NDArray[S]) -> NDArray[S]:
     """Return an array that cannot be written to.
 
     To numba it is of another type than one that can, and what comes from Arrow is now this, now that: every loop would
@@ -121,7 +119,7 @@ def codes_of(column: pa.ChunkedArray) -> tuple[Ints, pa.StringArray]:
     return codes.astype(np.int32, copy=False), whole.dictionary.cast(pa.string())
 
 
-def _whole(column: pa.ChunkedArray) -> Any:
+def _whole(column: pa.ChunkedArray) -> pa.Array:
     """Return a column in one piece."""
     whole = column.combine_chunks()
     return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
@@ -201,16 +199,30 @@ def by_run(table: pa.Table) -> tuple[Ints, list[str | None]]:
 
 
 def as_they_come(table: pa.Table) -> pa.Table:
-    """Return the rows in their `order` where every row has one, else as they are."""
+    """Return the rows in their `order` where every row that is an event has one, else as they are.
+
+    Rows that a reader refused have none, and come last.
+    """
     order = table.column("order")
-    if order.null_count or len(table) < 2:
+    if len(table) < 2:
         return table
+    if order.null_count:
+        if table.column("odd").null_count == len(table):
+            return table
+        refused = table.column("odd").is_valid()
+        if _any(pc.and_(order.is_null(), pc.invert(refused))):
+            return table
+        order = pc.fill_null(order, np.iinfo(np.int64).max)
     values = order.to_numpy()
     if bool(np.all(values[1:] >= values[:-1])):
         return table
-    order = pa.array(_sorting(values))  # texts are coded afterwards: neighbours meet their like soon
-    columns = [c if c.null_count == len(c) else _whole(c).take(order) for c in table.columns]
+    places = pa.array(_sorting(values))  # texts are coded afterwards: neighbours meet their like soon
+    columns = [c if c.null_count == len(c) else _whole(c).take(places) for c in table.columns]
     return pa.table(columns, names=table.column_names)
+
+
+def _any(flags: pa.ChunkedArray) -> bool:
+    return bool(pc.any(flags).as_py())
 
 
 def _sorting(values: Longs) -> Longs:
@@ -224,7 +236,7 @@ def _sorting(values: Longs) -> Longs:
     return np.argsort(values, kind="stable")
 
 
-def kind_codes(column: Any) -> tuple[pa.Array, pa.Array]:
+def kind_codes(column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
     """Return the codes of a column of kinds, and a reason where a kind is none of ours."""
     accepted = ", ".join(sorted(KINDS))
     if not pa.types.is_dictionary(column.type):

@@ -14,20 +14,44 @@ the rows (it was sent before the first of them) has `send_row` -1; it carries no
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from thence.kernels.arrays import Bytes, Clocks, Flags, Ints, Longs
+
 FIRST, DUPLICATE, ASTRAY, IMPORTED = 1, 2, 4, 8
 """A delivery is the first of an addressed copy, a repeat, at a process not addressed, of a message sent before."""
+
+
+class Columns(NamedTuple):
+    """The sends and deliveries that a loop walks along."""
+
+    sends: Flags
+    process: Ints
+    at: Longs
+    """the `index` of each row"""
+    message: Ints
+
+
+class Marks(NamedTuple):
+    """Indexes to look out for: those of process p, ascending, are at[starts[p]:starts[p + 1]]; none: not wanted.
+
+    `contact[mark, d]` takes the row that first lets process d know p at a mark or later.
+    """
+
+    at: Clocks
+    starts: Longs
+    contact: Ints
+
 
 _FEW = 16
 """So few values are sorted faster by moving each to its place."""
 
 
-@njit(cache=True)
-def sort_segments(offsets: Any, values: Any) -> Any:
+@njit(cache=True, nogil=True)
+def sort_segments(offsets: Longs, values: Ints) -> Longs:
     """Sort each segment of `values` in place; return the rows whose segment holds a value twice or one below 0."""
     odd = []
     for row in range(len(offsets) - 1):
@@ -51,8 +75,8 @@ def sort_segments(offsets: Any, values: Any) -> Any:
     return found
 
 
-@njit(cache=True)
-def increasing(process: Any, index: Any, processes: int) -> bool:
+@njit(cache=True, nogil=True)
+def increasing(process: Ints, index: Longs, processes: int) -> bool:
     """Tell whether the indexes of every process increase along the rows."""
     last = np.zeros(processes, np.int64)
     for row in range(len(process)):
@@ -63,8 +87,8 @@ def increasing(process: Any, index: Any, processes: int) -> bool:
     return True
 
 
-@njit(cache=True)
-def _find(values: Any, start: int, end: int, wanted: int) -> int:
+@njit(cache=True, nogil=True)
+def _find(values: Ints, start: int, end: int, wanted: int) -> int:
     while start < end:
         middle = (start + end) >> 1
         if values[middle] < wanted:
@@ -74,8 +98,10 @@ def _find(values: Any, start: int, end: int, wanted: int) -> int:
     return start
 
 
-@njit(cache=True)
-def match(sends: Any, process: Any, message: Any, messages: int, offsets: Any, destinations: Any) -> Any:
+@njit(cache=True, nogil=True)
+def match(
+    sends: Flags, process: Ints, message: Ints, messages: int, offsets: Longs, destinations: Ints
+) -> tuple[Longs, Longs, Bytes, Ints, bool]:
     """Meet each delivery with its send.
 
     Return (send_row of each message or -1, the row that first delivered each copy or -1, what each delivery is,
@@ -109,8 +135,8 @@ def match(sends: Any, process: Any, message: Any, messages: int, offsets: Any, d
     return send_row, delivered, role, uses, disorder
 
 
-@njit(cache=True)
-def slots(sends: Any, message: Any, uses: Any, keep: Any) -> Any:
+@njit(cache=True, nogil=True)
+def slots(sends: Flags, message: Ints, uses: Ints, keep: Flags) -> tuple[Ints, int]:
     """Give each message that is still to be delivered a place for its clock, reused after its last delivery.
 
     Return (place of each message or -1, places).
@@ -138,23 +164,22 @@ def slots(sends: Any, message: Any, uses: Any, keep: Any) -> Any:
     return place, used
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def scan(
-    sends: Any, process: Any, index: Any, message: Any, role: Any, send_row: Any, place: Any,
-    known: Any, carried: Any, low: int, late: Any, before: Any, marks: Any, starts: Any, contact: Any,
+    columns: Columns, role: Bytes, send_row: Longs, place: Ints, known: Clocks, carried: Clocks, low: int, late: Flags,
+    before: Clocks, marks: Marks,
 ) -> None:  # fmt: skip
     """Run the clocks over all rows for the columns from `low` on, as many as `known` has.
 
     `known` (process x column) and `carried` (place x column) hold the state and end as the state after the last
     row. `late[row]` is set for each late first delivery; `before` takes `known` of the process before each
     imported delivery, in row order (no rows: not wanted).
-
-    The marks of process p, ascending, are marks[starts[p]:starts[p + 1]]; `contact[mark, d]` takes the row that first
-    lets process d know p at a mark or later (no marks: not wanted).
     """
+    sends, process, index, message = columns
+    looked, starts, contact = marks
     width = known.shape[1]
     imports = 0
-    total = starts[low + width] - starts[low] if len(marks) else 0
+    total = starts[low + width] - starts[low] if len(looked) else 0
     left = np.full(known.shape[0], total, np.int64)
     never = np.iinfo(known.dtype).max
     due = np.full((known.shape[0] if total else 0, width), never, known.dtype)
@@ -162,7 +187,7 @@ def scan(
     for c in range(width if total else 0):
         ahead[:, c] = starts[low + c]
         if starts[low + c + 1] > starts[low + c]:
-            due[:, c] = marks[starts[low + c]]
+            due[:, c] = looked[starts[low + c]]
     for row in range(len(process)):
         p = process[row]
         m = message[row]
@@ -202,19 +227,20 @@ def scan(
                         contact[mark, p] = row
                         left[p] -= 1
                         ahead[p, c] = mark + 1
-                        wanted[c] = marks[mark + 1] if mark + 1 < starts[low + c + 1] else never
+                        wanted[c] = looked[mark + 1] if mark + 1 < starts[low + c + 1] else never
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def locate(
-    sends: Any, process: Any, index: Any, message: Any, place: Any, known: Any, carried: Any, column_of: Any,
-    at_process: Any, column: Any, least: Any, since: Any,
-) -> Any:  # fmt: skip
+    columns: Columns, place: Ints, known: Clocks, carried: Clocks, column_of: Ints, at_process: Ints, column: Ints,
+    least: Longs, since: Longs,
+) -> Longs:  # fmt: skip
     """For each question find the first delivery after which its process knows of `least` or later in `column`.
 
     Questions are sorted by `since`, the row from which they stand. `column_of[p]` is the column of
     process p among those scanned, or -1. Return the row for each question, -1 where there is none.
     """
+    sends, process, index, message = columns
     width = known.shape[1]
     answer = np.full(len(least), -1, np.int64)
     head = np.full(known.shape[0], -1, np.int64)

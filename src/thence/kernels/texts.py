@@ -11,12 +11,13 @@ texts are no UTF-8, so that marks stand where none can, is said to be odd.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numba import njit
 
+from thence.kernels.arrays import Flags, Ints, Letters
 from thence.kernels.intern import FEW, PRIME, SEED, buffers, code_of, enter, gathered, grown, longer
 
 MARKS = END, NEXT, NULL, UNADDRESSED, NOBODY, ODD, LABEL, INDEX = 0xFE, 0xFF, 0xFD, 0xFC, 0xFB, 0xFA, 0xF9, 0xF8
@@ -45,7 +46,7 @@ def split(texts: pa.BinaryArray | pa.StringArray) -> Split:
     known = gathered(data, names)
     values = pa.DictionaryArray.from_arrays(pa.array(destinations, mask=_some(destinations < 0)), known)
     mask = None if addressed.all() else pa.array(~addressed)
-    labels: Any = pa.nulls(len(texts), pa.string())
+    labels: pa.Array = pa.nulls(len(texts), pa.string())
     if bool(np.any(label >= 0)):
         labels = pa.DictionaryArray.from_arrays(pa.array(label, mask=label < 0), known)
     return Split(
@@ -62,12 +63,12 @@ def _number(digits: bytes) -> int | None:
     return None if digits == bytes([NULL]) else int(digits)
 
 
-def _some(mask: Any) -> Any:
+def _some(mask: Flags) -> Flags | None:
     return mask if mask.any() else None
 
 
-@njit(cache=True)
-def _split(offsets: Any, data: Any) -> Any:
+@njit(cache=True, nogil=True)
+def _split(offsets: Ints, data: Letters) -> tuple[Ints, Ints, Flags, Ints, Ints, Ints, Ints, Ints, Ints]:
     rows = len(offsets) - 1
     process = np.full(rows, -1, np.int32)
     message = np.full((rows, 2), -1, np.int32)
@@ -163,7 +164,7 @@ def _split(offsets: Any, data: Any) -> Any:
     return process, message, addressed, ends, destinations[:count], label, odd, told, names[:known]
 
 
-def _reasons(data: Any, odd: Any) -> pa.Array:
+def _reasons(data: Letters, odd: Ints) -> pa.Array:
     """Return the reason why a row is odd, where one is."""
     rows = np.flatnonzero(odd[:, 0] != -1).tolist()
     if not rows:

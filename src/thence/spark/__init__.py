@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from thence.spark.auditing import AuditResult as AuditResult
     from thence.spark.auditing import audit as audit
     from thence.spark.costs import CostResult as CostResult
     from thence.spark.costs import cost as cost
@@ -16,13 +15,14 @@ if TYPE_CHECKING:
     from thence.spark.delivering import with_rosters as with_rosters
     from thence.spark.files import audit_files as audit_files
     from thence.spark.metrics import DeliveryListener as DeliveryListener
+    from thence.spark.results import AuditResult as AuditResult
     from thence.spark.stamping import stamp as stamp
     from thence.spark.sweeps import sweep as sweep
     from thence.spark.waits import waiting as waiting
 
 _WHERE = {
     "audit": "auditing",
-    "AuditResult": "auditing",
+    "AuditResult": "results",
     "audit_files": "files",
     "cost": "costs",
     "CostResult": "costs",

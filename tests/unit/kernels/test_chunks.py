@@ -11,10 +11,10 @@ import pytest
 from support.tables import as_found, by_definition, normal
 from support.traces import Knobs, random_trace, spoil
 
-from thence.kernels import found as tagged
+from thence.kernels import findings
 from thence.kernels.chunk import summarise, summary_of
-from thence.kernels.compose import Composer
 from thence.kernels.ids import repeated
+from thence.kernels.merge_chunks import ChunkMerger
 from thence.model.events import Event
 from thence.model.order import judge
 
@@ -31,7 +31,7 @@ def in_chunks(
     run = events[0].run
     want: frozenset[str] = frozenset()
     for last_round in (False, True):
-        composer = Composer(run, last_round=last_round)
+        composer = ChunkMerger(run, last_round=last_round)
         local: list[pa.Table] = []
         for number, piece in enumerate(pieces):
             found = summarise(run, number, piece, want=want, block=block, buckets=3)
@@ -65,7 +65,7 @@ def cuts_of(count: int, seed: int) -> list[int]:
 def test_a_summary_may_take_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     table = normal(random_trace(3))
     (alone,) = [row["payload"] for row in summarise("run", 4, table).to_pylist() if row["tag"] == "summary"]
-    monkeypatch.setattr(tagged, "ROW", len(alone) // 3)
+    monkeypatch.setattr(findings, "ROW", len(alone) // 3)
     rows = [row for row in summarise("run", 4, table).to_pylist() if row["tag"] == "summary"]
     assert [(row["chunk"], row["index"]) for row in rows] == [(4, place) for place in range(len(rows))]
     assert len(rows) in (3, 4)

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from thence.kernels import packing
-from thence.kernels.packing import held, packed, parted, stepped, unpacked
+from thence.kernels.packing import held, packed, split_by_slot, stepped, unpacked
 from thence.kernels.rows import NORMAL
 
 WALKS = st.lists(st.tuples(st.integers(-5, 1 << 40), st.integers(1, 600)), max_size=4)
@@ -64,7 +64,7 @@ def test_rows_are_parted_by_slot_in_their_order(seldom: int, legs: list[tuple[in
     table = table_of(list(range(len(slots))), [None] * len(slots))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing, "SELDOM", seldom)
-        found = list(parted(table, slots))
+        found = list(split_by_slot(table, slots))
     assert [slot for slot, _ in found] == sorted(set(slots.tolist()))
     for slot, part in found:
         assert part.column("index").to_pylist() == np.flatnonzero(slots == slot).tolist()

@@ -21,7 +21,7 @@ def name(text: str | None) -> bytes:
 
 
 def joined(row: Row) -> bytes:
-    """Say of one row what `spark.pieces` says of all."""
+    """Say of one row what `spark.transport` says of all."""
     process, message, destinations, label, odd = row
     if destinations is None:
         told = bytes([UNADDRESSED])

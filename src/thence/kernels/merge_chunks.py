@@ -19,22 +19,45 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from thence.kernels import found
+from thence.kernels import findings
+from thence.kernels.arrays import Clocks, Flags, Ints, Longs
 from thence.kernels.chunk import DONE, OPEN, SETTLED, LaneSummary, Summary
-from thence.kernels.found import aside, part
-from thence.kernels.lane import Clocks
+from thence.kernels.findings import set_aside, tagged
 from thence.kernels.packing import unpacked
-from thence.kernels.rows import NORMAL, Ints, Longs
+from thence.kernels.rows import NORMAL
 
 
-@njit(cache=True)
-def _stack(known: Any, at: Any, index: Any, carried: Any) -> Any:
+class Stack(NamedTuple):
+    """What each process knew on entering a chunk and after each import there, one row below the other."""
+
+    rows: Clocks
+    since: Longs
+    """the index from which on each row holds"""
+    starts: Longs
+    """the first row of each process"""
+    origin: Longs
+    """the import behind each row, -1 for none"""
+
+
+class Contacts(NamedTuple):
+    """By which delivery each process of a chunk first heard of what: see `LaneSummary`."""
+
+    here: Longs
+    """each process as the chunk numbers them, or -1"""
+    met: Ints
+    heard: Ints
+    place: Ints
+    none: int
+
+
+@njit(cache=True, nogil=True)
+def _stack(known: Clocks, at: Ints, index: Longs, carried: Clocks) -> tuple[Clocks, Longs, Longs, Longs]:
     """For each process, what it knew on entering and after each import.
 
     Return (rows, index of each, first row of each process, import of each).
@@ -61,8 +84,8 @@ def _stack(known: Any, at: Any, index: Any, carried: Any) -> Any:
     return rows, since, starts, origin
 
 
-@njit(cache=True)
-def _latest(since: Any, start: int, end: int, index: int) -> int:
+@njit(cache=True, nogil=True)
+def _latest(since: Longs, start: int, end: int, index: int) -> int:
     """Return the last row of a process at or before an index."""
     while end - start > 1:
         middle = (start + end) >> 1
@@ -73,13 +96,14 @@ def _latest(since: Any, start: int, end: int, index: int) -> int:
     return start
 
 
-@njit(cache=True)
-def _lift(clocks: Any, who: Any, rows: Any, since: Any, starts: Any) -> Any:
+@njit(cache=True, nogil=True)
+def _lift(clocks: Clocks, who: Ints, stack: Stack) -> Clocks:
     """Join each in-chunk clock with what entered the processes it knows.
 
     `who` is the process of each clock; clocks of one process come in order, so each starts from the one before and
     joins only what is new.
     """
+    rows, since, starts, _ = stack
     processes = clocks.shape[1]
     lifted = clocks.copy()
     before = np.full(processes, -1, np.int64)
@@ -104,9 +128,10 @@ def _lift(clocks: Any, who: Any, rows: Any, since: Any, starts: Any) -> Any:
     return lifted
 
 
-@njit(cache=True)
-def _knew(before: Any, at: Any, index: Any, source: Any, least: Any, rows: Any, since: Any, starts: Any) -> Any:
+@njit(cache=True, nogil=True)
+def _knew(before: Clocks, at: Ints, index: Longs, source: Longs, least: Longs, stack: Stack) -> Flags:
     """Tell for each delivery whether its process knew `least` or later of `source` just before it."""
+    rows, since, starts, _ = stack
     knew = np.zeros(len(at), np.bool_)
     for i in range(len(at)):
         s, d = source[i], at[i]
@@ -120,15 +145,14 @@ def _knew(before: Any, at: Any, index: Any, source: Any, least: Any, rows: Any, 
     return knew
 
 
-@njit(cache=True)
-def _earliest(
-    to: Any, source: Any, least: Any, rows: Any, starts: Any, origin: Any, here: Any, met: Any, heard: Any, place: Any,
-    none: int,
-) -> Any:  # fmt: skip
+@njit(cache=True, nogil=True)
+def _earliest(to: Longs, source: Longs, least: Longs, stack: Stack, contacts: Contacts) -> Longs:
     """For each question, the first delivery after which `to` knows of `least` or later of `source`; -1: in no good run.
 
-    The missing messages were sent before the chunk. `here` is each process as the chunk numbers them, or -1.
+    The missing messages were sent before the chunk.
     """
+    rows, _, starts, origin = stack
+    here, met, heard, place, none = contacts
     answer = np.full(len(to), none, np.int64)
     for q in range(len(to)):
         d, s = here[to[q]], source[q]
@@ -195,7 +219,7 @@ class _Copies:
     at: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
-class Composer:
+class ChunkMerger:
     """Takes the summaries of one run in order."""
 
     def __init__(self, run: str, *, last_round: bool = False) -> None:
@@ -249,29 +273,29 @@ class Composer:
             clock = self._flying[lane.imports[i]].clock
             carried[row, : len(clock)] = clock
         at, index = codes[lane.at], lane.at_index
-        rows, since, starts, origin = _stack(state.known, at[used], index[used], carried)
-        late = self._late(lane, tested, _spread(lane.before, codes, width), at, rows, since, starts)
+        stack = Stack(*_stack(state.known, at[used], index[used], carried))
+        late = self._late(lane, tested, _spread(lane.before, codes, width), at, stack)
         leaving = _spread(lane.carried, codes, width)
-        self._leave(lane, codes, _lift(leaving, codes[lane.sender], rows, since, starts))
+        self._leave(lane, codes, _lift(leaving, codes[lane.sender], stack))
         known = np.zeros((width, width), np.int64)
         known[codes] = _spread(lane.known, codes, width)
-        lifted = _lift(known, np.arange(width), rows, since, starts)
-        state.known = np.maximum(lifted, rows[starts[1:] - 1])
+        lifted = _lift(known, np.arange(width, dtype=np.int32), stack)
+        state.known = np.maximum(lifted, stack.rows[stack.starts[1:] - 1])
         late += self._overtaken(lane.label, state.known, len(lane.copy_of))
         if late:
             here = np.full(width, -1, np.int64)
             here[codes] = np.arange(len(codes))
             to, source, least = self._copies.numbers[late, :3].T
-            early = _earliest(
-                to, source, least, rows, starts, origin, here, lane.met, lane.heard[used], lane.place[used],
-                len(lane.texts),
-            )  # fmt: skip
-            self._name(late, found.names(lane.texts, early))
+            contacts = Contacts(here, lane.met, lane.heard[used], lane.place[used], len(lane.texts))
+            early = _earliest(to, source, least, stack, contacts)
+            self._name(late, findings.names(lane.texts, early))
 
     def _name(self, late: list[int], early: pa.StringArray) -> None:
         """Note violations: copies that came late or not at all, and what came early instead."""
         missing, to = [self._copies.message[i] for i in late], [self._copies.to[i] for i in late]
-        self._parts.append(part(found.VIOLATION, self.run, len(late), message=missing, destination=to, early=early))
+        self._parts.append(
+            tagged(findings.VIOLATION, self.run, len(late), message=missing, destination=to, early=early)
+        )
 
     def _imports(self, lane: LaneSummary, codes: Ints, strangers: pa.Table) -> tuple[Ints, list[tuple[int, int]]]:
         """Say which imports carry knowledge, and which are first deliveries to be tested (import, copy)."""
@@ -301,22 +325,15 @@ class Composer:
                 if copies.numbers[copy, 3] == OPEN:
                     tested.append((i, copy))
                 copies.numbers[copy, 3] = DONE
-        for tag, which in ((found.DUPLICATE, again), (found.MISDELIVERED, astray)):
+        for tag, which in ((findings.DUPLICATE, again), (findings.MISDELIVERED, astray)):
             if which:
                 names = [lane.imports[i] for i in which]
                 places = [lane.processes[lane.at[i]] for i in which]
-                self._parts.append(part(tag, self.run, len(which), message=names, destination=places))
+                self._parts.append(tagged(tag, self.run, len(which), message=names, destination=places))
         return np.array(used, np.int32), tested
 
     def _late(
-        self,
-        lane: LaneSummary,
-        tested: list[tuple[int, int]],
-        before: Clocks,
-        at: Ints,
-        rows: Any,
-        since: Any,
-        starts: Any,
+        self, lane: LaneSummary, tested: list[tuple[int, int]], before: Clocks, at: Ints, stack: Stack
     ) -> list[int]:
         """Return the copies among those tested that were delivered late."""
         if not tested:
@@ -324,7 +341,7 @@ class Composer:
         which = np.array([i for i, _ in tested], np.int64)
         copies = np.array([copy for _, copy in tested], np.int64)
         facts = self._copies.numbers[copies]
-        knew = _knew(before[which], at[which], lane.at_index[which], facts[:, 1], facts[:, 2], rows, since, starts)
+        knew = _knew(before[which], at[which], lane.at_index[which], facts[:, 1], facts[:, 2], stack)
         return [int(copy) for copy in copies[knew]]
 
     def _leave(self, lane: LaneSummary, codes: Ints, clocks: Clocks) -> None:
@@ -361,17 +378,17 @@ class Composer:
     def finish(self) -> pa.Table:
         """Return what the run turned out to be, or what is wanted first, or the trouble that was met."""
         if self.trouble:
-            return part(found.TROUBLE, self.run, 1, reason=self.trouble)
+            return tagged(findings.TROUBLE, self.run, 1, reason=self.trouble)
         unknown = frozenset(name for name, _ in self._strange if name not in self._flying)
         if unknown and not self.last_round:
-            return part(found.WANT, self.run, 1, payload=[pickle.dumps(unknown, 5)])
+            return tagged(findings.WANT, self.run, 1, payload=[pickle.dumps(unknown, 5)])
         copies = self._copies
         never = np.flatnonzero(copies.numbers[:, 3] != DONE).tolist()
-        undelivered = part(
-            found.UNDELIVERED, self.run, len(never),
+        undelivered = tagged(
+            findings.UNDELIVERED, self.run, len(never),
             message=[copies.message[i] for i in never], destination=[copies.to[i] for i in never],
         )  # fmt: skip
-        counts = part(found.RUN, self.run, 1, events=0, messages=0, gaps=self.gaps)
+        counts = tagged(findings.RUN, self.run, 1, events=0, messages=0, gaps=self.gaps)
         return pa.concat_tables([counts, undelivered, *self._parts, *self._rejected()])
 
     def _rejected(self) -> list[pa.Table]:
@@ -385,7 +402,7 @@ class Composer:
                 else f"message {name} was sent under label {sent.label}, not {label}"
             )
             table = pa.table({n: row[n] if n in row.column_names else pa.nulls(1) for n in NORMAL.names})
-            parts.append(aside(self.run, table, [reason]))
+            parts.append(set_aside(self.run, table, [reason]))
         return parts
 
 

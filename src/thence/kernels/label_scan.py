@@ -9,19 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from thence.kernels.rows import DELIVER, SEND, Bytes, Flags, Ints, Longs, Rows
-from thence.kernels.scan import locate, match, scan, slots
+from thence.kernels.arrays import Bytes, Clocks, Flags, Ints, Longs
+from thence.kernels.rows import DELIVER, SEND, Rows
+from thence.kernels.scan import Columns, Marks, locate, match, scan, slots
 
+ClockType = type[np.int32] | type[np.int64]
 CLOCK_BYTES = 256 << 20
 """Clocks of messages in flight may take about this much at a time."""
-
-Clocks = NDArray[Any]
 
 
 @dataclass(slots=True)
@@ -43,6 +41,11 @@ class Lane:
     def width(self) -> int:
         """Return the number of processes."""
         return len(self.processes)
+
+    @property
+    def columns(self) -> Columns:
+        """Return what the loops walk along."""
+        return Columns(self.sends, self.process, self.index, self.message)
 
 
 @dataclass(slots=True)
@@ -95,8 +98,8 @@ def lane_of(rows: Rows, label: int, mine: Longs, *, compact: bool) -> Lane:
     )  # fmt: skip
 
 
-@njit(cache=True)
-def _gather(offsets: Any, values: Any, rows: Any, kind: Any) -> Any:
+@njit(cache=True, nogil=True)
+def _gather(offsets: Longs, values: Ints, rows: Longs, kind: Bytes) -> tuple[Longs, Ints]:
     starts = np.zeros(len(rows) + 1, np.int64)
     for i in range(len(rows)):
         length = offsets[rows[i] + 1] - offsets[rows[i]] if kind[rows[i]] == SEND else 0
@@ -133,7 +136,7 @@ def open_copies(lane: Lane, matched: Matched) -> Copies:
     )
 
 
-def clock_type(lane: Lane) -> Any:
+def clock_type(lane: Lane) -> ClockType:
     """Return the narrowest integer type that holds every index of the lane."""
     return np.int32 if not len(lane.index) or int(lane.index.max()) < 2**31 - 1 else np.int64
 
@@ -189,35 +192,32 @@ def run_clocks(
     late = np.zeros(len(lane.row), np.bool_)
     overtaken = np.zeros(len(opened.message), np.bool_)
     whole = (width, len(brought), len(chosen)) if wanted else (0, 0, 0)
-    marks, starts, order = _marks(lane, brought, kind, wanted=wanted)
-    contact = np.full((len(marks), width), -1, np.int32)
+    marks, order = _marks(lane, brought, kind, wanted=wanted)
     known_all, before_all, carried_all = (np.zeros((n, width if wanted else 0), kind) for n in whole)
     for low in range(0, width, step):
         high = min(width, low + step)
         known = np.zeros((width, high - low), kind)
         carried = np.zeros((places, high - low), kind)
         before = np.zeros((whole[1], high - low), kind)
-        scan(
-            lane.sends, lane.process, lane.index, lane.message, matched.role, matched.send_row, place,
-            known, carried, low, late, before, marks, starts, contact,
-        )  # fmt: skip
+        scan(lane.columns, matched.role, matched.send_row, place, known, carried, low, late, before, marks)
         mine = np.flatnonzero((opened.sender >= low) & (opened.sender < high))
         overtaken[mine] = known[opened.destination[mine], opened.sender[mine] - low] >= opened.index[mine]
         if wanted:
             known_all[:, low:high] = known
             before_all[:, low:high] = before
             carried_all[:, low:high] = carried[place[chosen]]
-    met, heard = contact[starts[:-1]], contact[order]
+    met, heard = marks.contact[marks.starts[:-1]], marks.contact[order]
     return Scanned(np.flatnonzero(late), overtaken, known_all, before_all, carried_all, met, heard, place, places)
 
 
-def _marks(lane: Lane, imports: Longs, kind: Any, *, wanted: bool) -> tuple[Clocks, Longs, Longs]:
-    """Return the marks of each process, the first of each, and that of each import; none if not wanted.
+def _marks(lane: Lane, imports: Longs, kind: ClockType, *, wanted: bool) -> tuple[Marks, Longs]:
+    """Return the marks of each process, and the mark of each import; none if not wanted.
 
     A process is marked at its start (1: knowing any send of it) and at every import.
     """
     if not wanted:
-        return np.zeros(0, kind), np.zeros(1, np.int64), np.zeros(0, np.int64)
+        nothing = np.zeros((0, lane.width), np.int32)
+        return Marks(np.zeros(0, kind), np.zeros(1, np.int64), nothing), np.zeros(0, np.int64)
     at = lane.process[imports]
     counts = np.bincount(at, minlength=lane.width) + 1
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -226,7 +226,7 @@ def _marks(lane: Lane, imports: Longs, kind: Any, *, wanted: bool) -> tuple[Cloc
     mine = np.empty(len(imports), np.int64)
     mine[order] = np.arange(len(imports)) + at[order] + 1  # each process before takes one mark more than it has imports
     marks[mine] = lane.index[imports]
-    return marks, starts, mine
+    return Marks(marks, starts, np.full((len(marks), lane.width), -1, np.int32)), mine
 
 
 @dataclass(slots=True)
@@ -269,7 +269,7 @@ def first_early(lane: Lane, scanned: Scanned, asked: Questions, *, block: int | 
         mine = np.flatnonzero(column_of[asked.source] >= 0)
         mine = mine[np.argsort(asked.since[mine], kind="stable")]
         answer[mine] = locate(
-            lane.sends, lane.process, lane.index, lane.message, place,
+            lane.columns, place,
             np.zeros((lane.width, len(columns)), kind), np.zeros((places, len(columns)), kind), column_of,
             asked.destination[mine], column_of[asked.source[mine]], asked.index[mine], asked.since[mine],
         )  # fmt: skip

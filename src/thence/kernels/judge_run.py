@@ -9,18 +9,19 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from thence.kernels.arrays import Longs
 from thence.kernels.derive import on_cycles, order_of
-from thence.kernels.found import (
+from thence.kernels.findings import (
     DUPLICATE,
     MISDELIVERED,
     RUN,
     UNDELIVERED,
     VIOLATION,
     names,
-    part,
     quarantined,
+    tagged,
 )
-from thence.kernels.lane import (
+from thence.kernels.label_scan import (
     Lane,
     Matched,
     first_early,
@@ -31,17 +32,17 @@ from thence.kernels.lane import (
     reordered,
     run_clocks,
 )
-from thence.kernels.rows import Longs, Rows, as_they_come, code
+from thence.kernels.rows import Rows, as_they_come, code
 from thence.kernels.scan import ASTRAY, increasing
 from thence.kernels.scan import DUPLICATE as REPEATED
-from thence.kernels.sift import CYCLE, GOOD, gaps, sift
+from thence.kernels.usable import CYCLE, GOOD, fates, gaps
 
 
 def judge(run: str | None, table: pa.Table, *, block: int | None = None) -> pa.Table:
     """Judge all rows of one run, a normal table, and return the findings with one `run` row of counts."""
     table = as_they_come(table)
     rows = code(table)
-    fate = sift(rows)
+    fate = fates(rows)
     parts: list[pa.Table] = []
     messages = 0
     for lane in lanes(rows, fate == GOOD):
@@ -49,7 +50,7 @@ def judge(run: str | None, table: pa.Table, *, block: int | None = None) -> pa.T
         fate[cyclic] = CYCLE
         messages += int(np.count_nonzero(ordered.sends))
         parts += judge_lane(run, rows, ordered, block=block)
-    counts = part(RUN, run, 1, events=len(rows), messages=messages, gaps=gaps(rows))
+    counts = tagged(RUN, run, 1, events=len(rows), messages=messages, gaps=gaps(rows))
     return pa.concat_tables([counts, quarantined(run, table, rows, fate), *parts])
 
 
@@ -85,13 +86,13 @@ def judge_lane(run: str | None, rows: Rows, lane: Lane, *, block: int | None = N
     message = lane.messages
     process = lane.processes
     return [
-        part(
+        tagged(
             VIOLATION, run, len(missing),
             message=names(rows.messages, message[missing]),
             destination=names(rows.processes, process[asked.destination]),
             early=names(rows.messages, message[lane.message[early]]),
         ),
-        part(
+        tagged(
             UNDELIVERED, run, len(opened.message),
             message=names(rows.messages, message[opened.message]),
             destination=names(rows.processes, process[opened.destination]),
@@ -112,7 +113,7 @@ def repeats(lane: Lane, matched: Matched) -> Longs:
 
 def copies(tag: str, run: str | None, rows: Rows, lane: Lane, which: Longs) -> pa.Table:
     """Return a row for each of some deliveries."""
-    return part(
+    return tagged(
         tag, run, len(which),
         message=names(rows.messages, lane.messages[lane.message[which]]),
         destination=names(rows.processes, lane.processes[lane.process[which]]),

@@ -1,4 +1,4 @@
-"""Any DataFrame of events brought to the columns of a normal table, inside the JVM, and read from Arrow in a worker.
+"""Any DataFrame of events brought to the columns of a normal table, inside the JVM.
 
 Law. No row is dropped and nothing is repaired by guessing: a value of another type than the trace table's
 becomes null, and `odd` says what stood there. Columns that the frame does not have are null; columns that are
@@ -7,9 +7,6 @@ not ours are left behind.
 
 from __future__ import annotations
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
@@ -17,12 +14,19 @@ from thence.kernels.rows import KIND_CODES, NORMAL, UNKNOWN
 from thence.model.events import KINDS
 
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_PLACED = ("file", "line", "reason")
 _ALWAYS = ("run", "process", "index", "message", "destinations")
 
 
-def normalise(events: DataFrame) -> DataFrame:
-    """Return the frame in the columns of a normal table; optional ones only where they can hold something."""
-    fields = {field.name: field.dataType for field in events.schema.fields}
+def event_columns(events: DataFrame, *, located: bool = False) -> DataFrame:
+    """Return the frame in the columns of a normal table; optional ones only where they can hold something.
+
+    `located`: the rows are from a reader of ours, and come with `file`, `line` and the `reason` why one is no event.
+    Else columns of these names are somebody's own and are left behind, like any other that is not ours.
+    """
+    ours = {*_ALWAYS, "label", "order", "kind", *(_PLACED if located else ())}
+    events = _apart(events, ours)
+    fields = {field.name: field.dataType for field in events.schema.fields if field.name in ours}
     columns: dict[str, str] = {}
     odd: list[str] = []
     for name in ("run", "process", "message", "label"):
@@ -43,6 +47,15 @@ def normalise(events: DataFrame) -> DataFrame:
     coded = events.selectExpr(*(f"{column} AS `{name}`" for name, column in columns.items()))
     unknown = f"CASE WHEN `kind` = {UNKNOWN} THEN {_unknown('_said')} END"  # the code is made once, and used here
     return coded.selectExpr(*(f"`{name}`" for name in names), f"coalesce(`_odd`, {unknown}) AS `odd`")
+
+
+def _apart(events: DataFrame, ours: set[str]) -> DataFrame:
+    """Return the frame with its columns called so that Spark, which takes `Run` and `run` for one, tells ours apart."""
+    folded = {name.lower() for name in ours}
+    if all(name in ours or name.lower() not in folded for name in events.columns):
+        return events
+    names = [name if name in ours else f"other {place} {name}" for place, name in enumerate(events.columns)]
+    return events.toDF(*names)
 
 
 def quoted(text: str | bytes) -> str:
@@ -86,20 +99,3 @@ def _unknown(said: str) -> str:
     before, after = quoted("kind is '"), quoted(f"'; one of {', '.join(sorted(KINDS))} is accepted")
     found = f"concat({before}, substring({said}, 1, 60), {after})"
     return f"CASE WHEN {said} IS NULL THEN 'kind is missing' ELSE {found} END"
-
-
-def completed(table: pa.Table, run: str | None = None) -> pa.Table:
-    """Return a table of some normal columns with all of them: those it lacks are null, or the one `run`."""
-    columns = []
-    for field in NORMAL:
-        if field.name in table.column_names:
-            column = table.column(field.name)
-            if field.name == "process" and pa.types.is_string(column.type):
-                column = pc.dictionary_encode(column)
-            columns.append(column)
-        elif field.name == "run" and run is not None:
-            same = pa.array(np.zeros(len(table), np.int32))
-            columns.append(pa.chunked_array([pa.DictionaryArray.from_arrays(same, pa.array([run]))]))
-        else:
-            columns.append(pa.chunked_array([pa.nulls(len(table), field.type)]))
-    return pa.table(columns, names=NORMAL.names).unify_dictionaries()

@@ -1,52 +1,36 @@
-"""Pieces: many rows of a trace in one wide row, and rows made light for the way to Python.
+"""Rows of a frame on their way to Python: made light, brought to their slots by the JVM, or packed into pieces.
 
-Law. Every row of the events is in exactly one piece, and a piece belongs to one slot of the plan. Moving a few wide
-rows costs far less than moving many narrow ones.
+Law. A lightened row says in Python what it said in Java. Every column costs as much as the row itself, so all texts of
+a row travel in one and its numbers in another if they fit.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from thence.auditing.plan import Plan
+from thence.auditing.tables import completed, concatenated
+from thence.auditing.transport import DDL, pieces_of
 from thence.kernels import texts
-from thence.kernels.packing import held, packed, parted, unpacked
-from thence.kernels.rows import NORMAL
-from thence.spark.normal import completed, quoted
-from thence.spark.plan import INDEX_BITS, Plan, owner, slot_column, slots_of
+from thence.kernels.arrays import Longs
+from thence.spark.event_columns import quoted
+from thence.spark.layout import INDEX_BITS, slot_column
 
-DDL = "slot int, run string, chunk bigint, rows bigint, payload binary"
-SCHEMA = pa.schema(
-    [("slot", pa.int32()), ("run", pa.string()), ("chunk", pa.int64()), ("rows", pa.int64()), ("payload", pa.binary())]
-)
 FLUSH_ROWS = 1_000_000
 """A task restores about this many rows at a time."""
 KIND_BITS = 3
 """Of a long that holds the numbers of a row: kind, then index, then order."""
 
 
-def load(payload: bytes, run: str | None) -> pa.Table:
-    """Return the rows of a piece: those it holds, or those of the file it names; `run` if all are of one."""
-    if payload[:1] == b"{":
-        from thence.spark.files import read_part
-
-        return read_part(json.loads(payload))
-    return completed(unpacked(payload), run)
-
-
-# -- rows on their way to Python ---------------------------------------------------------------------------------------
-
-
 def lightened(frame: DataFrame, plan: Plan) -> DataFrame:
     """Return a normalised frame in few columns: all texts of a row in one, its numbers in another if they fit.
 
-    None that hold nothing or one and the same run. Every column costs as much as the row itself.
+    Empty columns are dropped, and `run` where there is only one.
     """
     known = [name for name in ("run", "file", "line") if name in frame.columns]
     kept = [f"`{name}`" for name in known if name != "run" or plan.only is None]
@@ -69,14 +53,14 @@ def _text(columns: list[str], strange: str) -> str:
     end, following, null, unaddressed, nobody, odd, label, index = (quoted(bytes([mark])) for mark in texts.MARKS)
     names = f"coalesce(array_join(`destinations`, {following}, {null}), {unaddressed})"
     told = f"CASE WHEN size(`destinations`) = 0 THEN {nobody} ELSE {names} END"
-    parts = [f"coalesce(`process`, {null})", end, f"coalesce(`message`, {null})", end, told]
+    pieces = [f"coalesce(`process`, {null})", end, f"coalesce(`message`, {null})", end, told]
     seldom = [name for name in ("label", "odd") if name in columns]
     there = " OR ".join([*(f"`{name}` IS NOT NULL" for name in seldom), strange])
     labelled = f"coalesce({'`label`' if 'label' in seldom else 'NULL'}, {null})"
     reason = f"coalesce({'`odd`' if 'odd' in seldom else 'NULL'}, '')"
     number = f"CASE WHEN {strange} THEN concat({index}, coalesce(CAST(`index` AS STRING), {null})) ELSE '' END"
-    parts.append(f"CASE WHEN {there} THEN concat({label}, {labelled}, {odd}, {reason}, {number}) ELSE '' END")
-    return f"concat({', '.join(parts)})"
+    pieces.append(f"CASE WHEN {there} THEN concat({label}, {labelled}, {odd}, {reason}, {number}) ELSE '' END")
+    return f"concat({', '.join(pieces)})"
 
 
 def placed(frame: DataFrame, plan: Plan) -> DataFrame:
@@ -93,14 +77,13 @@ def restored(batches: list[pa.RecordBatch], plan: Plan) -> pa.Table:
     table = pa.Table.from_batches(batches).combine_chunks()
     pieces = table.column("text").chunks  # more than one if there are more letters than an array takes
     ends = np.cumsum([len(piece) for piece in pieces]).tolist()
-    parts = [
-        _restored(table.slice(end - len(text), len(text)), text, plan) for text, end in zip(pieces, ends, strict=True)
-    ]
-    return parts[0] if len(parts) == 1 else pa.concat_tables(_alike(parts), promote_options="permissive")
+    return concatenated(
+        [_restored(table.slice(end - len(text), len(text)), text, plan) for text, end in zip(pieces, ends, strict=True)]
+    )
 
 
 def _restored(table: pa.Table, text: pa.BinaryArray, plan: Plan) -> pa.Table:
-    columns: dict[str, Any] = {
+    columns: dict[str, pa.Array | pa.ChunkedArray | np.ndarray] = {
         name: table.column(name) for name in table.column_names if name not in ("text", "number")
     }
     found = texts.split(text)
@@ -114,7 +97,7 @@ def _restored(table: pa.Table, text: pa.BinaryArray, plan: Plan) -> pa.Table:
     return completed(pa.table(columns), plan.only)
 
 
-def _indexes(fitting: Any, strange: dict[int, int | None]) -> Any:
+def _indexes(fitting: Longs, strange: dict[int, int | None]) -> Longs | pa.Array:
     """Return the indexes of rows, with those that came as texts."""
     if not strange:
         return fitting
@@ -139,9 +122,6 @@ def tables(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Table]:
         yield restored(held, plan)
 
 
-# -- packing -----------------------------------------------------------------------------------------------------------
-
-
 def pack(frame: DataFrame, plan: Plan, chunk_rows: int) -> DataFrame:
     """Return the rows of a normalised frame in pieces."""
     if plan.spread:
@@ -149,54 +129,14 @@ def pack(frame: DataFrame, plan: Plan, chunk_rows: int) -> DataFrame:
         if "order" in frame.columns:  # neighbours stay together, so that pieces are few
             keys.append(F.floor(F.col("order") / F.lit(max(1.0, chunk_rows / 8))))
         frame = frame.repartition(max(4, plan.tasks), *(keys if len(keys) > 1 else ()))
-    return lightened(frame, plan).mapInArrow(packer(plan), DDL)
+    return lightened(frame, plan).mapInArrow(_packer(plan), DDL)
 
 
-def packer(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _packer(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function that packs the rows of one partition of a normalised frame."""
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in tables(batches, plan):
-            yield from parts(table, plan)
+            yield from pieces_of(table, plan)
 
     return pack
-
-
-def parts(table: pa.Table, plan: Plan, compression: str | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a normal table in pieces, one for each slot."""
-    for slot, part in parted(held(table), slots_of(table, plan)):
-        yield _piece(slot, plan, part, compression)
-
-
-def _piece(slot: int, plan: Plan, table: pa.Table, compression: str | None) -> pa.RecordBatch:
-    run, chunk = owner(plan, slot)
-    if run is not None and "run" in table.column_names:
-        table = table.drop_columns(["run"])
-    values = [[slot], [run], [chunk], [len(table)], [packed(held(table), compression)]]
-    return pa.RecordBatch.from_arrays([pa.array(v, f.type) for v, f in zip(values, SCHEMA, strict=True)], schema=SCHEMA)
-
-
-def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str | None, int | None, list[dict[str, Any]]]]:
-    """Yield (run, chunk, pieces) for each slot whose pieces came to this task."""
-    slots: dict[int, list[dict[str, Any]]] = {}
-    for batch in batches:
-        for row in batch.to_pylist():
-            slots.setdefault(row["slot"], []).append(row)
-    for slot in sorted(slots):
-        pieces = slots.pop(slot)
-        yield pieces[0]["run"], pieces[0]["chunk"], pieces
-
-
-def joined(pieces: list[dict[str, Any]]) -> pa.Table:
-    """Return the rows of some pieces as one table, letting go of the pieces on the way."""
-    tables = [load(piece.pop("payload"), piece["run"]) for piece in pieces]
-    return tables[0] if len(tables) == 1 else pa.concat_tables(_alike(tables), promote_options="permissive")
-
-
-def _alike(tables: list[pa.Table]) -> list[pa.Table]:
-    """Return tables of one schema: a column may be coded in some pieces and hold nothing in others."""
-    for place, field in enumerate(NORMAL):
-        if len({table.schema.field(field.name).type for table in tables}) > 1:
-            plain = [table.column(field.name).cast(field.type) for table in tables]
-            tables = [t.set_column(place, field.name, column) for t, column in zip(tables, plain, strict=True)]
-    return tables

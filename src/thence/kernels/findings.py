@@ -7,14 +7,15 @@ Law. Every finding is one row; `tag` says which columns speak. Parts of an audit
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from thence.kernels.rows import KIND_NAMES, Bytes, Rows
-from thence.kernels.sift import GOOD, OTHER_LABEL, reason
+from thence.kernels.arrays import Bytes, Ints, Longs
+from thence.kernels.rows import KIND_NAMES, Rows
+from thence.kernels.usable import GOOD, OTHER_LABEL, reason
 
 SCHEMA = pa.schema(
     [
@@ -49,11 +50,12 @@ VIOLATION, UNDELIVERED, DUPLICATE, MISDELIVERED, QUARANTINE, RUN = (
 )  # fmt: skip
 SUMMARY, IDS, WANT, TROUBLE, MOVED = "summary", "ids", "want", "trouble", "moved"
 """`moved`: a chunk is not where it was seen."""
+Column: TypeAlias = pa.ChunkedArray | pa.Array | np.ndarray | list[str] | list[bytes] | str | int | None
 ROW = 4 << 20
 """Bytes of a payload in one row: Spark keeps a row in one piece, and doubles what it lies in while it grows."""
 
 
-def part(tag: str, run: str | None, count: int, **columns: Any) -> pa.Table:
+def tagged(tag: str, run: str | None, count: int, **columns: Column) -> pa.Table:
     """Return `count` rows of one tag; columns are arrays, scalars, or left out."""
     arrays = []
     for name in SCHEMA.names:
@@ -72,38 +74,37 @@ def payload(tag: str, run: str, chunk: int, data: bytes) -> pa.Table:
     """Return bytes, compressed, in rows of at most `ROW`, numbered by `index`."""
     packed = len(data).to_bytes(8, "little") + pa.compress(data, codec="zstd", asbytes=True)
     parts = [packed[start : start + ROW] for start in range(0, len(packed), ROW)]
-    return part(tag, run, len(parts), chunk=chunk, index=np.arange(len(parts)), payload=parts)
+    return tagged(tag, run, len(parts), chunk=chunk, index=np.arange(len(parts)), payload=parts)
 
 
-def whole(parts: Iterable[Any]) -> bytes:
+def whole(parts: Iterable[bytes | pa.Buffer]) -> bytes:
     """Return the bytes that `payload` parted, from its rows in their order."""
     packed = memoryview(b"".join(parts))
     size = int.from_bytes(packed[:8], "little")
     return bytes(pa.decompress(packed[8:], decompressed_size=size, codec="zstd", asbytes=True))
 
 
-def names(texts: pa.StringArray, codes: Any) -> pa.StringArray:
+def names(texts: pa.StringArray, codes: Ints | Longs) -> pa.StringArray:
     """Return the names of codes; -1 is null."""
-    places = pa.array(np.asarray(codes), mask=np.asarray(codes) < 0)
-    return texts.take(places)
+    return texts.take(pa.array(codes, mask=codes < 0))
 
 
 def quarantined(run: str | None, table: pa.Table, rows: Rows, fate: Bytes) -> pa.Table:
     """Return a row for each that was set aside, with where it stood and why."""
     gone = np.flatnonzero(fate != GOOD)
     if not len(gone):
-        return part(QUARANTINE, run, 0)
+        return tagged(QUARANTINE, run, 0)
     labels = _labels_of_sends(rows, fate) if bool(np.any(fate == OTHER_LABEL)) else {}
     reasons = [reason(rows, row, int(fate[row]), labels.get(int(rows.message[row]))) for row in gone.tolist()]
-    return aside(run, table.take(pa.array(gone)), reasons)
+    return set_aside(run, table.take(pa.array(gone)), reasons)
 
 
-def aside(run: str | None, table: pa.Table, reasons: list[str]) -> pa.Table:
+def set_aside(run: str | None, table: pa.Table, reasons: list[str]) -> pa.Table:
     """Return quarantine rows for rows of a normal table."""
     kinds = pa.array([*KIND_NAMES, None], pa.string()).take(pc.fill_null(table.column("kind"), 5).combine_chunks())
     text = {name: table.column(name).cast(pa.string()) for name in ("process", "message", "label", "file")}
     numbers = {name: table.column(name) for name in ("index", "order", "line")}
-    return part(QUARANTINE, run, len(table), kind=kinds, reason=reasons, **text, **numbers)
+    return tagged(QUARANTINE, run, len(table), kind=kinds, reason=reasons, **text, **numbers)
 
 
 def _labels_of_sends(rows: Rows, fate: Bytes) -> dict[int, str | None]:

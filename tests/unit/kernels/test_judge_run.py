@@ -6,7 +6,7 @@ import pytest
 from support.tables import as_found, by_definition, normal
 from support.traces import Knobs, random_trace, spoil
 
-from thence.kernels.whole import judge as judge_arrays
+from thence.kernels.judge_run import judge as judge_arrays
 from thence.model.order import judge
 
 BATCH = 100

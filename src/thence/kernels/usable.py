@@ -8,20 +8,19 @@ message; a delivery or receipt of a message never sent, or under another label t
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow.compute as pc
 from numba import njit
 
+from thence.kernels.arrays import Bytes, Flags, Ints, Longs
 from thence.kernels.derive import by_process
-from thence.kernels.rows import CRASH, DELIVER, INTERNAL, KIND_NAMES, RECEIVE, SEND, Bytes, Rows
+from thence.kernels.rows import CRASH, DELIVER, INTERNAL, KIND_NAMES, RECEIVE, SEND, Rows
 from thence.kernels.scan import increasing
 
 GOOD, ODD, TWICE, NO_MESSAGE, NO_DESTINATIONS, SENT_TWICE, NEVER_SENT, OTHER_LABEL, CYCLE = range(9)
 
 
-def sift(rows: Rows) -> Bytes:
+def fates(rows: Rows) -> Bytes:
     """Return for each row of a whole run GOOD or why it is set aside."""
     fate = seats(rows)
     empty = _empty_message(rows)
@@ -45,8 +44,8 @@ def seats(rows: Rows) -> Bytes:
     return fate
 
 
-@njit(cache=True)
-def _taken(process: Any, index: Any, processes: int) -> Any:
+@njit(cache=True, nogil=True)
+def _taken(process: Ints, index: Longs, processes: int) -> Longs:
     rows, starts = by_process(process, index, processes)
     found = []
     for p in range(processes):
@@ -75,8 +74,8 @@ def _empty_message(rows: Rows) -> int:
     return place if place >= 0 else -2
 
 
-@njit(cache=True)
-def _needs(kind: Any, message: Any, addressed: Any, empty: int, fate: Any) -> None:
+@njit(cache=True, nogil=True)
+def _needs(kind: Bytes, message: Ints, addressed: Flags, empty: int, fate: Bytes) -> None:
     for row in range(len(kind)):
         if fate[row] != GOOD or kind[row] > RECEIVE:
             continue
@@ -86,8 +85,8 @@ def _needs(kind: Any, message: Any, addressed: Any, empty: int, fate: Any) -> No
             fate[row] = NO_DESTINATIONS
 
 
-@njit(cache=True)
-def _senders(kind: Any, message: Any, label: Any, messages: int, fate: Any) -> None:
+@njit(cache=True, nogil=True)
+def _senders(kind: Bytes, message: Ints, label: Ints, messages: int, fate: Bytes) -> None:
     sender = np.full(messages, -1, np.int64)
     for row in range(len(kind)):
         if fate[row] == GOOD and kind[row] == SEND:
@@ -135,8 +134,8 @@ def gaps(rows: Rows) -> int:
     return int(_gaps(rows.process[usable], rows.index[usable], len(rows.processes)))
 
 
-@njit(cache=True)
-def _gaps(process: Any, index: Any, processes: int) -> int:
+@njit(cache=True, nogil=True)
+def _gaps(process: Ints, index: Longs, processes: int) -> int:
     rows, starts = by_process(process, index, processes)
     found = 0
     for p in range(processes):

@@ -1,0 +1,14 @@
+"""The audit in three stages: choose a route, move rows, judge; the plan, and its driver in this process.
+
+    import thence
+    with thence.audit("trace.jsonl") as result:
+        result.verdict, result.violations, result.paths(100)
+
+- `route`: which way rows take to their judge, and why; the one place where that is decided.
+- `row_groups`: Parquet footers, chunks of row groups, and reading them.
+- `plan`, `transport`: which slot judges which rows; rows packed into pieces on their way there.
+- `stages`: what a task does: judge whole runs, summarise chunks, merge summaries, prove violations.
+- `definition`: the judge of small traces, by definition, without arrays.
+- `local`: the driver in this process. `thence.spark.auditing` is another driver of the same stages.
+- `result`: what an audit found, the same for every driver: verdict, lists, JSON, sentences, exit code.
+"""

@@ -1,0 +1,100 @@
+"""Small traces, judged by the definition itself: neither arrays nor compiled loops are loaded.
+
+Law. The judge is `model.order.judge`; this only brings its answer into the form of a result. Rows are taken in their
+`order` where every row of a run has one, else as they come.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from thence.auditing.result import COLUMNS, Findings, Key, ListName, Row, RunRow, key_of, sort_key
+from thence.model.events import Event, order_of
+from thence.model.order import Judgement, by_label, judge, usable
+from thence.trace.causality import Causality
+from thence.trace.explain import Step, shortest
+
+FEW = 20_000
+"""Up to so many events the definition answers sooner than compiled loops are loaded."""
+
+
+class DefinitionFindings(Findings):
+    """What the definition says of some events; `refused` are rows that are no events."""
+
+    def __init__(
+        self, events: Iterable[Event], refused: Iterable[Row] = (), places: dict[int, tuple[str, int]] | None = None
+    ) -> None:
+        """Judge the events, run by run; `places` says for `id(event)` from which file and line it is."""
+        self._events: dict[str, list[Event]] = defaultdict(list)
+        for event in events:
+            self._events[event.run].append(event)
+        self._refused = list(refused)
+        self._places = places or {}
+        self._judged = {run: judge(order_of(own)) for run, own in sorted(self._events.items())}
+
+    def runs(self) -> Iterator[RunRow]:
+        """Yield the runs, by name."""
+        refused: dict[str, int] = defaultdict(int)
+        for row in self._refused:
+            if row["run"] is not None:
+                refused[str(row["run"])] += 1
+        for run in sorted(self._judged.keys() | refused.keys()):
+            yield _run_row(run, self._judged.get(run) or Judgement(run), refused[run])
+
+    def rows(self, name: ListName) -> Iterator[Row]:
+        """Yield the rows of a list, sorted."""
+        found = [row for judged in self._judged.values() for row in self._rows(judged, name)]
+        if name == "quarantine":
+            found += self._refused
+        yield from sorted(found, key=lambda row: sort_key(name, row))
+
+    def _rows(self, judged: Judgement, name: ListName) -> Iterator[Row]:
+        if name == "quarantine":
+            for rejected in judged.quarantine:
+                file, line = self._places.get(id(rejected.event), (None, None))
+                said = {"file": file, "line": line, "reason": rejected.reason}
+                yield {
+                    column: said[column] if column in said else getattr(rejected.event, column)
+                    for column in COLUMNS[name]
+                }
+            return
+        for each in getattr(judged, name):
+            yield {column: getattr(each, column) for column in COLUMNS[name]}
+
+    def paths(self, violations: Sequence[Row]) -> dict[Key, list[Step]]:
+        """Return the paths that prove violations, over the rows that the judge used."""
+        found: dict[Key, list[Step]] = {}
+        lanes: dict[str, list[Causality]] = {}
+        for row in violations:
+            run = str(row["run"])
+            if run not in lanes:
+                lanes[run] = [Causality(own) for own in by_label(usable(order_of(self._events[run]))[0]).values()]
+            for lane in lanes[run]:
+                if row["missing"] in lane.send and (path := shortest(lane, str(row["missing"]), str(row["early"]))):
+                    found[key_of(row)] = path
+        return found
+
+    def events(self, run: str, messages: Iterable[str]) -> list[Event]:
+        """Return the rows of a run that name some messages."""
+        asked = set(messages)
+        return [event for event in self._events[run] if event.message in asked]
+
+    def runs_in(self, files: Iterable[str]) -> set[str]:
+        """Return the runs that have rows in some files."""
+        asked = set(files)
+        return {
+            run
+            for run, own in self._events.items()
+            if any(self._places.get(id(event), (None, 0))[0] in asked for event in own)
+        }
+
+
+def _run_row(run: str, judged: Judgement, refused: int) -> RunRow:
+    quarantined = len(judged.quarantine) + refused
+    verdict = "unknown" if refused and judged.verdict == "causal" else judged.verdict
+    return {
+        "run": run, "verdict": verdict, "events": judged.events + refused, "messages": judged.messages,
+        "gaps": len(judged.gaps), "violations": len(judged.violations), "undelivered": len(judged.undelivered),
+        "duplicates": len(judged.duplicates), "misdelivered": len(judged.misdelivered), "quarantined": quarantined,
+    }  # fmt: skip

@@ -1,0 +1,156 @@
+"""The audit in this process: no JVM, no session; the same stages, the same answers.
+
+    import thence
+    with thence.audit("trace.jsonl") as result:      # files, folders, globs; an Arrow table; a list of events
+        result.verdict, result.violations
+
+Law. The result equals `thence.model.order.judge` on the rows of every run. Few events are judged by that definition
+itself, without arrays. Parquet whose row groups follow one another in `order` is judged in chunks, several at a time,
+so that memory is bounded by the chunks in hand and what they leave open; all else is judged run by run from all rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from thence.auditing.definition import FEW, DefinitionFindings
+from thence.auditing.result import COLUMNS, AuditResult, Row
+from thence.errors import MisuseError
+from thence.model.events import Event
+from thence.trace.read import Trace, located_rows, open_trace
+from thence.trace.source import Quarantined
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from thence.trace.explain import Step
+
+LINE = 60
+"""Bytes of a line of JSONL at least, about: a larger file than `FEW` of them is not tried by the definition."""
+
+Progress = Callable[[str, int, int | None], None]
+"""Told of a stage, how many rows are done, and how many there are if that is known."""
+
+
+def silent(stage: str, rows: int, total: int | None) -> None:
+    """Tell nobody."""
+
+
+class LocalAuditResult(AuditResult):
+    """What an audit in this process found; every list is a list of rows."""
+
+    @property
+    def violations(self) -> list[Row]:
+        """One row per destination and missing message: `run, destination, early, missing`."""
+        return self.listed("violations")
+
+    @property
+    def undelivered(self) -> list[Row]:
+        """Copies never delivered: `run, message, destination`."""
+        return self.listed("undelivered")
+
+    @property
+    def duplicates(self) -> list[Row]:
+        """Deliveries after the first of a copy: `run, message, destination`."""
+        return self.listed("duplicates")
+
+    @property
+    def misdelivered(self) -> list[Row]:
+        """Deliveries where a message was not addressed: `run, message, destination`."""
+        return self.listed("misdelivered")
+
+    @property
+    def quarantine(self) -> list[Row]:
+        """Rows set aside: where they stood, what they said, and `reason`."""
+        return self.listed("quarantine")
+
+    def paths(self, limit: int | None = None) -> list[list[Step] | None]:
+        """Return the path that proves each of the first violations."""
+        return [path for _, path in islice(self.proved(limit), limit)]
+
+
+def audit(
+    trace: str | Path | Iterable[str | Path] | Iterable[Event] | pa.Table,
+    *,
+    cores: int | None = None,
+    progress: Progress = silent,
+) -> LocalAuditResult:
+    """Audit files, folders or globs, a pyarrow Table in the trace table's columns, or events, in this process.
+
+    `cores` is how many chunks are judged at a time (default: as many as there are cores).
+    """
+    if type(trace).__name__ == "Table" and type(trace).__module__.startswith("pyarrow"):
+        from thence.auditing.arrays import audit_table
+        from thence.auditing.tables import of_table
+
+        return audit_table(of_table(trace), progress=progress)
+    if isinstance(trace, str | Path):
+        return audit_trace(open_trace(trace), cores=cores, progress=progress)
+    given = list(trace)
+    if all(isinstance(each, Event) for each in given):
+        return audit_events(given, progress=progress)
+    if all(isinstance(each, str | Path) for each in given):
+        return audit_trace(open_trace(given), cores=cores, progress=progress)
+    raise MisuseError(
+        f"a trace is files (names), a pyarrow Table or events; found a list that holds {type(given[0]).__name__}"
+    )
+
+
+def audit_events(events: Sequence[Event], *, progress: Progress = silent) -> LocalAuditResult:
+    """Audit events: a few by the definition, more as arrays."""
+    if len(events) <= FEW:
+        return _by_definition(events, [], {})
+    from thence.auditing.arrays import audit_table
+    from thence.auditing.tables import of_events
+
+    return audit_table(of_events(events), progress=progress)
+
+
+def audit_trace(trace: Trace, *, cores: int | None = None, progress: Progress = silent) -> LocalAuditResult:
+    """Audit the tables of a trace; logs with clocks are for `trace.clocks`."""
+    files = {path: kind for path, kind in trace.files.items() if kind != "shiviz"}
+    if all(kind == "jsonl" for kind in files.values()):
+        size = sum(path.stat().st_size for path in files if path.exists())
+        if size <= FEW * LINE * 5 and (few := _few(trace)) is not None:
+            return few
+    from thence.auditing.arrays import audit_files
+
+    return audit_files(trace, cores=cores or os.cpu_count() or 1, progress=progress)
+
+
+def _few(trace: Trace) -> LocalAuditResult | None:
+    """Judge a trace by the definition; None if it has too many events for that."""
+    events: list[Event] = []
+    refused = [*trace.quarantine]
+    places: dict[int, tuple[str, int]] = {}
+    cut = trace.slices()
+    refused += cut.refused
+    for part in cut.slices:
+        for found in located_rows(part):
+            if isinstance(found, Quarantined):
+                refused.append(found)
+                continue
+            if len(events) == FEW:
+                return None
+            line, event = found
+            places[id(event)] = part.file, line
+            events.append(event)
+    return _by_definition(events, refused, places)
+
+
+def _by_definition(
+    events: Iterable[Event], refused: Iterable[Quarantined], places: dict[int, tuple[str, int]]
+) -> LocalAuditResult:
+    rows = (refused_row(each) for each in refused)
+    why = f"definition: at most {FEW:,} events, judged by the definition itself"
+    return LocalAuditResult(DefinitionFindings(events, rows, places), "local", why)
+
+
+def refused_row(refused: Quarantined) -> Row:
+    """Return what a reader refused as a row of the list `quarantine`."""
+    said = refused.row()
+    return {column: said.get(column) for column in COLUMNS["quarantine"]}  # type: ignore[misc]

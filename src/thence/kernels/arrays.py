@@ -1,0 +1,15 @@
+"""The kinds of arrays that kernels take and give: names for types, so that a signature says what an array holds."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Bytes = NDArray[np.int8]
+Letters = NDArray[np.uint8]
+Hashes = NDArray[np.uint64]
+Flags = NDArray[np.bool_]
+Clocks = NDArray[np.signedinteger]
+"""Vector clocks, a row for each: of 32 or of 64 bits, as the greatest index wants."""

@@ -1,0 +1,213 @@
+"""`thence audit` and `explain` in this process: exit codes, JSON in the contract's form, sentences for people."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from thence.cli import main
+from thence.model.events import Event, parse
+from thence.trace.jsonl import write_jsonl
+from thence.trace.parquet import write_parquet
+
+VIOLATED = "a!1>bc b?a1 b!1>c c?b1 c?a1"
+KEYS = {
+    "verdict", "engine", "route", "runs", "hops", "events", "messages", "violations", "undelivered", "duplicates",
+    "misdelivered", "quarantine", "clocks",
+}  # fmt: skip
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, dict[str, Any]]:
+    """Audit, and return exit code, text for people, JSON."""
+    out = Path(arguments[0]).with_suffix(".verdict")
+    out.unlink(missing_ok=True)
+    code = main(["audit", *arguments, "--json", str(out)])
+    said = json.loads(out.read_text()) if out.exists() else {}
+    return code, capsys.readouterr().out, said
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    file = tmp_path / "trace.jsonl"
+    write_jsonl(parse(VIOLATED), file)
+    return file
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_a_violation_is_said_in_a_sentence(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / f"trace.{kind}"
+    (write_jsonl if kind == "jsonl" else write_parquet)(parse(VIOLATED), file)
+    code, text, said = call(capsys, str(file))
+    assert code == 1
+    assert "1. run run: c delivered b1 before a1, though a1 happened before b1: b delivered a1, then sent b1" in text
+    assert "--engine spark for the other" in text
+    assert said.keys() == KEYS
+    assert (said["verdict"], said["events"], said["messages"], said["engine"]) == ("violated", 5, 2, "local")
+    (violation,) = said["violations"]
+    assert [step["message"] for step in violation.pop("path")] == ["a1", "a1", "b1"]
+    assert violation == {"run": "run", "destination": "c", "early": "b1", "missing": "a1"}
+
+
+def test_undelivered_alone_is_fine_and_a_cut_line_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "trace.jsonl"
+    write_jsonl(parse("a!1>bc b?a1"), file)
+    code, _, said = call(capsys, str(file))
+    assert (code, said["verdict"], len(said["undelivered"])) == (0, "causal", 1)
+    with file.open("ab") as stream:
+        stream.write(b'\n{"run": "run", "proc')
+    code, text, said = call(capsys, str(file))
+    assert (code, said["verdict"]) == (1, "unknown")
+    assert said["quarantine"][0]["line"] == 4
+    assert f"{file}:4" in text
+
+
+def test_clocks_are_consistent_rather_than_causal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "some.log"
+    file.write_text('a {"a":1}\nsend\nb {"b":1, "a":1}\ngot it\n')
+    code, text, said = call(capsys, str(file))
+    assert (code, said["verdict"], said["events"]) == (0, "causal", 2)
+    assert "clocks are consistent: 2 hosts, 2 events, 1 executions" in text
+    assert "causal" not in text
+    file.write_text('a {"a":1}\nsend\nb {"b":1, "a":5}\ngot it\n')
+    code, text, said = call(capsys, str(file))
+    assert code == 1
+    assert said["clocks"][0].keys() == {"file", "line", "host", "rule", "found"}
+    assert "clocks are not consistent" in text
+    assert "ahead" in text
+
+
+def test_without_paths(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, _, said = call(capsys, str(trace), "--paths", "0")
+    assert said["violations"][0]["path"] is None
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_no_event_at_all_is_unknown_unless_that_is_fine(
+    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = tmp_path / f"empty.{kind}"
+    (write_jsonl if kind == "jsonl" else write_parquet)([], empty)
+    code, text, said = call(capsys, str(empty))
+    assert (code, said["verdict"], said["events"], said["quarantine"]) == (1, "unknown", 0, [])
+    assert "no event to judge" in text
+    code, _, said = call(capsys, str(empty), "--allow-empty")
+    assert (code, said["verdict"]) == (0, "causal")
+
+
+def test_many_runs_the_worst_first_and_hops_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    events: list[Event] = []
+    for number in range(30):
+        events += parse("a!1>b b?a1", run=f"fine{number:02}")
+    events += parse(VIOLATED, run="zbad") + parse("a!1>b b?a1", run="zbad/hops")
+    events += [e for e in parse("a!1>b a. b?a1", run="ygap") if e.kind != "internal"]
+    events += [Event("ygap", "c", 3, "internal")]
+    file = tmp_path / "runs.jsonl"
+    write_jsonl(events, file)
+    _, text, said = call(capsys, str(file))
+    shown = [line.split()[0] for line in text.splitlines() if line.startswith("  ") and line.split()]
+    assert shown.index("zbad") < shown.index("ygap") < shown.index("fine00")
+    assert shown[-1] == "zbad/hops"
+    assert "32 runs: 1 violated, 1 unknown, 30 causal" in text
+    assert [run["run"] for run in said["hops"]] == ["zbad/hops"]
+    assert len(said["runs"]) == 32
+
+
+def test_control_characters_never_reach_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    events = [
+        Event("r\x1b[2J", "a", 1, "send", "m\x07", ("b",)), Event("r\x1b[2J", "a", 2, "send", "n\n", ("b",)),
+        Event("r\x1b[2J", "b", 1, "deliver", "n\n"), Event("r\x1b[2J", "b", 2, "deliver", "m\x07"),
+    ]  # fmt: skip
+    file = tmp_path / "odd.jsonl"
+    write_jsonl(events, file)
+    _, text, said = call(capsys, str(file))
+    assert said["violations"][0]["missing"] == "m\x07"
+    assert not {"\x1b", "\x07"} & set(text)
+    assert "m\\x07" in text
+
+
+def test_findings_as_parquet(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "findings"
+    _, _, said = call(capsys, str(trace), "--out", str(folder))
+    assert pq.read_table(folder / "violations.parquet").to_pylist() == said["violations"]
+    assert pq.read_table(folder / "runs.parquet").to_pylist() == said["runs"]
+    assert {file.stem for file in folder.iterdir()} == {
+        "runs", "violations", "undelivered", "duplicates", "misdelivered", "quarantine",
+    }  # fmt: skip
+    code, _, _ = call(capsys, str(trace), "--out", str(folder))
+    assert code == 2
+
+
+def test_explain_draws_one_violation(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(trace)]) == 1
+    text = capsys.readouterr().out
+    assert "c delivered b1 before a1" in text
+    assert "<- too early: a1 is missing" in text
+    assert main(["explain", str(trace), "--violation", "2"]) == 2
+    assert "there is no violation 2; there is 1" in capsys.readouterr().err
+
+
+def test_explain_keeps_the_decisive_end_of_a_long_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A chain of forty messages, at the end of which z hears what it should have heard first."""
+    names = [f"{first}{second}" for first in "abcd" for second in "abcdefghij"]
+    chain = ["aa!1>ab,z"]
+    for here, there in zip(names[1:], [*names[2:], "z"], strict=True):
+        chain += [f"{here}?{names[names.index(here) - 1]}1", f"{here}!1>{there},"]
+    chain += [f"z?{names[-1]}1", "z?aa1"]
+    file = tmp_path / "long.jsonl"
+    write_jsonl(parse(" ".join(chain)), file)
+    assert main(["explain", str(file)]) == 1
+    text = capsys.readouterr().out
+    assert "<- too early: aa1 is missing" in text
+    assert "<- too late" in text
+    assert "left out" in text
+
+
+def test_explain_of_a_causal_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "fine.jsonl"
+    write_jsonl(parse("a!1>b b?a1"), file)
+    assert main(["explain", str(file)]) == 0
+    assert "no violation to explain" in capsys.readouterr().out
+
+
+def test_the_route_is_said_when_asked_for(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["audit", str(trace), "--verbose"])
+    assert "route: definition:" in capsys.readouterr().err
+    main(["audit", str(trace), "--quiet"])
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_interrupt_ends_it_with_a_sentence(tmp_path: Path) -> None:
+    """A thread that sleeps stands for long work in a kernel."""
+    program = (
+        "import sys, thence.auditing.local as local\n"
+        "def forever(*a, **k):\n"
+        "    from thence.auditing.threads import in_threads\n"
+        "    import time\n"
+        "    print('working', flush=True)\n"
+        "    return next(in_threads(lambda _: time.sleep(60), [1], 1))\n"
+        "local.audit_trace = forever\n"
+        "from thence.cli import main\n"
+        "sys.exit(main(['audit', sys.argv[1]]))\n"
+    )
+    file = tmp_path / "trace.jsonl"
+    write_jsonl(parse(VIOLATED), file)
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "working\n"
+        time.sleep(0.2)
+        os.kill(running.pid, signal.SIGINT)
+        _, error = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert error.count("\n") == 1
+    assert "interrupted" in error
