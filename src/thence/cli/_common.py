@@ -64,7 +64,10 @@ def talking(verb: Callable[..., None]) -> Callable[..., None]:
         if quiet and verbose:
             raise MisuseError("--quiet and --verbose were both given; one of them is accepted")
         _talk = Talk.QUIET if quiet else Talk.VERBOSE if verbose else Talk.PLAIN
-        verb(*args, **options)
+        try:
+            verb(*args, **options)
+        finally:
+            _talk = Talk.PLAIN
 
     own = inspect.signature(verb, eval_str=True)
     more = [
@@ -107,10 +110,10 @@ def write_pieces(target: str | None, pieces: Iterable[str]) -> None:
     if target is None:
         return
     if target == "-":
-        sys.stdout.writelines(pieces)
+        sys.stdout.writelines(map(escaped_json, pieces))
         return
     with Path(target).open("w", encoding="utf-8") as stream:
-        stream.writelines(pieces)
+        stream.writelines(map(escaped_json, pieces))
 
 
 def console(json_file: str | None = None) -> Console:

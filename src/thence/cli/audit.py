@@ -126,11 +126,7 @@ def _audit_logs(opened: Trace, result: AuditResult) -> None:
 
 def show(result: AuditResult, choice: Choice | None, opened: Trace, paths: int, out: Console) -> None:
     """Print what people want to know, the worst first."""
-    from thence.model.escape import visible_lines
-
-    def say(text: str) -> None:
-        out.print(visible_lines(text))
-
+    say = out.print
     if choice is not None:
         say(f"verdict: {result.verdict}")
         say(f"judged {choice}")
@@ -166,10 +162,8 @@ def _runs(result: AuditResult, out: Console) -> Iterator[str]:
 
 
 def _run_table(runs: list[RunRow], title: str | None) -> object:
-    from thence.model.escape import visible
-
     columns = [name for name in runs[0] if name not in ("run", "verdict")]
-    rows = [[visible(run["run"]), run["verdict"], *(run[name] for name in columns)] for run in runs]  # type: ignore[literal-required]
+    rows = [[run["run"], run["verdict"], *(run[name] for name in columns)] for run in runs]  # type: ignore[literal-required]
     return table("run", "verdict", *columns, rows=rows, title=title)
 
 

@@ -28,7 +28,6 @@ def explain(
     """
     from thence.auditing.explanation import explanation
     from thence.auditing.result import path_rows
-    from thence.model.escape import visible_lines
     from thence.trace.read import open_trace
 
     with audited(open_trace(trace), engine, cores) as (result, _):
@@ -37,7 +36,7 @@ def explain(
             out.print(f"verdict: {result.verdict}; there is no violation to explain")
             write_json(json_file, None)
             finish(0)
-        out.print(visible_lines(explanation(result, violation)))
+        out.print(explanation(result, violation))
         found = result.nth_violation(violation)
         assert found is not None
         row, path = found
