@@ -108,7 +108,8 @@ def _local(opened: Trace, title: str) -> Recorded:
 def _pages(recorded: Recorded, cut: Cut, violation: int | None, message: str | None, name: str) -> list[Made]:
     from dataclasses import replace
 
-    from thence.report.spacetime.pages import Made, all_pages, message_cut, one_page, violation_page
+    from thence.report.spacetime.pages import Made, all_pages, one_page, violation_page
+    from thence.trace.cutting import message_cut
 
     if violation is not None:
         return [Made("", violation_page(recorded, violation))]

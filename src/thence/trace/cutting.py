@@ -1,7 +1,7 @@
 """The part of a trace that a picture takes, said as data.
 
 Law. A cut holds the rows that meet all of its conditions, and the send of every message that one of these rows receives
-or delivers. Rows are unchanged and keep their order.
+or delivers. Rows are unchanged and keep their order. `thence.spark.cutting` cuts the same rows out of a DataFrame.
 """
 
 from __future__ import annotations
@@ -84,6 +84,15 @@ def around(rows: Iterable[Row], near: int = NEAR) -> tuple[Stretch, ...]:
         else:
             found.append(Stretch(process, first, last))
     return tuple(found)
+
+
+def message_cut(events: Sequence[Event], message: str) -> Cut:
+    """Return the cut around everything that happened to a message, in the first run that sends it."""
+    run = next((e.run for e in events if e.kind == "send" and e.message == message), None)
+    if run is None:
+        raise MisuseError(f"no run of the trace sends a message {message!r}")
+    rows = [(e.process, e.index) for e in events if e.run == run and e.message == message]
+    return Cut(run, stretches=around(rows))
 
 
 def range_of(text: str, what: str) -> tuple[float, float]:

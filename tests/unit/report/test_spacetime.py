@@ -20,8 +20,8 @@ from thence.report.spacetime.assemble import MODULES, script, source
 from thence.report.spacetime.encode import column, encoded
 from thence.report.spacetime.findings import ByDefinition, by_run, findings_of
 from thence.report.spacetime.names import natural, visible
-from thence.report.spacetime.pages import Recorded, all_pages, message_cut, one_page, violation_page
-from thence.trace.cutting import Cut, Stretch, around, cut_rows, places_of, range_of
+from thence.report.spacetime.pages import Recorded, all_pages, one_page, violation_page
+from thence.trace.cutting import Cut, Stretch, around, cut_rows, message_cut, places_of, range_of
 from thence.trace.scene import scene_of, scenes_of
 
 LATE = Knobs(steps=150, late=0.8)

@@ -14,12 +14,13 @@ import { logOf } from "./log.js";
 import { make, deed, factsOf, findingItems, showEvent, showLanes, showLog, showResults } from "./lists.js";
 
 const LISTED = 500;
+const RESTS = 150; // milliseconds without a move
 const element = (id) => document.getElementById(id);
 const page = readPage("data");
 const view = new View(page);
 const player = new Player(view, played);
 const minimap = new Minimap(element("minimap"), view);
-let panels = [], theme = readTheme(), waitingFrame = 0, results = [], at = null;
+let panels = [], theme = readTheme(), waitingFrame = 0, results = [], at = null, moving = 0;
 const frames = [];
 
 function openPanels() {
@@ -38,7 +39,7 @@ function draw() {
   waitingFrame = 0;
   const start = performance.now();
   const share = Math.floor(5000 / Math.max(1, panels.length));
-  for (const panel of panels) panel.paint(theme, share);
+  for (const panel of panels) panel.paint(theme, share, moving !== 0);
   minimap.paint(theme);
   sayThinned();
   frames.push(performance.now() - start);
@@ -47,6 +48,12 @@ function draw() {
 
 function redraw() {
   if (!waitingFrame) waitingFrame = requestAnimationFrame(draw);
+}
+
+/** The window moves: draw quickly, and all of it once it rests. */
+function move() {
+  clearTimeout(moving);
+  moving = setTimeout(() => ((moving = 0), redraw()), RESTS);
 }
 
 function sayThinned() {
@@ -62,6 +69,7 @@ function sayThinned() {
 function changed({ said = null, lists = true } = {}) {
   if (panels.map((panel) => panel.run.number).join() !== view.runs.join()) openPanels();
   if (lists) showWords();
+  else move();
   if (said) element("said").textContent = said;
   redraw();
   writeAddress();

@@ -36,6 +36,13 @@ class Recorded:
     verdicts: Mapping[str, str]
     origins: Origins
     title: str
+    rest: int = 0
+    """Events of the trace that are not among `events`: whoever read it took only what its pages need."""
+
+    @property
+    def total(self) -> int:
+        """How many events the trace has."""
+        return len(self.events) + self.rest
 
     def violation(self, number: int) -> tuple[str, Finding]:
         """Return a violation by its number, from 1, and its run."""
@@ -70,7 +77,7 @@ def one_page(
         notes.append(f"{len(rows) - most} of {len(rows)} events are not on this page; a narrower slice shows them")
         rows = rows[:most]
     if cut is not None:
-        notes.insert(0, f"a slice: {len(rows)} of {len(recorded.events)} events; clocks and logs begin with it")
+        notes.insert(0, f"a slice: {len(rows)} of {recorded.total} events; clocks and logs begin with it")
     found, nowhere = by_run(recorded.findings)
     kept = found if cut is None else _inside(found, rows, first)
     scenes = sorted(scenes_of(rows, kept, recorded.verdicts, recorded.origins), key=lambda scene: scene.run)
@@ -109,18 +116,9 @@ def violation_page(recorded: Recorded, number: int) -> str:
     return one_page(recorded, cut, lead=f"Violation {number}: {finding.sentence}", first=finding)
 
 
-def message_cut(events: Sequence[Event], message: str) -> Cut:
-    """Return the cut around everything that happened to a message, in the first run that sends it."""
-    run = next((e.run for e in events if e.kind == "send" and e.message == message), None)
-    if run is None:
-        raise MisuseError(f"no run of the trace sends a message {message!r}")
-    rows = [(e.process, e.index) for e in events if e.run == run and e.message == message]
-    return Cut(run, stretches=around(rows))
-
-
 def all_pages(recorded: Recorded, name: str, *, lead: str = "", most: int = PAGE_EVENTS) -> Iterator[Made]:
     """Yield the page of a whole trace, or of a larger one its slices and, last, their index."""
-    if len(recorded.events) <= most:
+    if recorded.total <= most:
         yield Made("", one_page(recorded, lead=lead))
         return
     by_violation: list[tuple[str, str]] = []
@@ -129,7 +127,7 @@ def all_pages(recorded: Recorded, name: str, *, lead: str = "", most: int = PAGE
     for number, each in enumerate(violations[:SLICES], 1):
         yield (made := Made(f"-violation-{number}", violation_page(recorded, number)))
         by_violation.append((f"{number}. {visible(each.sentence, 400)}", f"{name}{made.suffix}.html"))
-    cuts = parts(recorded.events, max(1, most * 9 // 10))  # the sends that a slice needs come on top
+    cuts = parts(recorded.events, max(1, most * 9 // 10)) if not recorded.rest else []  # needed sends come on top
     for number, cut in enumerate(cuts[:SLICES], 1):
         yield (
             made := Made(f"-part-{number}", one_page(recorded, cut, lead=f"Part {number} of {len(cuts)}", most=most))
@@ -138,7 +136,7 @@ def all_pages(recorded: Recorded, name: str, *, lead: str = "", most: int = PAGE
         by_order.append((f"run {cut.run}, order {cut.orders[0]} to {cut.orders[1]}", f"{name}{made.suffix}.html"))
     rest = [("violations", len(violations), "--violation K"), ("parts", len(cuts), "--order FROM:TO")]
     said = [f"{count - SLICES} more {what}: thence show ... {how}" for what, count, how in rest if count > SLICES]
-    why = f"{len(recorded.events)} events are too many for one picture, which takes {most}; these are slices of it."
+    why = f"{recorded.total} events are too many for one picture, which takes {most}; these are slices of it."
     yield Made("", index_page(recorded, f"{lead} {why}".strip(), by_violation, by_order, said))
 
 
@@ -155,7 +153,7 @@ def index_page(
     )
     sections = [
         Section("Slices around violations", [Links(by_violation)] if by_violation else [Words("No violation.")]),
-        Section("Slices of the order", [Links(by_order)]),
+        *([Section("Slices of the order", [Links(by_order)])] if by_order else []),
         Section("More", [Words(text) for text in (*said, other)]),
     ]
     return plain_page(visible(recorded.title), sections, lead=lead)

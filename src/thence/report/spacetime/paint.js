@@ -2,12 +2,13 @@
 //
 // Law. Only what touches the window is drawn. If more copies touch it than `MOST_ARROWS`, events are drawn as density per
 // lane instead, and what is chosen, the path of a finding and the deliveries that came too early as themselves; `thinned`
-// says so. Arrows are stroked one by one: many lines in one path take a software raster a hundred times as long.
+// says so. While the window moves, at most `MOVING_ARROWS` of the arrows are drawn; all of them follow when it rests. Arrows
+// are stroked one by one: many lines in one path take a software raster a hundred times as long.
 
 import { RECEIVE, DELIVER, INTERNAL, CRASH } from "./data.js";
 import { PAST, FUTURE, CHOSEN, PATH } from "./view.js";
 
-export const MOST_ARROWS = 5000;
+export const MOST_ARROWS = 5000, MOVING_ARROWS = 1500;
 const GLYPHS = 1500, HEADS = 600, LEAST_ROW = 9, MOST_ROW = 110, FOOT = 20, TOP = 8;
 export const COLOURS = ["--ink", "--soft", "--line", "--back", "--early", "--missing", "--path", "--past", "--future", "--hold",
   "--label0", "--label1", "--label2", "--label3", "--label4", "--label5", "--label6", "--label7"];
@@ -83,8 +84,9 @@ export class Panel {
     return this.lit && !this.lit[event] ? 0.16 : 1;
   }
 
-  paint(theme, mostArrows = MOST_ARROWS) {
+  paint(theme, mostArrows = MOST_ARROWS, moving = false) {
     this.theme = theme;
+    this.moving = moving;
     this.layout();
     const { context } = this;
     context.globalAlpha = 1;
@@ -178,9 +180,10 @@ export class Panel {
     axis.arrows.spans.each(view.from, view.to, (span) => void arrows.push(axis.arrows.end[span]));
     this.heads = arrows.length <= HEADS;
     const strong = [];
+    const every = this.moving ? Math.ceil(arrows.length / MOVING_ARROWS) : 1;
     for (const end of arrows) {
       if (this.lit && this.lit[end] && this.lit[run.cause[end]]) strong.push(end);
-      else this.paintArrow(end);
+      else if (end % every === 0) this.paintArrow(end);
     }
     for (const end of strong) this.paintArrow(end);
     this.small = this.events.length > GLYPHS || this.step < 12;

@@ -1,0 +1,43 @@
+"""A cut of a table on Spark is the cut of the same rows in this process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import SparkSession
+from support.traces import Knobs, random_trace
+
+from thence.model.columns import EVENT_COLUMNS, ddl
+from thence.model.events import Event
+from thence.spark.cutting import cut_events, cut_frame
+from thence.trace.cutting import Cut, Stretch, cut_rows
+from thence.trace.schema import row_of
+
+EVENTS = [
+    replace(event, time=0.1 * place, order=place)
+    for place, event in enumerate(
+        [*random_trace(1, Knobs(steps=150, late=0.8), "one"), *random_trace(2, Knobs(steps=100), "two")]
+    )
+]
+CUTS = [
+    Cut("one"),
+    Cut(processes=frozenset({"p1", "p3"})),
+    Cut("two", times=(16.0, 20.0)),
+    Cut(orders=(20, 60)),
+    Cut("one", stretches=(Stretch("p0", 2, 6), Stretch("p0", 12, 14), Stretch("p2", 1, 3))),
+    Cut("none"),
+]
+
+
+@pytest.fixture(scope="module")
+def rows(spark: SparkSession) -> object:
+    names = [column.name for column in EVENT_COLUMNS]
+    made = [tuple(row_of(event).get(name) for name in names) for event in EVENTS]
+    return spark.createDataFrame(made, ddl(EVENT_COLUMNS, nullable=True)).repartition(3).cache()
+
+
+@pytest.mark.parametrize("cut", CUTS, ids=range(len(CUTS)))
+def test_both_cut_the_same_rows(rows, cut: Cut) -> None:  # type: ignore[no-untyped-def]
+    wanted: list[Event] = cut_rows(EVENTS, cut)
+    assert [event for event, _ in cut_events(cut_frame(rows, cut), 10_000)] == wanted
