@@ -391,8 +391,8 @@ class Endpoint:
             self._fail(error)
             raise
         finally:
-            station.queue.extend(waiting)
-            station.done += done
+            waiting.extend(station.queue)  # what came meanwhile comes after what waited
+            station.queue, station.done = waiting, done + station.done
             if not station.idle:
                 self._work.set()
 

@@ -1,0 +1,185 @@
+"""A fleet of real processes: starts them, kills them, waits until they rest, and compares what each side knows."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+from support.live import causes_first
+from support.live_app import POINTS, transactional
+
+from thence.errors import MisuseError
+from thence.model.events import Event
+from thence.model.order import judge
+from thence.runtime.admin import ask
+from thence.runtime.config import load
+from thence.runtime.setup import initialise
+from thence.trace.jsonl import read_jsonl
+
+APP = Path(__file__).with_name("live_app.py")
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+class Fleet:
+    """Processes of one configuration set."""
+
+    def __init__(
+        self, folder: Path, names: list[str], sends: int, seed: int, *, plain: bool = False, protocol: str = "ks"
+    ) -> None:
+        self.folder, self.names, self.sends, self.seed = folder, names, sends, seed
+        self.chance = Random(seed)
+        self.files = dict(zip(names, initialise(folder, names, plain=plain, protocol=protocol), strict=True))
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.kills = 0
+        self.armed: set[str] = set()
+        """who has a point ahead at which it will kill itself"""
+
+    def start(self, name: str, point: str = "") -> None:
+        self.armed = self.armed | {name} if point else self.armed - {name}
+        command = [sys.executable, str(APP), str(self.files[name]), str(self.folder / f"{name}.witness")]
+        with (self.folder / f"{name}.stderr").open("ab") as errors:
+            self.running[name] = subprocess.Popen(
+                [*command, str(self.sends), str(self.seed), *([point] if point else [])],
+                env={**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{APP.parents[1]}"},
+                stderr=errors,
+            )
+
+    def kill(self, name: str) -> None:
+        self.running[name].kill()
+        self.running[name].wait()
+        self.kills += 1
+
+    def mischief(self, kills: int, seconds: float) -> None:
+        """Kill processes, half of them at named points that they reach by themselves; start each again."""
+        for number in range(kills):
+            name = self.chance.choice(self.names)
+            if number % 2:
+                self.kill(name)
+                point = f"{POINTS[number // 2 % len(POINTS)]}:{self.chance.randrange(1, 12)}"
+                self.start(name, point if "snapshot" not in point and "checkpoint" not in point else point[:-2] + ":1")
+            else:
+                time.sleep(self.chance.random() * seconds)
+            self.revive()
+        for name in sorted(self.armed):
+            self.kill(name)
+            self.start(name)
+
+    def revive(self) -> None:
+        """Start again whoever has ended, and complain of whoever did not end by a kill."""
+        for name, process in self.running.items():
+            code = process.poll()
+            if code is None:
+                continue
+            assert code == -signal.SIGKILL, f"{name} ended with {code}: {self.errors(name)}"
+            self.kills += 1
+            self.start(name)
+
+    def errors(self, name: str) -> str:
+        return (self.folder / f"{name}.stderr").read_text()[-2000:]
+
+    def condition(self, name: str) -> str:
+        """Say what a process is doing, for whoever reads why a test failed."""
+        progress = self.folder / f"{name}.witness.sent"
+        sent = len(progress.read_bytes()) if progress.exists() else 0
+        admin = load(self.files[name]).admin
+        assert admin is not None
+        try:
+            answer = str(ask(admin, {"ask": "why"}))
+        except MisuseError as error:
+            answer = str(error)
+        return f"{name}: {sent} sent, {answer} {self.errors(name)}"
+
+    def at_rest(self) -> bool:
+        """Tell whether nothing is on its way, held, or not done anywhere, and everybody has sent all."""
+        for name in self.names:
+            progress = self.folder / f"{name}.witness.sent"
+            if not progress.exists() or len(progress.read_bytes()) < self.sends:
+                return False
+            admin = load(self.files[name]).admin
+            assert admin is not None
+            try:
+                answer = ask(admin, {"ask": "why"})
+            except MisuseError:
+                return False
+            links = answer["links"]
+            if answer["held"] or answer["inbox"] or any(link["sent"] != link["acknowledged"] for link in links):
+                return False
+        return True
+
+    def rest(self, seconds: float = 120.0) -> None:
+        """Wait until everything is delivered."""
+        end = time.monotonic() + seconds
+        calm = 0
+        while calm < 2:
+            self.revive()
+            calm = calm + 1 if self.at_rest() else 0
+            assert time.monotonic() < end, "not at rest:\n" + "\n".join(map(self.condition, self.names))
+            time.sleep(0.3)
+
+    def stop(self) -> None:
+        """Stop everybody cleanly."""
+        for process in self.running.values():
+            process.send_signal(signal.SIGTERM)
+        for name, process in self.running.items():
+            assert process.wait(30) == 0, f"{name} stopped with {process.returncode}: {self.errors(name)}"
+
+    def end(self) -> None:
+        """Leave nothing behind."""
+        for process in self.running.values():
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+    # -- what became of it -------------------------------------------------------------------------------------------
+
+    def events(self) -> list[Event]:
+        quarantine: list[object] = []
+        found: list[Event] = []
+        for name in self.names:
+            found += read_jsonl(self.folder / f"{name}.jsonl", quarantine)  # type: ignore[arg-type]
+        assert not quarantine, quarantine
+        return sorted(found, key=lambda event: event.order or 0)
+
+    def check(self, *, audit: bool = True) -> dict[str, int]:
+        """Compare trace, witnesses and the application's rows; judge the trace by definition if `audit`."""
+        events = self.events()
+        assert causes_first(events)
+        if audit:
+            judged = judge(events)
+            assert judged.verdict == "causal", judged.violations[:3]
+            bad = [*judged.quarantine, *judged.undelivered, *judged.duplicates, *judged.misdelivered]
+            assert not bad, bad[:5]
+        again = sum(self._witness(name, events) for name in self.names)
+        self._replies(events)
+        return {
+            "multicasts": sum(event.kind == "send" for event in events),
+            "deliveries": sum(event.kind == "deliver" for event in events),
+            "crash rows": sum(event.kind == "crash" for event in events),
+            "kills": self.kills,
+            "redelivered": again,
+        }
+
+    def _witness(self, name: str, events: list[Event]) -> int:
+        delivered = [event.message for event in events if event.process == name and event.kind == "deliver"]
+        lines = [line.split() for line in (self.folder / f"{name}.witness").read_text().splitlines()]
+        seen: dict[str, None] = {}
+        for message, again in lines:
+            assert message not in seen or again == "1", f"{name} was handed {message} twice without a word"
+            seen[message] = None
+        assert list(seen) == delivered, f"{name}: the witness differs from the trace"
+        with sqlite3.connect(self.folder / f"{name}.journal") as database:
+            rows = Counter(row[0] for row in database.execute("SELECT message FROM effects"))
+        database.close()
+        assert rows == Counter(m for m in delivered if m and transactional(m)), f"{name}: effects are not exactly once"
+        return len(lines) - len(seen)
+
+    def _replies(self, events: list[Event]) -> None:
+        """Nothing more to compare than what is in the trace: replies are sends like any other."""
+        assert any(event.kind == "send" for event in events)
