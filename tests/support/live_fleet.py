@@ -14,7 +14,6 @@ from random import Random
 
 from support.live import causes_first
 from support.live_app import POINTS, transactional
-
 from thence.errors import MisuseError
 from thence.model.events import Event
 from thence.model.order import judge
