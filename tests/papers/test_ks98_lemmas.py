@@ -1,0 +1,172 @@
+"""KS98: lemmas 1 to 7, figure 2 and the processing bounds of section 6.2, as properties of what `ks` keeps and sends.
+
+Every event of random executions is looked at: the log before and after it, and what travels on each copy.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import NamedTuple
+
+import pytest
+
+from thence.model.events import parse
+from thence.model.fixed_points import FixedPoints
+from thence.model.message import Copy
+from thence.model.roster import Roster, positions
+from thence.protocols.effects import Deliver, Sent
+from thence.protocols.ks import KS
+
+Log = dict[int, tuple[tuple[int, int], ...]]
+"""{sender: ((count, destinations), ...)}"""
+SEEDS = range(12)
+
+
+class Happened(NamedTuple):
+    """One event of an execution: the log of its process before and after, and the copies that left or the one taken."""
+
+    process: int
+    before: Log
+    after: Log
+    sent: tuple[Copy, ...] = ()
+    taken: Copy | None = None
+
+
+def execution(seed: int, processes: int = 4, messages: int = 30) -> list[Happened]:
+    """Let members of `ks` talk at random over channels that keep no order."""
+    rng, happened = Random(seed), list[Happened]()
+    members = [KS(Roster.of(processes), place) for place in range(processes)]
+    flight: list[Copy] = []
+    left = messages
+    while left or flight:
+        if left and (not flight or rng.random() < 0.35):
+            here = rng.randrange(processes)
+            to = rng.randrange(1, 1 << processes) & ~(1 << here) or 1 << (here + 1) % processes
+            before = dict(members[here].log)
+            sent = members[here].send(to)
+            assert isinstance(sent, Sent)
+            happened.append(Happened(here, before, dict(members[here].log), sent.copies))
+            flight += sent.copies
+            left -= 1
+        else:
+            copy = flight.pop(rng.randrange(len(flight)))
+            member = members[copy.destination]
+            happened += _arrived(member, copy)
+    assert not any(member.pending() for member in members)
+    return happened
+
+
+def _arrived(member: KS, copy: Copy) -> list[Happened]:
+    """Let a copy arrive; if it sets others free, only the state before all and after all is known."""
+    before = dict(member.log)
+    taken = [effect.copy for effect in member.receive(copy) if isinstance(effect, Deliver)]
+    return [Happened(member.me, before, dict(member.log), (), taken[0])] if len(taken) == 1 else []
+
+
+def latest(log: Log, sender: int) -> int:
+    """TS of definition 6; 0 where the paper has its initial entry."""
+    return max((count for count, _ in log.get(sender, ())), default=0)
+
+
+def destinations(log: Log) -> dict[tuple[int, int], int]:
+    return {(sender, count): mask for sender, group in log.items() for count, mask in group}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_lemma_1_a_destination_stands_in_one_entry_of_each_sender(seed: int) -> None:
+    for event in execution(seed):
+        for log in (event.before, event.after, *(copy.stamp for copy in event.sent)):
+            for group in log.values():
+                seen = 0
+                for _, mask in group:
+                    assert not seen & mask
+                    seen |= mask
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_lemmas_2_and_3_what_is_known_of_a_sender_never_goes_back(seed: int) -> None:
+    sent: dict[tuple[int, int], Log] = {}
+    for event in execution(seed):
+        for sender in range(4):
+            assert latest(event.before, sender) <= latest(event.after, sender)  # lemma 2, at one process
+            for copy in event.sent:  # lemma 3, onto a message ...
+                assert latest(event.before, sender) <= latest(copy.stamp, sender)
+            if event.taken is not None:  # ... and from it
+                assert latest(event.taken.stamp, sender) <= latest(event.after, sender)
+        sent |= {(copy.sender, copy.count): copy.stamp for copy in event.sent}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_lemmas_4_and_5_destinations_of_an_entry_only_go(seed: int) -> None:
+    for event in execution(seed):
+        before, after = destinations(event.before), destinations(event.after)
+        for message, mask in before.items():  # lemma 4: in the log of one process
+            assert not after.get(message, 0) & ~mask
+        for copy in event.sent:  # lemma 5: from a log onto a message ...
+            for message, mask in destinations(copy.stamp).items():
+                assert not mask & ~before[message]
+        if event.taken is not None:  # ... and into a log
+            carried = destinations(event.taken.stamp)
+            for message, mask in after.items():
+                if message in carried:
+                    assert not mask & ~carried[message]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_lemma_6_who_lets_a_fact_go_had_it(seed: int) -> None:
+    """A send to d lets go of a fact about d only if the fact was in its log just before, and that copy carries it."""
+    let_go = 0
+    for event in execution(seed):
+        before, after = destinations(event.before), destinations(event.after)
+        for copy in event.sent:
+            bit = 1 << copy.destination
+            for message, mask in before.items():
+                if mask & bit:
+                    assert destinations(copy.stamp)[message] & bit
+                    assert not after.get(message, 0) & bit
+                    let_go += 1
+    assert let_go
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_lemma_7_an_empty_entry_is_the_latest_of_its_sender(seed: int) -> None:
+    empty = 0
+    for event in execution(seed):
+        for log in (event.after, *(copy.stamp for copy in event.sent)):
+            for sender, group in log.items():
+                for count, mask in group:
+                    if not mask:
+                        empty += 1
+                        assert count == latest(log, sender)
+    assert empty
+
+
+@pytest.mark.parametrize("processes", [3, 5, 8])
+def test_section_62_rcv_touches_n_squared_entries_and_snd_n_cubed(processes: int) -> None:
+    """By lemmas 1 and 7 a log has at most n + 1 entries of each sender: n (n + 1) in all, and so has each stamp."""
+    most = processes * (processes + 1)
+    for event in execution(1, processes, 60):
+        entries = sum(map(len, event.before.values()))
+        assert entries <= most
+        if event.taken is not None:
+            assert entries + sum(map(len, event.taken.stamp.values())) <= 2 * most  # RCV: both are merged once
+        written = sum(sum(map(len, copy.stamp.values())) for copy in event.sent)
+        assert written <= processes * most  # SND(2): a stamp for each destination
+
+
+def test_figure_2_how_far_a_fact_goes() -> None:
+    """i1 to d is needed up to its delivery (PC1) and up to the first sends to d on each path (PC2), and not after."""
+    run = parse("i!1>d i!2>j j?i2 j!1>k k?j1 k!1>d k!2>j d?i1 d!1>j j?k2 j!2>d j?d1 j!3>d d?k1 d?j2 d?j3")
+    asked = FixedPoints(run)
+    assert [(point.kind, point.event.message) for point in asked.fixed_points("i1", "d")] == [
+        ("FP2", "k1"),
+        ("FP1", "i1"),
+    ]
+    carries = {copy: asked.why(("i1", "d"), copy).needed for copy in asked.facts() if copy[0] != "i1"}
+    assert {copy for copy, needed in carries.items() if needed} == {("i2", "j"), ("j1", "k"), ("k1", "d")}
+
+
+def test_positions_are_small() -> None:
+    """The driver above addresses every subset: masks of one to three destinations all occur."""
+    sizes = {len(list(positions(copy.destinations))) for event in execution(0) for copy in event.sent}
+    assert sizes == {1, 2, 3}
