@@ -112,6 +112,10 @@ def flips() -> dict[tuple[str, str], tuple[Alteration, str]]:
     flip("genuine", "optimal", put("one step", {"disagreements": 1}, protocol="a-causal"))
     for name in PROPERTIES:
         flip("genuine", name, put("crashes", {name: 1}, protocol="A_causal", processes=5))
+    for name, protocol in (("RST [14]", "rst"), ("KS [9]", "ks"), ("acknowledged unicast [12]", "acked")):
+        flip("genuine", f"latency-{protocol}", put("others", {"steps": 2}, protocol=name))
+    flip("genuine", "lower-bound", put("lower bound", {"views left": 0}), "reproduced")
+    flip("genuine", "lower-bound-repaired", put("lower bound", {"others left": 1}))
     flip("genuine", "a-causal-printed", put("printed", {"validity": 0, "agreement": 0}), "reproduced")
 
     flip("bounded", "square", put("sizes", {"entries": 9.0}))
