@@ -9,13 +9,13 @@ INSTALLED := $(VENV)/.package-installed
 
 # Two processes at a time. Spark's tests have a stage of their own: each of its processes has a JVM, and mostly waits.
 SPARK  := $(wildcard tests/spark)
-FAST   := $(filter-out tests/spark tests/soak tests/browser tests/data tests/support,$(patsubst %/,%,$(wildcard tests/[a-z]*/)))
+FAST   := $(filter-out tests/spark tests/kafka tests/soak tests/browser tests/data tests/support,$(patsubst %/,%,$(wildcard tests/[a-z]*/)))
 PYTEST := $(BIN)/python -m pytest
 # Exit code 5 of pytest means that nothing was collected.
 UNLESS_EMPTY := || { code=$$?; [ $$code -eq 5 ] || exit $$code; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser check format soak bench warm pins install clean
+.PHONY: help demo test browser kafka check format soak bench warm pins install clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -30,6 +30,10 @@ endif
 ifneq ($(SPARK),)
 	$(PYTEST) -n 2 --dist worksteal $(SPARK) $(UNLESS_EMPTY)
 endif
+
+# Needs a broker: the tests start one, from archives of Maven Central kept in the user's cache.
+kafka: install ## the tests against a real Kafka broker, and MariaDB where it is installed
+	$(PYTEST) tests/kafka
 
 check: install ## format, lint, types, import rules, the list of rooms, links
 	$(BIN)/ruff format --check .

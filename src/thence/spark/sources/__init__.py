@@ -1,0 +1,26 @@
+"""Foreign records as DataFrames of arrivals: Kafka, Debezium, CloudEvents, events that name their cause, OTLP.
+
+Law. The rules are those of `thence.sources`; each operator here gives, row for row, what its plain form gives. A
+batch and a stream take the same call where a record alone tells enough, and an operator says so where it does not.
+Expressions do what expressions can; the rest is the plain function in the workers. Nothing collects, nothing needs a
+driver's JVM: all of it works through Spark Connect.
+"""
+
+from __future__ import annotations
+
+from thence.spark.sources.changes import from_changes
+from thence.spark.sources.events import from_cloudevents, from_events
+from thence.spark.sources.kafka import from_kafka, kafka_options, read_kafka
+from thence.spark.sources.spans import from_spans, orphans, skews
+
+__all__ = [
+    "from_changes",
+    "from_cloudevents",
+    "from_events",
+    "from_kafka",
+    "from_spans",
+    "kafka_options",
+    "orphans",
+    "read_kafka",
+    "skews",
+]

@@ -1,0 +1,104 @@
+"""CloudEvents, and other events that name their cause, as DataFrames of arrivals: JSON texts read by expressions.
+
+Law. Row for row what `thence.sources.from_cloudevent` and `thence.sources.from_event` give, batch or stream.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from thence.errors import MisuseError
+from thence.sources.causation import Preset, preset_of
+
+_TRACEPARENT = "^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?$"
+
+
+def from_events(
+    records: DataFrame,
+    *,
+    preset: str | None = None,
+    value: str = "value",
+    id: str = "id",
+    causation: str = "causation_id",
+    destination: str = "correlation_id",
+    sender: str = "source",
+    time: str = "time",
+) -> DataFrame:
+    """Return the records with the columns of arrivals; `value` is the column with the JSON text of an event.
+
+    The other parameters are the names of fields, or a preset says them all; a dot leads into an object. The message
+    that a framework names by another field than the id (`masstransit`) is found by the plain form only.
+    """
+    names = Preset(id, causation, destination, sender, time) if preset is None else preset_of(preset)
+    if names.aliases:
+        raise MisuseError(
+            f"preset {preset!r} names causes by another field than the id; use thence.sources.from_events"
+        )
+    own = _field(F.col(f"`{value}`").cast("string"), names.id)
+    needed = [(f"no id: field {names.id!r} is missing or empty", own.isNull())]
+    return _arrivals(records, value, names, F.lit(None).cast("string"), needed)
+
+
+def from_cloudevents(records: DataFrame, *, value: str = "value") -> DataFrame:
+    """Return the records with the columns of arrivals; `value` is the column with the JSON of a structured event."""
+    text = F.col(f"`{value}`").cast("string")
+    parent = F.coalesce(_field(text, "traceparent"), F.lit(""))
+    trace, span = (F.regexp_extract(parent, _TRACEPARENT, group) for group in (1, 2))
+    usable = (F.regexp_replace(trace, "0", "") != "") & (F.regexp_replace(span, "0", "") != "")
+    rows = _arrivals(
+        records,
+        value,
+        Preset("id", "causationid", "correlationid", "source", "time"),
+        F.when(usable, trace),
+        [(f"no {name}", _field(text, name).isNull()) for name in ("id", "source", "specversion", "type")],
+        ": not a CloudEvent",
+    )
+    return rows.select(
+        "*",
+        _field(text, "type").alias("type"),
+        F.when(usable, trace).alias("trace"),
+        F.when(usable, span).alias("span"),
+    )
+
+
+def _arrivals(
+    records: DataFrame, value: str, names: Preset, otherwise: Column, needed: list[tuple[str, Column]], what: str = ""
+) -> DataFrame:
+    if value not in records.columns:
+        raise MisuseError(f"no column {value!r}; the table has {', '.join(records.columns)}")
+    text = F.col(f"`{value}`").cast("string")
+    own, cause = _field(text, names.id), _field(text, names.causation)
+    lacks = F.concat_ws(", ", *[F.when(absent, F.lit(why)) for why, absent in needed])
+    usable = lacks == ""
+    listed = F.when(F.startswith(cause, F.lit("[")), F.from_json(cause, "array<string>")).otherwise(F.array(cause))
+    causes = F.array_distinct(F.filter(listed, lambda each: each.isNotNull() & (each != "") & (each != own)))
+    none = F.array().cast("array<string>")
+    return records.select(
+        "*",
+        F.lit(None).cast("string").alias("run"),
+        F.coalesce(_field(text, names.destination), otherwise, own).alias("destination"),
+        F.when(usable, own).alias("message"),
+        _field(text, names.sender).alias("sender"),
+        _seconds(_field(text, names.time)).alias("time"),
+        F.when(usable, F.coalesce(causes, none)).otherwise(none).alias("depends_on"),
+        F.when(usable, F.lit("event")).otherwise(F.lit("unreadable")).alias("kind"),
+        F.when(~usable, F.concat(lacks, F.lit(what))).alias("note"),
+    )
+
+
+def _field(text: Column, name: str) -> Column:
+    """Return a field as text; null where it is missing, null or empty. A field called so, dots and all, comes first."""
+
+    def at(*steps: str) -> Column:
+        return F.nullif(F.get_json_object(text, "$" + "".join(f"['{step}']" for step in steps)), F.lit(""))
+
+    steps = name.split(".")
+    return at(name) if len(steps) == 1 else F.coalesce(at(name), at(*steps))
+
+
+def _seconds(told: Column) -> Column:
+    """Return a time as seconds: a number as it is, an ISO 8601 text in UTC unless it says its own offset."""
+    zoned = told.rlike("([zZ]|[+-][0-9]{2}:?[0-9]{2})$")
+    stamp = F.try_to_timestamp(F.when(zoned, told).otherwise(F.concat(told, F.lit("Z"))))
+    return F.coalesce(told.try_cast("double"), stamp.cast("double"))

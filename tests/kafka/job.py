@@ -1,0 +1,35 @@
+"""A consumer in a process of its own, to be killed: orders topics and forwards what it hands on.
+
+python job.py BOOTSTRAP GROUP TOPIC[,TOPIC] OUT BY
+"""
+
+from __future__ import annotations
+
+import sys
+
+from thence import Orderer
+from thence.sources.kafka import CausalConsumer
+
+ROSTER = ["a", "b", "c", "sink"]
+
+
+def main(bootstrap: str, group: str, topics: str, out: str, by: str) -> None:
+    config = {
+        "bootstrap.servers": bootstrap, "group.id": group, "session.timeout.ms": 1500, "heartbeat.interval.ms": 300,
+        "log_level": 0, "reconnect.backoff.max.ms": 500,
+    }  # fmt: skip
+
+    def orderer() -> Orderer:
+        return Orderer("stamp", roster=ROSTER) if by == "stamp" else Orderer("depends_on")
+
+    consumer = CausalConsumer(config, topics.split(","), orderer, destination="sink")
+    while True:
+        rows = consumer.poll(0.2, 200)
+        for row in rows:
+            consumer.forward(out, row)
+        if rows:
+            consumer.commit()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,174 @@
+"""The DataFrame forms give, row for row, what the plain forms give: on the recorded samples, batch and stream."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from thence.errors import MisuseError
+from thence.sources import Record, from_change, from_cloudevent, from_event, from_spans
+from thence.sources import from_changes as plain_changes
+from thence.sources import orphans as plain_orphans
+from thence.sources import skews as plain_skews
+from thence.sources.headers import read_headers, write_headers
+from thence.spark import sources
+
+SAMPLES = Path(__file__).parents[2] / "data" / "sources"
+COLUMNS = ["destination", "message", "sender", "time", "depends_on", "kind", "note"]
+LOG = "value string, key string, topic string, partition int, offset long"
+
+
+def lines(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (SAMPLES / f"{name}.jsonl").read_text().splitlines()[1:]]
+
+
+def told(rows: Any, columns: list[str]) -> list[str]:
+    found = (row if isinstance(row, dict) else row.asDict(recursive=True) for row in rows)
+    return sorted(json.dumps([row[name] for name in columns]) for row in found)
+
+
+def records(name: str) -> list[Record]:
+    offsets: dict[str, int] = {}
+    out = []
+    for line in lines(name):
+        value, topic = line["value"], line["topic"]
+        text = value if value is None or isinstance(value, str) else json.dumps(value)
+        offsets[topic] = offsets.get(topic, -1) + 1
+        out.append(Record(text, None if line["key"] is None else json.dumps(line["key"]), topic, 0, offsets[topic]))
+    return out
+
+
+ALONE = ("tombstone", "heartbeat", "unreadable", "schema change")
+"""records that name no connector: as a table they are in a group of their own, and have no destination"""
+
+
+@pytest.mark.parametrize("order", ["commit", "keys"])
+def test_debezium_as_a_table(spark: Any, order: Any) -> None:
+    keys = {"orders.customer": "customer.id"} if order == "keys" else None
+    wanted, table = [], []
+    for server, name in (("one", "debezium-mysql"), ("two", "debezium-postgresql")):
+        log = [
+            each._replace(topic=str(each.topic).replace("shop", server), value=each.value and
+                          str(each.value).replace('"shop"', f'"{server}"')) for each in records(name)
+        ]  # fmt: skip
+        wanted += plain_changes(log, order=order, foreign_keys=keys)
+        table += [tuple(each) for each in log]
+    found = sources.from_changes(spark.createDataFrame(table, LOG), order=order, foreign_keys=keys).collect()
+    assert len(found) == len(table)
+    columns = [*COLUMNS, "transaction"]
+    rows = [row for row in found if row["kind"] not in ALONE]
+    assert told(rows, columns) == told([row for row in wanted if row["kind"] not in ALONE], columns)
+
+
+def test_debezium_as_a_stream(spark: Any, tmp_path: Path) -> None:
+    log = records("debezium-sqlserver")
+    spark.createDataFrame([tuple(each) for each in log], LOG).write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema(LOG).parquet(str(tmp_path / "in"))
+    found = sources.from_changes(stream, order="commit")
+    query = found.writeStream.format("memory").queryName("changes").outputMode("append").trigger(availableNow=True)
+    query.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    wanted = [from_change(each) for each in log]
+    assert told(spark.table("changes").collect(), COLUMNS) == told(wanted, COLUMNS)
+    with pytest.raises(MisuseError, match="together"):
+        sources.from_changes(stream, order="keys")
+    with pytest.raises(MisuseError, match="topic, partition and offset"):
+        sources.from_changes(stream.drop("offset"))
+    with pytest.raises(MisuseError, match="offset N"):
+        sources.from_changes(stream, since="monday")
+
+
+def test_avro_as_a_table(spark: Any) -> None:
+    schema = {
+        "type": "record",
+        "name": "E",
+        "fields": [{"name": "status", "type": "string"}, {"name": "id", "type": "string"}],
+    }
+    data = struct.pack(">bI", 0, 5) + b"\x0aBEGIN" + b"\x0c0-1-42"
+    table = spark.createDataFrame([(bytearray(data), "shop.transaction")], "value binary, topic string")
+    (row,) = sources.from_changes(table, schemas={5: schema}).collect()
+    assert (row["kind"], row["message"], row["destination"]) == ("begin", "tx0-1-42/begin", "shop")
+
+
+def test_events_as_a_table(spark: Any) -> None:
+    texts = [json.dumps(line["value"]) for line in lines("cloudevents")] + ['{"id": 7, "source": ""}', "{}"]
+    found = sources.from_cloudevents(spark.createDataFrame([(text,) for text in texts], "value string"))
+    columns = [*COLUMNS, "type", "trace", "span"]
+    assert told(found.collect(), columns) == told([from_cloudevent(text) for text in texts], columns)
+    for line in lines("causation"):
+        preset, text = line["preset"], json.dumps(line["value"])
+        if preset == "masstransit":
+            with pytest.raises(MisuseError, match="another field"):
+                sources.from_events(found, preset=preset)
+            continue
+        rows = sources.from_events(spark.createDataFrame([(text,)], "value string"), preset=preset).collect()
+        assert told(rows, COLUMNS) == told([from_event(line["value"], preset=preset)], COLUMNS)
+    odd = [{"id": 1, "causation_id": "1"}, {"id": 1, "causation_id": ""}, {"id": 2, "causation_id": [1, 2, 1]}, {"id": ""},
+           {"id": 3, "time": 12.5}, {"id": 4, "time": "2026-01-02T03:04:05+02:00"}, {"id": 5, "time": "soon"}]  # fmt: skip
+    frame = spark.createDataFrame([(json.dumps(each),) for each in odd], "value string")
+    assert told(sources.from_events(frame).collect(), COLUMNS) == told([from_event(each) for each in odd], COLUMNS)
+
+
+def test_spans_as_a_table(spark: Any) -> None:
+    exports = lines("otlp")
+    frame = spark.createDataFrame([(json.dumps(each), n) for n, each in enumerate(exports)], "value string, file int")
+    columns = [*COLUMNS, "name", "trace", "links"]
+    for destination in ("sink", None):
+        found = sources.from_spans(frame, destination=destination)
+        wanted = [row for export in exports for row in from_spans(export, destination=destination)]
+        assert told(found.collect(), columns) == told(wanted, columns)
+    assert "file" in found.columns
+    kept, _ = plain_orphans(wanted)
+    assert told(sources.orphans(found).collect(), columns) == told(kept, columns)
+    (skew,), (plain,) = sources.skews(found).collect(), plain_skews(wanted)
+    assert (skew["parent"], skew["child"], skew["early"], skew["offset"], skew["violation"]) == (
+        plain.parent, plain.child, len(plain.pairs), plain.offset, plain.violation,
+    )  # fmt: skip
+
+
+def test_spans_in_protobuf_and_clocks_that_contradict(spark: Any) -> None:
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    request = ExportTraceServiceRequest()
+    for service, name, parent, start in (("a", 1, 0, 10), ("b", 2, 1, 9), ("a", 3, 2, 8), ("a", 4, 1, 5)):
+        resource = request.resource_spans.add()
+        attribute = resource.resource.attributes.add()
+        attribute.key, attribute.value.string_value = "service.name", service
+        span = resource.scope_spans.add().spans.add()
+        span.trace_id, span.span_id = b"\1" * 16, bytes([name] * 8)
+        span.parent_span_id, span.start_time_unix_nano = bytes([parent] * 8) if parent else b"", start * 10**9
+    data = request.SerializeToString()
+    found = sources.from_spans(spark.createDataFrame([(bytearray(data),)], "value binary"), format="protobuf")
+    wanted = list(from_spans(data))
+    assert told(found.collect(), COLUMNS) == told(wanted, COLUMNS)
+    ours = {(row["parent"], row["child"]): row["violation"] for row in sources.skews(found).collect()}
+    assert ours == {(skew.parent, skew.child): skew.violation for skew in plain_skews(wanted)}
+    assert ours == {("a", "b"): True, ("b", "a"): True, ("a", "a"): True}
+
+
+def test_kafkas_headers_are_read_as_the_consumer_reads_them(spark: Any) -> None:
+    sets = [
+        write_headers("a1", "a", [], {}), write_headers("b1", "b", ["a1", "c,2"], {"sink": b"\1\2", "other": b"\3"}),
+        [("thence-causes", b"{}")], [("thence-causes", b"[1")], [("thence-causes", b'["x"]'), ("thence-message", b"")], [],
+    ]  # fmt: skip
+    schema = (
+        "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, "
+        "headers array<struct<key string, value binary>>"
+    )
+    import datetime
+
+    now = datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
+    table = [(None, b"v", "t", 1, n, now, headers) for n, headers in enumerate(sets)]
+    found = sources.from_kafka(spark.createDataFrame(table, schema), destination="sink").orderBy("offset").collect()
+    for n, (row, headers) in enumerate(zip(found, sets, strict=True)):
+        wanted = read_headers(headers, Record(None, None, "t", 1, n), "sink")
+        ours = row.asDict(recursive=True)
+        ours["stamp"] = None if ours["stamp"] is None else bytes(ours["stamp"])
+        assert {name: ours[name] for name in wanted} == wanted
+    with pytest.raises(MisuseError, match="headers"):
+        sources.from_kafka(spark.createDataFrame([("t",)], "topic string"), destination="sink")
+    with pytest.raises(MisuseError, match="no topics"):
+        sources.kafka_options("localhost:1", [])

@@ -1,0 +1,127 @@
+"""A real Kafka broker of one node (KRaft, no ZooKeeper) in a JVM of its own, to be killed and started again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from support.jars import broker_jars
+from support.postgres import free_port
+
+SETTINGS = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+log.dirs={folder}/data
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+group.initial.rebalance.delay.ms=0
+group.min.session.timeout.ms=1000
+num.partitions=1
+log.cleaner.enable=false
+"""
+JVM = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+
+
+class Broker:
+    """A broker whose data outlive its process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.port = folder, free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        self._properties = folder / "server.properties"
+        self._properties.write_text(SETTINGS.format(port=self.port, controller=free_port(), folder=folder))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._java("kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ", "-c").wait()
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What a client needs; rdkafka's own words about a broker that is away are left out."""
+        return {"bootstrap.servers": self.address, "log_level": 0, "reconnect.backoff.max.ms": 500}
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+
+        self._process = self._java("kafka.Kafka")
+        admin, end = AdminClient(self.config), time.monotonic() + 60
+        while True:
+            assert self._process.poll() is None, (self.folder / "log").read_text()[-2000:]
+            try:
+                admin.list_topics(timeout=1)
+                return
+            except KafkaException:
+                assert time.monotonic() < end, "the broker did not come up"
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def make(self, **topics: int) -> None:
+        """Make topics of so many partitions."""
+        from confluent_kafka.admin import AdminClient, NewTopic
+
+        wanted = [NewTopic(name, partitions, 1) for name, partitions in topics.items()]
+        admin = AdminClient(self.config)
+        for made in admin.create_topics(wanted).values():
+            made.result()
+
+    def read(self, topic: str) -> list[Any]:
+        """Return all committed records of a topic, in the order of its one partition."""
+        from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+        config = {
+            **self.config,
+            "group.id": "reader",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+        }
+        consumer = Consumer(config)
+        try:
+            parts = consumer.list_topics(topic, 20).topics[topic].partitions
+            consumer.assign([TopicPartition(topic, part, OFFSET_BEGINNING) for part in parts])
+            found, ended = [], 0
+            while ended < len(parts):
+                for each in consumer.consume(1000, 1):
+                    ended += each.error() is not None
+                    found += [each] if each.error() is None else []
+            return found
+        finally:
+            consumer.close()
+
+    def _java(self, *command: str) -> subprocess.Popen[bytes]:
+        from thence.java import find_java
+
+        path = os.pathsep.join(map(str, broker_jars()))
+        with (self.folder / "log").open("ab") as log:
+            line = [str(find_java().home / "bin" / "java"), *JVM, "-cp", path, *command, str(self._properties)]
+            return subprocess.Popen(line, stdout=log, stderr=log, cwd=self.folder)
+
+
+@contextmanager
+def broker() -> Iterator[Broker]:
+    """Start a broker in a folder of its own, and end it."""
+    folder = Path(tempfile.mkdtemp(prefix="thence-kafka"))
+    running = Broker(folder)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.kill()
+        shutil.rmtree(folder, ignore_errors=True)
