@@ -106,8 +106,9 @@ def test_events_as_a_table(spark: Any) -> None:
             continue
         rows = sources.from_events(spark.createDataFrame([(text,)], "value string"), preset=preset).collect()
         assert told(rows, COLUMNS) == told([from_event(line["value"], preset=preset)], COLUMNS)
-    odd = [{"id": 1, "causation_id": "1"}, {"id": 1, "causation_id": ""}, {"id": 2, "causation_id": [1, 2, 1]}, {"id": ""},
-           {"id": 3, "time": 12.5}, {"id": 4, "time": "2026-01-02T03:04:05+02:00"}, {"id": 5, "time": "soon"}]  # fmt: skip
+    odd = [{"id": 1, "causation_id": "1"}, {"id": 1, "causation_id": ""}, {"id": 2, "causation_id": [1, 2, 1]},
+           {"id": ""}, {"id": 3, "time": 12.5}, {"id": 4, "time": "2026-01-02T03:04:05+02:00"},
+           {"id": 5, "time": "soon"}]  # fmt: skip
     frame = spark.createDataFrame([(json.dumps(each),) for each in odd], "value string")
     assert told(sources.from_events(frame).collect(), COLUMNS) == told([from_event(each) for each in odd], COLUMNS)
 
@@ -152,7 +153,8 @@ def test_spans_in_protobuf_and_clocks_that_contradict(spark: Any) -> None:
 def test_kafkas_headers_are_read_as_the_consumer_reads_them(spark: Any) -> None:
     sets = [
         write_headers("a1", "a", [], {}), write_headers("b1", "b", ["a1", "c,2"], {"sink": b"\1\2", "other": b"\3"}),
-        [("thence-causes", b"{}")], [("thence-causes", b"[1")], [("thence-causes", b'["x"]'), ("thence-message", b"")], [],
+        [("thence-causes", b"{}")], [("thence-causes", b"[1")], [],
+        [("thence-causes", b'["x"]'), ("thence-message", b"")],
     ]  # fmt: skip
     schema = (
         "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, "

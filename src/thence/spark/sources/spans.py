@@ -122,7 +122,7 @@ def orphans(spans: DataFrame) -> DataFrame:
 def skews(spans: DataFrame) -> DataFrame:
     """Return, for each pair of services with early children: how many, the offset that explains them, or a violation.
 
-    Columns: parent, child, early (count), offset (seconds to add to the child's clock; null for a violation), violation.
+    Columns: parent, child, early (count), offset (seconds to add to the child's clock, or null), violation.
     """
     timed = spans.where("message is not null and time is not null")
     parents = timed.select(
