@@ -12,14 +12,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from support import debezium_job
-from support.jars import fetch
 from support.mariadb import MariaDB, mariadb
 
 from thence import Orderer
 from thence.sources import Record, from_changes
 
-CONNECTOR = ("io.debezium:debezium-connector-mariadb:3.5.0.Final", "org.mariadb.jdbc:mariadb-java-client:3.5.3")
+JOB = Path(__file__).with_name("mariadb_job.py")
 TABLES = """
 create database shop; use shop;
 create table customer(id int primary key, name varchar(20));
@@ -44,8 +42,7 @@ def recorded(folder: Path) -> list[dict[str, Any]]:
     target = folder / "changes.jsonl"
     with mariadb() as server, (folder / "log").open("wb") as log:
         server.sql(TABLES)
-        jars = [str(jar) for jar in fetch(*CONNECTOR, alone=True)]
-        command = [sys.executable, debezium_job.__file__, str(server.port), str(target), str(3 * WRITERS), *jars]
+        command = [sys.executable, str(JOB), str(server.port), str(target), str(3 * WRITERS)]
         job = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
         try:
             while job.poll() is None and "Binlog Dump" not in server.sql("show processlist"):

@@ -46,7 +46,7 @@ class Traffic:
                     stamps = dict(told["headers"])
                     for other in SENDERS:
                         if other != self.name:
-                            row = {"message": value.decode(), "stamp": stamps.get(STAMP + other)}
+                            row = {"message": value.decode(), "sender": self.name, "stamp": stamps.get(STAMP + other)}
                             self.traffic._inbox[other].append(row)
 
                 def __getattr__(self, what: str) -> Any:

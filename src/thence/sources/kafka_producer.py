@@ -61,7 +61,7 @@ class CausalProducer:
         if self.member is None:
             self._frontier.append(str(row["message"]))
         else:
-            self.member.receive(self.member.decode(row["stamp"]))
+            self.member.receive(self.member.decode(row["stamp"], source=str(row["sender"])))
 
     def flush(self, timeout: float = PATIENCE) -> None:
         """Wait until the broker has everything; raise if it will not have something."""

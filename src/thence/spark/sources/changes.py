@@ -21,6 +21,7 @@ from thence.sources.avro import Schemas
 from thence.sources.commits import since_mark
 from thence.sources.debezium import Order
 from thence.sources.keyed import foreign_keys_of
+from thence.spark.sources.kafka import arrival
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,14 +63,16 @@ def from_changes(
     foreign_keys_of(foreign_keys or {})
     told = {"order": order, "since": since, "server": server, "schemas": None if schemas is None else dict(schemas)}
     if records.isStreaming or order == "transaction":
-        return _one_by_one(records, told)
-    return _together(records, told | {"foreign_keys": foreign_keys})
+        rows = _one_by_one(records, told)
+    else:
+        rows = _together(records, told | {"foreign_keys": foreign_keys})
+    return rows.withColumn("arrival", arrival()) if {"topic", "partition", "offset"} <= set(records.columns) else rows
 
 
 def _refuse(records: DataFrame, order: str) -> None:
     if "value" not in records.columns:
         raise MisuseError(f"no column 'value'; the table has {', '.join(records.columns)}")
-    taken = [name for name in ADDED.names if name in records.columns]
+    taken = [name for name in (*ADDED.names, "arrival") if name in records.columns]
     if taken:
         raise MisuseError(f"column {', '.join(taken)} is one that this adds; rename or drop it first")
     if not records.isStreaming:

@@ -4,8 +4,8 @@
     ordered = deliver(arrivals, by="depends_on")
 
 Law. One query reads all partitions whose messages may depend on each other. Key, value, topic, partition and offset
-stay as columns. There is no column `arrival`: offsets order one partition only, so rows are taken in the order of
-reading.
+stay as columns. `arrival` follows the offsets: within a partition it is their order, between partitions any order will
+do, and this one is the same at every reading.
 
 The connector is `org.apache.spark:spark-sql-kafka-0-10_2.13` of your Spark version, on the class path of the session.
 """
@@ -78,8 +78,15 @@ def from_kafka(records: DataFrame, *, destination: str) -> DataFrame:
         .otherwise(F.array().cast("array<string>"))
         .alias("depends_on"),
         header(STAMP + destination).alias("stamp"),
+        arrival().alias("arrival"),
         F.when(~readable, F.lit(NO_LIST)).alias("note"),
     )
+
+
+def arrival() -> Column:
+    """Return a position among the arrivals, from where a record lies; twenty bits part the partitions."""
+    partition = F.pmod(F.xxhash64("topic", "partition"), F.lit(1 << 20))
+    return F.shiftleft(F.col("offset").cast("long"), 20) + partition
 
 
 def header(name: str) -> Column:
