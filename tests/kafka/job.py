@@ -1,6 +1,6 @@
 """A consumer in a process of its own, to be killed: orders topics and forwards what it hands on.
 
-python job.py BOOTSTRAP GROUP TOPIC[,TOPIC] OUT BY
+python job.py BOOTSTRAP GROUP TOPIC[,TOPIC] OUT BY [REMEMBER]
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from thence.sources.kafka import CausalConsumer
 ROSTER = ["a", "b", "c", "sink"]
 
 
-def main(bootstrap: str, group: str, topics: str, out: str, by: str) -> None:
+def main(bootstrap: str, group: str, topics: str, out: str, by: str, remember: str = "") -> None:
     config = {
         "bootstrap.servers": bootstrap, "group.id": group, "session.timeout.ms": 1500, "heartbeat.interval.ms": 300,
         "log_level": 0, "reconnect.backoff.max.ms": 500,
     }  # fmt: skip
 
     def orderer() -> Orderer:
-        return Orderer("stamp", roster=ROSTER) if by == "stamp" else Orderer("depends_on")
+        if by == "stamp":
+            return Orderer("stamp", roster=ROSTER)
+        return Orderer("depends_on", remember=int(remember) if remember else None)
 
     consumer = CausalConsumer(config, topics.split(","), orderer, destination="sink")
     while True:

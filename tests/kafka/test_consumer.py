@@ -199,3 +199,10 @@ def test_the_broker_killed_and_started_again(kafka: Broker) -> None:
 def test_what_is_missing_is_said(kafka: Broker) -> None:
     with pytest.raises(MisuseError, match=r"group\.id"):
         CausalConsumer(kafka.config, ["x"], lambda: Orderer("depends_on"))
+
+
+def test_the_example_runs(kafka: Broker) -> None:
+    example = Path(__file__).parents[2] / "examples" / "sources" / "kafka.py"
+    done = subprocess.run([sys.executable, str(example), kafka.address], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n") == ["order-1 delivered", "payment-1 delivered", ""]

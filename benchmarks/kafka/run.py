@@ -1,0 +1,124 @@
+"""Throughput on a real broker of one node: the same records read alone, and read in causal order, in one run.
+
+python benchmarks/kafka/run.py [EVENTS]
+
+Spark: the connector's columns and ours written to nowhere, with and without `deliver`. Plain Python: confluent-kafka's
+consumer alone, and `CausalConsumer` with a commit for every 5,000 records. Best of three, in turn. Writes
+results/run.json.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parents[1] / "tests"))
+PARTITIONS, ROUNDS = 6, 3
+
+
+def fill(kafka: Any, events: int) -> None:
+    from support.traffic import Traffic
+
+    kafka.make(bench=PARTITIONS)
+    traffic = Traffic(kafka.config, "bench", PARTITIONS, seed=1, by="stamp")
+    for _ in range(events // 10_000):
+        traffic.send(10_000)
+        traffic.flush()
+
+
+def timed(what: Callable[[], int], events: int) -> float:
+    start = time.perf_counter()
+    assert what() == events
+    return time.perf_counter() - start
+
+
+def spark_rounds(kafka: Any, events: int) -> dict[str, float]:
+    from support.jars import connector
+    from support.traffic import ROSTER
+
+    from thence.spark import deliver
+    from thence.spark.session import local_session
+    from thence.spark.sources import from_kafka, kafka_options, read_kafka
+
+    spark = local_session(conf={"spark.jars": ",".join(map(str, connector()))})
+    arrivals = from_kafka(read_kafka(spark, kafka_options(kafka.address, ["bench"])), destination="sink")
+
+    def alone() -> int:
+        with tempfile.TemporaryDirectory() as folder:
+            arrivals.write.parquet(f"{folder}/out")
+            return spark.read.parquet(f"{folder}/out").count()
+
+    def ordered() -> int:
+        with tempfile.TemporaryDirectory() as folder:
+            deliver(arrivals, by="stamp", roster=ROSTER).write.parquet(f"{folder}/out")
+            return spark.read.parquet(f"{folder}/out").where("outcome = 'delivered'").count()
+
+    found = {"alone": [timed(alone, events)], "ordered": [timed(ordered, events)]}  # the first is not counted
+    for _ in range(ROUNDS):
+        found["alone"].append(timed(alone, events))
+        found["ordered"].append(timed(ordered, events))
+    spark.stop()
+    return {name: min(times[1:]) for name, times in found.items()}
+
+
+def consumer_rounds(kafka: Any, events: int) -> dict[str, float]:
+    from confluent_kafka import Consumer
+    from support.traffic import ROSTER
+
+    from thence import Orderer
+    from thence.sources.kafka import CausalConsumer
+
+    def alone(group: str) -> int:
+        config = {**kafka.config, "group.id": group, "auto.offset.reset": "earliest"}
+        consumer = Consumer(config)
+        consumer.subscribe(["bench"])
+        count = 0
+        while count < events:
+            count += len(consumer.consume(1000, 1))
+        consumer.close()
+        return count
+
+    def ordered(group: str) -> int:
+        config = {**kafka.config, "group.id": group}
+        consumer = CausalConsumer(config, ["bench"], lambda: Orderer("stamp", roster=ROSTER), destination="sink")
+        count, since = 0, 0
+        while count < events:
+            rows = consumer.poll(1.0, 1000)
+            count, since = count + len(rows), since + len(rows)
+            if since >= 5000:
+                consumer.commit()
+                since = 0
+        consumer.commit()
+        consumer.close()
+        return count
+
+    found: dict[str, list[float]] = {"alone": [], "ordered": []}
+    for n in range(ROUNDS):
+        found["alone"].append(timed(lambda n=n: alone(f"alone-{n}"), events))  # type: ignore[misc]
+        found["ordered"].append(timed(lambda n=n: ordered(f"ordered-{n}"), events))  # type: ignore[misc]
+    return {name: min(times) for name, times in found.items()}
+
+
+def main(events: int = 200_000) -> None:
+    from support.broker import broker
+
+    with broker() as kafka:
+        fill(kafka, events)
+        told: dict[str, Any] = {"events": events, "partitions": PARTITIONS, "rounds": ROUNDS}
+        for name, rounds in (("spark", spark_rounds), ("consumer", consumer_rounds)):
+            seconds = rounds(kafka, events)
+            ratio = seconds["ordered"] / seconds["alone"]
+            told[name] = {"seconds": {k: round(v, 2) for k, v in seconds.items()}, "ratio": round(ratio, 2)}
+            told[name]["events a second"] = {k: round(events / v) for k, v in seconds.items()}
+    (HERE / "results" / "run.json").write_text(json.dumps(told, indent=2) + "\n")
+    print(json.dumps(told, indent=2))
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
