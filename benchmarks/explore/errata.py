@@ -11,6 +11,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "reproduce"))
+
+from prose import figures, filled
+
 from thence.check.directed_walk import hunt
 from thence.check.search import promised
 from thence.check.shrink import find, shrunk
@@ -63,8 +67,13 @@ def block(witness: Witness, how: str) -> str:
     return f"{how}: {witness.sentence()}.\n\n```\n{drawn}\n```\n"
 
 
+def words(text: str) -> str:
+    """Return a text of errata.toml with the figures that it quotes from the results of `thence reproduce`."""
+    return filled(text, figures()) if "{" in text else text
+
+
 def section(finding: dict[str, Any]) -> str:
-    parts = [f"### {finding['number']}. {finding['title']}\n", finding["text"] + "\n"]
+    parts = [f"### {finding['number']}. {finding['title']}\n", words(finding["text"]) + "\n"]
     parts += [block(*explored(**size)) for size in finding.get("explored", ())]
     parts += [block(*hunted(**size)) for size in finding.get("hunted", ())]
     parts += [block(*replayed(name)) for name in finding.get("replayed", ())]

@@ -18,14 +18,28 @@ def explain(
         int,
         typer.Option(metavar="K", help="Which one, from 1, by run, destination, missing message.", min=1),
     ] = 1,
+    fact: Annotated[
+        tuple[str, str, str, str] | None,
+        typer.Option(
+            metavar="M D COPY TO", help='Instead: must the copy of COPY to TO say that "D is a destination of M"? Why?'
+        ),
+    ] = None,
+    run: Annotated[str | None, typer.Option(help="With --fact: which run, if there are several.")] = None,
     engine: Engine = "auto",
     cores: CoresOption = 2,
     json_file: JsonFile = None,
 ) -> None:
     """Say why a delivery came too early: the causal path as a sentence, and drawn, its decisive end always shown.
 
+    With --fact, say instead why a fact is, or need not be, on a copy: KS98's fixed points, in this run.
+
     Exit code 1 if there is such a violation, 0 if the execution has none, 2 if there are fewer than asked for.
     """
+    if fact is not None:
+        from thence.cli.explain_fact import explain_fact
+
+        explain_fact(trace, fact, run, json_file)
+        return
     from thence.auditing.explanation import explanation
     from thence.auditing.result import path_rows
     from thence.trace.read import open_trace
