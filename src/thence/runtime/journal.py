@@ -15,7 +15,7 @@ import fcntl
 import os
 import secrets
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -37,9 +37,9 @@ SCHEMA = (
     "CREATE TABLE IF NOT EXISTS thence_snapshots (number INTEGER PRIMARY KEY, position INTEGER NOT NULL, "
     "version TEXT NOT NULL, data BLOB NOT NULL, digest BLOB NOT NULL)",
     "CREATE TABLE IF NOT EXISTS thence_outbox (peer INTEGER, number INTEGER, head BLOB NOT NULL, ref INTEGER NOT NULL, "
-    "PRIMARY KEY (peer, number)) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS thence_peers (name TEXT PRIMARY KEY, identity TEXT, acked INTEGER NOT NULL) "
-    "WITHOUT ROWID",
+    "crc INTEGER NOT NULL, PRIMARY KEY (peer, number)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS thence_peers (name TEXT PRIMARY KEY, identity TEXT, acked INTEGER NOT NULL, "
+    "crc INTEGER NOT NULL) WITHOUT ROWID",
 )
 
 
@@ -147,28 +147,29 @@ class Journal:
         """Add an input to the group."""
         self.database.execute(
             "INSERT INTO thence_inputs VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (row.number, row.kind, row.time, row.version, row.data, zlib.crc32(row.data), row.digest),
+            (row.number, row.kind, row.time, row.version, row.data, _row_crc(row), row.digest),
         )
 
     def spill(self, peer: int, entry: Entry) -> None:
         """Add an item that has no room in memory."""
         row = (peer, entry.number, entry.head, entry.ref)
-        self.database.execute("INSERT OR REPLACE INTO thence_outbox VALUES (?, ?, ?, ?)", row)
+        self.database.execute("INSERT OR REPLACE INTO thence_outbox VALUES (?, ?, ?, ?, ?)", (*row, _checksum(row)))
 
     def acknowledged(self, peer: int, name: str, number: int) -> None:
         """Note how far a peer has written down what was sent to it."""
-        self.database.execute(
-            "INSERT INTO thence_peers VALUES (?, NULL, ?) ON CONFLICT (name) DO UPDATE SET acked = excluded.acked",
-            (name, number),
-        )
+        self._know(name, self._known(name)[0], number)
         self.database.execute("DELETE FROM thence_outbox WHERE peer = ? AND number <= ?", (peer, number))
 
     def acquainted(self, name: str, identity: str) -> None:
         """Note the identity of a peer's journal at the first meeting."""
-        self.database.execute(
-            "INSERT INTO thence_peers VALUES (?, ?, 0) ON CONFLICT (name) DO UPDATE SET identity = excluded.identity",
-            (name, identity),
-        )
+        self._know(name, identity, self._known(name)[1])
+
+    def _known(self, name: str) -> tuple[str | None, int]:
+        return self.peers().get(name, (None, 0))
+
+    def _know(self, name: str, identity: str | None, acked: int) -> None:
+        row = (name, identity, acked)
+        self.database.execute("INSERT OR REPLACE INTO thence_peers VALUES (?, ?, ?, ?)", (*row, _checksum(row)))
 
     def snapshot(self, taken: Snapshot, needed: Iterable[int]) -> None:
         """Add a snapshot, forget all but the last two, and the inputs that nobody needs any more."""
@@ -192,13 +193,20 @@ class Journal:
 
     def commit(self, number: int) -> None:
         """Put the group on disk; `number` is its last input. If that fails, nothing more is taken."""
+        self._or_never(self.database.commit)
+        if self.mark is not None:
+            self.mark.write(number)
+
+    def checkpoint(self) -> None:
+        """Move the write-ahead log into the database. If that fails, nothing more is taken."""
+        self._or_never(self.database.checkpoint)
+
+    def _or_never(self, write: Callable[[], None]) -> None:
         try:
-            self.database.commit()
+            write()
         except JournalError as error:
             self.failed = f"the journal could not be written and takes nothing more: {error}"
             raise JournalError(self.failed) from error
-        if self.mark is not None:
-            self.mark.write(number)
 
     def rollback(self) -> None:
         """Take the group back."""
@@ -263,15 +271,25 @@ class Journal:
     def spilled(self, peer: int, first: int, limit: int) -> list[Entry]:
         """Return items for a peer that are not in memory, in order."""
         rows = self.database.execute(
-            "SELECT number, head, ref FROM thence_outbox WHERE peer = ? AND number >= ? ORDER BY number LIMIT ?",
+            "SELECT peer, number, head, ref, crc FROM thence_outbox WHERE peer = ? AND number >= ? "
+            "ORDER BY number LIMIT ?",
             (peer, first, limit),
         )
-        return [Entry(_int(number), _bytes(head), _int(ref), None if ref else b"") for number, head, ref in rows]
+        found = []
+        for row in rows:
+            if _checksum(row[:-1]) != row[-1]:
+                raise JournalError(f"item {row[1]!r} for a peer is damaged in the journal; {RESTORE}")
+            found.append(Entry(_int(row[1]), _bytes(row[2]), _int(row[3]), None if row[3] else b""))
+        return found
 
     def peers(self) -> dict[str, tuple[str | None, int]]:
         """Return for each peer met the identity of its journal and how far it has acknowledged."""
-        rows = self.database.execute("SELECT name, identity, acked FROM thence_peers")
-        return {str(name): (None if known is None else str(known), _int(acked)) for name, known, acked in rows}
+        found = {}
+        for row in self.database.execute("SELECT name, identity, acked, crc FROM thence_peers"):
+            if _checksum(row[:-1]) != row[-1]:
+                raise JournalError(f"what is known of peer {row[0]!r} is damaged in the journal; {RESTORE}")
+            found[str(row[0])] = (None if row[1] is None else str(row[1]), _int(row[2]))
+        return found
 
     def bytes(self) -> int:
         """Return the size of the database, without its write-ahead log."""
@@ -283,6 +301,10 @@ RESTORE = (
     "this endpoint must not go on with it: give the process up at its peers and start it anew under another name, "
     "with a journal of its own"
 )
+
+
+def _checksum(row: Row) -> int:
+    return zlib.crc32(repr(row).encode())
 
 
 def _int(value: object) -> int:
@@ -299,10 +321,17 @@ def _bytes(value: object) -> bytes:
 
 def _input(row: Row) -> InputRow:
     number, kind, time, version, data, crc, digest = row
-    content = _bytes(data)
-    if zlib.crc32(content) != crc:
+    if not isinstance(time, float):
         raise JournalError(f"input {number!r} is damaged in the journal; {RESTORE}")
-    return InputRow(_int(number), _int(kind), float(str(time)), str(version), content, _bytes(digest))
+    found = InputRow(_int(number), _int(kind), time, str(version), _bytes(data), _bytes(digest))
+    if _row_crc(found) != crc:
+        raise JournalError(f"input {number!r} is damaged in the journal; {RESTORE}")
+    return found
+
+
+def _row_crc(row: InputRow) -> int:
+    head = f"{row.number} {row.kind} {row.time!r} {row.version} {row.digest.hex()} ".encode()
+    return zlib.crc32(row.data, zlib.crc32(head))
 
 
 RELEASE = __version__

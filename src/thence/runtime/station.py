@@ -430,7 +430,7 @@ class Station:
         self.journal.commit(self.core.number)
         if self._checkpoint:
             self._checkpoint = False
-            self.journal.database.checkpoint()
+            self.journal.checkpoint()
 
     def release(self) -> Released:
         """Let out what the committed group has set free."""
