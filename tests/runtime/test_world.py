@@ -32,3 +32,15 @@ def test_other_protocols(protocol: str, tmp_path: Path) -> None:
         world.heal()
         world.check()
         world.close()
+
+
+@pytest.mark.parametrize("protocol", ["ks-ft", "a-causal", "a-fifo"])
+def test_protocols_with_groups(protocol: str, tmp_path: Path) -> None:
+    for seed in range(4):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        world = World(folder, 3, seed, protocol=protocol, options={"groups": "ab|c"})
+        wander(world, 150, sends=15)
+        world.heal()
+        world.check()
+        world.close()

@@ -13,6 +13,7 @@ from random import Random
 
 from thence.errors import ThenceError
 from thence.model.events import Event
+from thence.model.faults import groups_of
 from thence.model.order import judge
 from thence.model.roster import Roster
 from thence.protocols import lookup
@@ -270,7 +271,9 @@ def wander(world: World, steps: int, *, sends: int = 30, stills: bool = True) ->
         what = chance.random()
         if what < 0.15 and sent < sends:
             mask = chance.randrange(1, 1 << size)
-            world.send(position, mask, b"%d" % sent * chance.choice((1, 1, 400)))
+            for group in groups_of(str(world.options.get("groups", "")), world.roster):
+                mask |= group if mask & group else 0
+            world.send(position, mask, b"%d" % sent * chance.choice((1, 1, 1100)))
             sent += 1
         elif what < 0.45:
             world.work(position)

@@ -24,12 +24,14 @@ from typing import Self
 
 from thence.errors import MisuseError, ThenceError
 from thence.model.roster import positions
+from thence.protocols.ack_member import AckMember
 from thence.runtime.admin import Admin
 from thence.runtime.config import Config, load
 from thence.runtime.core import Delivery
 from thence.runtime.database import JournalError, Row, StandardDatabase, Value
-from thence.runtime.frames import BYE, frame
-from thence.runtime.inputs import Abandon, Send, Stop
+from thence.runtime.detector import Detector
+from thence.runtime.frames import BEAT, BYE, frame
+from thence.runtime.inputs import Abandon, Send, Stop, Trusted
 from thence.runtime.journal import Journal, Mark
 from thence.runtime.record import Recorder
 from thence.runtime.recovery import Recovered, recover
@@ -251,6 +253,8 @@ class Endpoint:
         loop = asyncio.get_running_loop()
         self._tasks.append(loop.create_task(self._write(), name="thence-writer"))
         self._tasks.append(loop.create_task(self._renew(), name="thence-renewal"))
+        if self.station.core.relays:
+            self._tasks.append(loop.create_task(self._detect(), name="thence-detector"))
         await self.transport.start()
         if self.admin is not None:
             await self.admin.start()
@@ -367,6 +371,8 @@ class Endpoint:
                 self._bodies[delivery.number] = body
                 self._memory += len(body)
             self._inbox.append((delivery, False))
+        for name, causes in released.without:
+            log.warning("%s delivers %s without %s", self.config.name, name, ", ".join(causes))
         if released.delivered:
             self._news.set()
         self._room.set()
@@ -432,6 +438,35 @@ class Endpoint:
             await asyncio.sleep(RENEW_SECONDS)
             if self.transport.renew():
                 log.info("%s has read its certificates again", self.config.name)
+
+    async def _detect(self) -> None:
+        """Send heartbeats, and tell the member whom to trust whenever that changes."""
+        limits, core, loop = self.config.limits, self.station.core, asyncio.get_running_loop()
+        assert isinstance(core.member, AckMember)
+        detector = Detector(
+            core.me,
+            len(core.roster),
+            core.member.masks,
+            interval=limits.heartbeat_seconds,
+            threshold=limits.suspect_after,
+            now=loop.time(),
+        )
+        told = core.member.receiver.trust
+        while True:
+            for session in list(self.station.sessions.values()):
+                if session.open:
+                    session.channel.write(frame(BEAT))
+            await asyncio.sleep(limits.heartbeat_seconds)
+            now = loop.time()
+            for peer, heard in self.transport.last_heard.items():
+                detector.heard(peer, heard)
+            detector.tick(now)
+            trusted = detector.trusted(now)
+            if trusted != told:
+                told = trusted
+                names = core.roster.members(trusted)
+                log.info("%s trusts %s", self.config.name, ", ".join(names))
+                self.station.ask(Trusted(names))
 
     # -- what an application uses --------------------------------------------------------------------------------------
 

@@ -83,6 +83,8 @@ class Released:
 
     delivered: list[Delivery] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    without: list[tuple[str, list[str]]] = field(default_factory=list)
+    """messages delivered without these causes, whose senders were given up"""
     bodies: dict[int, bytes] = field(default_factory=dict)
     """payloads of deliveries that are still in memory, by input"""
 
@@ -382,6 +384,7 @@ class Station:
                 group.released.bodies[row.number] = payload_in(row.kind, row.data)
         group.released.delivered += step.delivered
         group.released.events += step.events
+        group.released.without += step.without
         for ticket, message in step.released:
             waiter = self._tickets.pop(ticket, None)
             if waiter is not None:

@@ -1,0 +1,71 @@
+"""The live examples and the page about them are run."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.live_pair import folder
+
+from thence.cli import main
+from thence.runtime.config import KEYS, Limits
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "live.md").read_text()
+
+assert folder is not None
+
+
+@pytest.mark.parametrize("name", ["chat", "todo"])
+def test_examples(name: str) -> None:
+    file = ROOT / "examples" / "live" / f"{name}.py"
+    ran = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "buy milk" in ran.stdout or "I have." in ran.stdout
+
+
+def test_three_processes_talk_over_json_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trio = folder / "trio"
+    assert main(["endpoint", "--init", str(trio), "--processes", "a,b,c", "--json", str(folder / "made.json")]) == 0
+    files = json.loads((folder / "made.json").read_text())["configurations"]
+    command = [sys.executable, "-m", "thence.cli", "endpoint"]
+    waiting = [
+        subprocess.Popen([*command, file, "--linger", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for file in files
+    ]
+    try:
+        a, _, c = waiting
+        assert a.stdin is not None
+        assert a.stdout is not None
+        assert c.stdout is not None
+        a.stdin.write('{"send": ["b", "c"], "payload": "hello"}\nnonsense\n')
+        a.stdin.flush()
+        assert [json.loads(a.stdout.readline()) for _ in range(2)] == [{"ready": "a"}, {"sent": "a1"}]
+        assert "not JSON" in json.loads(a.stdout.readline())["error"]
+        assert json.loads(c.stdout.readline()) == {"ready": "c"}
+        found = json.loads(c.stdout.readline())
+        assert (found["delivered"], found["payload"], found["redelivered"]) == ("a1", "hello", False)
+        assert main(["why", files[2], "--json", str(folder / "why.json")]) == 0
+        assert "holds nothing back" in capsys.readouterr().out
+        assert json.loads((folder / "why.json").read_text())["process"] == "c"
+    finally:
+        for process in waiting:
+            process.terminate()
+        codes = [process.wait(30) for process in waiting]
+    assert codes == [0, 0, 0]
+    assert main(["why", files[2]]) == 2
+    assert "is it running?" in capsys.readouterr().err
+
+
+def test_the_page_explains_every_key() -> None:
+    for key in (*KEYS[""], *KEYS["tls"], *Limits.__dataclass_fields__):
+        assert f"`{key}`" in PAGE, f"docs/live.md does not explain {key}"
+
+
+def test_the_page_shows_the_example_of_the_package() -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    compile(block, "docs/live.md", "exec", flags=0x2000)  # top-level await
