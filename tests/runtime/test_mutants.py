@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from support.live import World, wander
+from support.live import SHARED, World, wander
 
 from thence.errors import ThenceError
 from thence.runtime.core import Core
@@ -59,7 +59,7 @@ def survives(world: World, steps: int = 250) -> bool:
 
 
 def found(seed: int, **options: object) -> bool:
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory(dir=SHARED) as folder:
         world = World(Path(folder), 3, seed, **options)  # type: ignore[arg-type]
         for position, process in enumerate(world.processes):
             process.station.world = (world, position)  # type: ignore[union-attr]
@@ -78,7 +78,7 @@ def test_a_broken_station_is_found(station: type[Station]) -> None:
             self.processes[position].station.world = (self, position)  # type: ignore[union-attr]
 
     for seed in SEEDS:
-        with TemporaryDirectory() as folder:
+        with TemporaryDirectory(dir=SHARED) as folder:
             if not survives(Marked(Path(folder), 3, seed, station=station)):
                 return
     raise AssertionError(f"{station.__name__} was not found in {len(SEEDS)} seeds")
@@ -99,7 +99,7 @@ def test_delivering_unordered_is_found() -> None:
             return super().check()
 
     for seed in SEEDS:
-        with TemporaryDirectory() as folder:
+        with TemporaryDirectory(dir=SHARED) as folder:
             if not survives(Liar(Path(folder), 3, seed, protocol="unordered")):
                 return
     raise AssertionError("unordered was not found")

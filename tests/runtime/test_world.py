@@ -8,13 +8,13 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.live import World, wander
+from support.live import SHARED, World, wander
 
 
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), count=st.integers(2, 4), steps=st.integers(10, 250))
 def test_nothing_is_lost_doubled_or_early(seed: int, count: int, steps: int) -> None:
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory(dir=SHARED) as folder:
         world = World(Path(folder), count, seed)
         wander(world, steps)
         world.heal()

@@ -6,6 +6,7 @@ trace and journal must agree, and the trace must be causal by definition.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,9 @@ from thence.runtime.record import Recorder
 from thence.runtime.recovery import recover
 from thence.runtime.station import Station
 from thence.trace.jsonl import read_jsonl
+
+SHARED = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+"""in memory where there is such a place: kill -9 does not ask for a disk"""
 
 
 class Expected:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+from support.live import SHARED
 from thence.runtime import Endpoint, Message
 from thence.runtime.setup import initialise
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    shared = Path("/dev/shm")
-    with TemporaryDirectory(dir=shared if os.access(shared, os.W_OK) else None) as name:
+    with TemporaryDirectory(dir=SHARED) as name:
         yield Path(name)
 
 
