@@ -10,11 +10,12 @@ import pytest
 from playwright.sync_api import Page
 from support.traces import draw_knobs, random_trace
 
+from thence.auditing.local import audit_events
 from thence.model.events import Event, parse
 from thence.model.order import Execution, by_label, usable
 from thence.protocols import create
 from thence.report.spacetime import page
-from thence.report.spacetime.findings import ByDefinition, by_run, findings_of
+from thence.report.spacetime.findings import by_run, findings_of
 from thence.sim import Scenario, simulate
 from thence.trace.scene import scenes_of
 
@@ -24,9 +25,10 @@ TRIANGLE = "a!1>c a!2>b b<a2 b?a2 b!1>c c<b1 c?b1 c<a1 c?a1"
 
 def html(*runs: list[Event], **options: Any) -> str:
     events = [event for run in runs for event in run]
-    audit = ByDefinition(events)
-    found, _ = by_run(findings_of(audit))
-    return page(scenes_of(events, found, audit.verdicts), **options)
+    with audit_events(events) as audit:
+        found, _ = by_run(findings_of(audit))
+        verdicts = {run["run"]: run["verdict"] for run in audit.runs}
+    return page(scenes_of(events, found, verdicts), **options)
 
 
 def ask(opened: Page, question: str, *values: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thence.cli._common import Engine, JsonFile, console, counted, detail, finish, table, working, write_pieces
+from thence.errors import MisuseError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,6 +41,10 @@ def audit(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also write the findings as Parquet files, to a new folder.")
     ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write a page: the findings, and the runs drawn beside them."),
+    ] = None,
     allow_empty: Annotated[bool, typer.Option("--allow-empty", help="No event at all is fine.")] = False,
     cores: CoresOption = 2,
     json_file: JsonFile = None,
@@ -62,7 +67,23 @@ def audit(
                 from thence.auditing.output import write_findings
 
                 write_findings(result, out, paths=paths)
+        if page is not None:
+            _write_page(opened, result, choice, page, paths, cores, console(json_file))
         finish(result.exit_code)
+
+
+def _write_page(
+    opened: Trace, result: AuditResult, choice: Choice | None, page: Path, paths: int, cores: int, out: Console
+) -> None:
+    from thence.cli._pages import Asked, recorded, said, write_pages
+
+    if choice is None:
+        raise MisuseError(
+            "--page draws messages, and a log with clocks has none; a trace in JSONL or Parquet is accepted"
+        )
+    made = recorded(opened, result, choice, Asked(), page.stem, cores=cores, paths=paths)
+    for line in said(write_pages(made, Asked(), page)):
+        out.print(line)
 
 
 @contextmanager

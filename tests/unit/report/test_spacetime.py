@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from support.traces import Knobs, draw_knobs, random_trace, spoil
 
+from thence.auditing.local import audit_events
 from thence.errors import MisuseError
 from thence.model.events import Event, parse, render
 from thence.report.spacetime import page
 from thence.report.spacetime.assemble import MODULES, script, source
 from thence.report.spacetime.encode import column, encoded
-from thence.report.spacetime.findings import ByDefinition, by_run, findings_of
+from thence.report.spacetime.findings import by_run, findings_of
 from thence.report.spacetime.names import natural, visible
 from thence.report.spacetime.pages import Recorded, all_pages, one_page, violation_page
 from thence.trace.cutting import Cut, Stretch, around, cut_rows, message_cut, places_of, range_of
@@ -29,8 +30,8 @@ TRIANGLE = "a!1>c a!2>b b<a2 b?a2 b!1>c c<b1 c?b1 c<a1 c?a1"
 
 
 def recorded(events: list[Event], title: str = "t") -> Recorded:
-    audit = ByDefinition(events)
-    return Recorded(events, findings_of(audit), audit.verdicts, {}, title)
+    with audit_events(events) as audit:
+        return Recorded(events, findings_of(audit), {run["run"]: run["verdict"] for run in audit.runs}, {}, title)
 
 
 def numbers(packed: Any) -> list[float]:
@@ -173,7 +174,7 @@ def test_stamps_are_stored_once() -> None:
 
 def test_findings_of_an_audit_are_numbered_as_it_numbers_them() -> None:
     events = [event for seed in (1, 2, 4) for event in random_trace(seed, LATE, run=f"run{seed}")]
-    audit = ByDefinition(events)
+    audit = audit_events(events)
     found = findings_of(audit, paths=3)
     violations = list(audit.rows("violations"))
     assert len(violations) > 3

@@ -7,14 +7,12 @@ rows set aside. The first `paths` violations have their proof.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Literal, Protocol
 
-from thence.model.events import Event
-from thence.model.order import Copied, Judgement, Violation, by_label, judge_runs, usable
-from thence.trace.causality import Causality
-from thence.trace.explain import Step, shortest
+from thence.model.order import Copied, Violation
+from thence.trace.explain import Step
 from thence.trace.scene import Finding, What, copied, set_aside, violated
 
 AuditRow = Mapping[str, str | int | None]
@@ -36,45 +34,6 @@ class Audited(Protocol):
 
     def proved(self, limit: int | None = None) -> Iterator[tuple[AuditRow, list[Step] | None]]:
         """Yield all violations, the first `limit` with their path."""
-
-
-class ByDefinition:
-    """What the definition says of some rows: the judge of small traces, in the form of an audit."""
-
-    def __init__(self, events: Iterable[Event]) -> None:
-        """Judge them, run by run."""
-        rows = list(events)
-        self.judged: dict[str, Judgement] = dict(sorted(judge_runs(rows).items()))
-        self.verdicts: dict[str, str] = {run: each.verdict for run, each in self.judged.items()}
-        self._events = rows
-
-    def rows(self, name: ListName) -> Iterator[AuditRow]:
-        """Yield the rows of a list, sorted."""
-        for run, each in self.judged.items():
-            if name == "quarantine":
-                for gone in each.quarantine:
-                    process, index = gone.event.process, gone.event.index
-                    yield {"run": run, "process": process, "index": index, "reason": gone.reason}
-            elif name == "violations":
-                for found in sorted(each.violations, key=lambda v: (v.destination, v.missing)):
-                    yield {name: getattr(found, name) for name in ("run", "destination", "early", "missing")}
-            else:
-                for copy in sorted(getattr(each, name), key=lambda c: (c.message, c.destination)):
-                    yield {"run": run, "message": copy.message, "destination": copy.destination}
-
-    def proved(self, limit: int | None = None) -> Iterator[tuple[AuditRow, list[Step] | None]]:
-        """Yield all violations, the first `limit` with their path."""
-        walks: dict[str, list[Causality]] = {}
-        for number, row in enumerate(self.rows("violations")):
-            run = str(row["run"])
-            if run not in walks:
-                good, _ = usable(event for event in self._events if event.run == run)
-                walks[run] = [Causality(part) for part in by_label(good).values()]
-            if limit is not None and number >= limit:
-                yield row, None
-                continue
-            ends = str(row["missing"]), str(row["early"])
-            yield row, next((path for walk in walks[run] if (path := shortest(walk, *ends))), None)
 
 
 Numbered = list[tuple[str | None, Finding]]

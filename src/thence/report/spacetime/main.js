@@ -328,6 +328,7 @@ function open(text) {
 
 const marked = (mark) => Array.from(mark.keys()).filter((event) => mark[event]);
 const named = (run, event) => ({ process: page.processes[run.lane[event]], index: run.index[event], kind: KINDS[run.kind[event]] });
+const drawnNow = () => (waitingFrame && (cancelAnimationFrame(waitingFrame), draw()), panels);
 const eventsIn = (number, events) => events.map((event) => named(page.runs[number], event));
 
 /** What tests and the curious may ask. Events are told by process, index and kind. */
@@ -350,11 +351,11 @@ window.thence = {
       return { run: view.lit.run, past: events(PAST), future: events(FUTURE), chosen: events(CHOSEN), path: events(PATH) };
     },
     finding: () => (view.finding < 0 ? null : { number: view.finding, ...page.findings[view.finding] }),
-    view: () => ({ by: view.by, from: view.from, to: view.to, cursor: view.cursor, runs: [...view.runs], lanes: panels.map((panel) => panel.rows?.map((lanes) => view.lanes.title(lanes))) }),
-    drawn: () => panels.map((panel) => ({ thinned: panel.thinned, arrows: panel.drawn, events: panel.events?.length ?? 0 })),
+    view: () => ({ by: view.by, from: view.from, to: view.to, cursor: view.cursor, runs: [...view.runs], lanes: drawnNow().map((panel) => panel.rows.map((lanes) => view.lanes.title(lanes))) }),
+    drawn: () => drawnNow().map((panel) => ({ thinned: panel.thinned, arrows: panel.drawn, events: panel.events.length })),
     frames: () => frames.splice(0),
     point: (number, event) => {
-      const panel = panels.find((each) => each.run.number === number), box = panel.canvas.getBoundingClientRect();
+      const panel = drawnNow().find((each) => each.run.number === number), box = panel.canvas.getBoundingClientRect();
       return { x: box.x + panel.x(event), y: box.y + panel.y(panel.run.lane[event]) };
     },
   },

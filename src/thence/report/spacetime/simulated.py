@@ -1,14 +1,15 @@
 """Protocols side by side on one small simulated traffic, with their stamps in the clear: a page to step through.
 
-Law. The runs differ in the protocol alone; each is judged by the definition. The same arguments give the same page.
+Law. The runs differ in the protocol alone; each is audited. The same arguments give the same page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from thence.auditing.local import audit_events
 from thence.model.events import Event
-from thence.report.spacetime.findings import ByDefinition, findings_of
+from thence.report.spacetime.findings import findings_of
 from thence.report.spacetime.pages import Recorded, one_page
 from thence.sim import Scenario, simulate
 
@@ -21,8 +22,9 @@ def side_by_side(
     for name in protocols:
         scenario = Scenario(protocol=name, processes=processes, messages=messages, seed=seed, run=name)
         events += [e for e in simulate(scenario, trace=True, stamps=True).events if e.run == name]
-    audit = ByDefinition(events)
-    return Recorded(events, findings_of(audit), audit.verdicts, {}, " beside ".join(protocols))
+    with audit_events(events) as audit:
+        verdicts = {run["run"]: run["verdict"] for run in audit.runs}
+        return Recorded(events, findings_of(audit), verdicts, {}, " beside ".join(protocols))
 
 
 def side_by_side_page(protocols: Sequence[str] = ("ks", "unordered"), *, seed: int = 1) -> str:

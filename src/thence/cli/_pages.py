@@ -1,0 +1,105 @@
+"""Space-time pages for verbs: what an audit found and the rows it speaks of, brought together and written.
+
+Law. What is asked for is data (`Asked`). Rows are read in this process if it judged, else Spark cuts out those that the
+pages take. Every file that is written is said, with its size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from thence.cli._common import working
+from thence.trace.cutting import Cut, message_cut
+from thence.trace.engine import Choice, Engine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from thence.auditing.result import AuditResult
+    from thence.report.spacetime.pages import Made, Recorded
+    from thence.trace.read import Trace
+    from thence.trace.scene import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which part of a trace is wanted: around a violation or a message, or by conditions; all of it if nothing is."""
+
+    cut: Cut = field(default_factory=Cut)
+    violation: int | None = None
+    message: str | None = None
+
+
+def recorded(
+    opened: Trace, result: AuditResult, choice: Choice | None, asked: Asked, title: str, *, cores: int, paths: int = 100
+) -> Recorded:
+    """Return the rows to be shown and what the audit says of them."""
+    from thence.report.spacetime.findings import findings_of
+    from thence.report.spacetime.pages import Recorded
+    from thence.trace.origins import events_with_origins
+
+    findings = findings_of(result, paths=max(paths, asked.violation or 0))
+    verdicts = {run["run"]: run["verdict"] for run in result.runs}
+    everything = Recorded([], findings, verdicts, {}, title)
+    if choice is None or choice.engine is Engine.LOCAL:
+        with working("Reading"):
+            events, origins = events_with_origins(opened)
+        return replace(everything, events=events, origins=origins)
+    from thence.report.spacetime import PAGE_EVENTS
+    from thence.spark.cutting import cut_events, cut_frame, read_frame, rows_about, rows_around, with_origins
+
+    with working("Cutting on Spark"):
+        frame = read_frame(opened.files, cores=cores)
+        if asked.message is not None:
+            rows = rows_about(frame, asked.message)
+        elif (violations := _around(everything, asked)) is not None and (
+            asked.violation or result.events > PAGE_EVENTS
+        ):
+            rows = rows_around(frame, violations)
+        else:
+            rows = cut_events(cut_frame(frame, asked.cut), PAGE_EVENTS + 1)
+    events, origins = with_origins(rows)
+    return replace(everything, events=events, origins=origins, rest=max(0, result.events - len(events)))
+
+
+def write_pages(made: Recorded, asked: Asked, target: Path) -> list[tuple[Path, int]]:
+    """Write the pages; return each file with its size, the one to open first."""
+    written = []
+    with working("Drawing"):
+        for each in _pages(made, asked, target.stem):
+            path = target.with_name(f"{target.stem}{each.suffix}{target.suffix or '.html'}")
+            path.write_text(each.html, encoding="utf-8")
+            written.append((path, path.stat().st_size))
+    return written[-1:] + written[:-1]
+
+
+def said(written: Iterable[tuple[Path, int]]) -> list[str]:
+    """Return what is said of files that were written."""
+    return [f"{path} ({size / 1e6:.1f} MB)" for path, size in written]
+
+
+def _pages(made: Recorded, asked: Asked, name: str) -> Iterable[Made]:
+    from thence.report.spacetime.pages import Made, all_pages, one_page, violation_page
+
+    if asked.violation is not None:
+        return [Made("", violation_page(made, asked.violation))]
+    if asked.message is not None:
+        around = message_cut(made.events, asked.message)
+        return [Made("", one_page(made, replace(asked.cut, run=around.run, stretches=around.stretches)))]
+    if asked.cut:
+        return [Made("", one_page(made, asked.cut))]
+    return all_pages(made, name)
+
+
+def _around(made: Recorded, asked: Asked) -> list[tuple[str, Finding]] | None:
+    """Return the violations that slices are cut around; None if rows are not cut by violation."""
+    from thence.report.spacetime.pages import SLICES
+
+    if asked.violation is not None:
+        return [made.violation(asked.violation)]
+    if asked.message is not None or asked.cut:
+        return None
+    violations = [(run, each) for run, each in made.findings if each.what == "violation" and run is not None]
+    return violations[:SLICES]
