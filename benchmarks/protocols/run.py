@@ -1,31 +1,47 @@
-"""Microseconds per send and per receive, and bytes per copy, for each protocol at n = 8, 32, 128.
+"""Microseconds per send, receive, encode and decode, and bytes per copy, for each protocol in steady state.
 
 Traffic: unicast, and multicast with mean fan-out n/2, over a network that keeps about n copies of each process under
-way and hands them over in random order; broadcast-only protocols are measured on broadcast. CPU time of the thread,
-so that preemption by neighbours does not count, and the least of three runs; still, read the ratios to `bss` broadcast
-of the same run, not the microseconds. Receives include what they set free. Encoding and decoding are timed apart.
+way and hands them over in random order; broadcast-only protocols are measured on broadcast. Before anything is timed
+the logs settle: copies are exchanged until the entries of a stamp, averaged over a round of copies, differ by less than
+5 percent from the round before, and for at least four messages of each process; `settled` says whether they did within
+the limit. Receives include what they set free. CPU time of the thread, so that preemption by neighbours does not
+count, and the least of several runs.
 
-    python benchmarks/protocols/run.py [--work 0.1] [--repeat 3] [--out FILE] [--only ks,rst]
+With `--before FOLDER --package NAME` the same traffic runs, in turn, through an earlier version of the package, and
+each row holds both times and their ratio. Read ratios, not microseconds.
+
+    python benchmarks/protocols/run.py [--work 0.1] [--repeat 3] [--sizes 8,32] [--out FILE] [--only ks,rst]
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import platform
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
-from time import thread_time_ns
+from time import thread_time, thread_time_ns
+from types import ModuleType
+from typing import Any
 
-from thence.model.message import MESSAGE, Copy
-from thence.model.roster import Roster
-from thence.protocols import REGISTRY, Deferred, Sent, Transmit, create
+from thence.protocols import REGISTRY
 
 RESULTS = Path(__file__).parent / "results" / "protocols.json"
-SIZES = (8, 32, 128)
-SLOW = {"history", "gossip", "epochs", "bounded", "ses"}
-"""n^2 work or more for each copy: fewer messages at n = 128"""
+TIMED = ("send_us", "receive_us", "encode_us", "decode_us")
+MESSAGE = "message"
+
+
+class Package:
+    """One version of the package."""
+
+    def __init__(self, name: str) -> None:
+        """Import what drives a protocol."""
+        self.name = name
+        self.protocols: ModuleType = importlib.import_module(f"{name}.protocols")
+        self.roster: Any = importlib.import_module(f"{name}.model.roster").Roster
 
 
 def overhead() -> float:
@@ -49,130 +65,161 @@ def traffic(name: str, fanout: str) -> bool:
     return fanout != "broadcast" or name in ("ks", "rst")
 
 
-def measure(name: str, n: int, fanout: str, copies: int, seed: int) -> dict[str, object]:
-    """Run until that many copies were received; time the second half."""
-    rng = Random(f"{seed} {n} {fanout}")
-    roster = Roster.of(n)
-    options = {"bound": 1 << 20} if name == "bounded" else {}
-    members = [create(name, roster, place, **options) for place in range(n)]
-    network: list[Copy] = []
-    token = None
-    spent = {"send": 0, "receive": 0, "encode": 0, "decode": 0}
-    done = {"send": 0, "receive": 0, "copies sent": 0}
-    size = entries = 0
-    idle = overhead()
+class Run:
+    """Members of one protocol and the copies under way."""
 
-    def put(effects: list[object]) -> None:
-        for effect in effects:
-            if isinstance(effect, (Sent, Transmit)):
-                network.extend(effect.copies)
+    def __init__(self, package: Package, name: str, n: int, fanout: str, seed: int) -> None:
+        """Make the members."""
+        self.rng = Random(f"{seed} {n} {fanout}")
+        self.n, self.fanout, self.package, self.idle = n, fanout, package, overhead()
+        roster = package.roster.of(n)
+        options = {"bound": 1 << 20} if name == "bounded" else {}
+        self.members = [package.protocols.create(name, roster, place, **options) for place in range(n)]
+        self.serialized = "serialized sends" in REGISTRY[name].needs
+        self.network: list[Any] = []
+        self.token: Any = None
+        self.reset()
 
-    while done["receive"] < copies:
-        warm = done["receive"] * 2 >= copies
-        if len(network) < n * n // 2 and (not network or rng.random() < 0.7):
-            place = rng.randrange(n)
-            others = [p for p in range(n) if p != place]
-            count = {"unicast": 1, "broadcast": n - 1}.get(fanout) or rng.randint(1, n - 1)
-            mask = sum(1 << p for p in rng.sample(others, count))
+    def reset(self) -> None:
+        """Forget what was measured."""
+        self.spent = dict.fromkeys(("send", "receive", "encode", "decode"), 0.0)
+        self.sends = self.received = self.size = self.entries = 0
+
+    def step(self, *, timed: bool) -> bool:
+        """Send, or let a copy arrive; tell whether a message arrived."""
+        if len(self.network) < self.n * self.n // 2 and (not self.network or self.rng.random() < 0.7):
+            if self._send():
+                return False
+            if not self.network:
+                raise RuntimeError("every send is deferred and nothing is under way")
+        at = self.rng.randrange(len(self.network))
+        self.network[at], self.network[-1] = self.network[-1], self.network[at]
+        return self._arrive(self.network.pop(), timed=timed)
+
+    def _send(self) -> bool:
+        place = self.rng.randrange(self.n)
+        others = [p for p in range(self.n) if p != place]
+        count = {"unicast": 1, "broadcast": self.n - 1}.get(self.fanout) or self.rng.randint(1, self.n - 1)
+        mask = sum(1 << p for p in self.rng.sample(others, count))
+        extra = {"token": self.token} if self.serialized else {}
+        start = thread_time_ns()
+        sent = self.members[place].send(mask, **extra)
+        took = thread_time_ns() - start - self.idle
+        if isinstance(sent, self.package.protocols.Deferred):
+            return False
+        self.token = sent.token
+        self.spent["send"] += took
+        self.sends += 1
+        self._put([sent])
+        return True
+
+    def _arrive(self, copy: Any, *, timed: bool) -> bool:
+        member, source = self.members[copy.destination], copy.source
+        if timed:
             start = thread_time_ns()
-            sent = members[place].send(mask, token=token) if token_needed(name) else members[place].send(mask)
-            took = thread_time_ns() - start - idle
-            if isinstance(sent, Deferred):
-                if not network:
-                    break
-            else:
-                token = sent.token
-                put([sent])
-                if warm:
-                    spent["send"] += took
-                    done["send"] += 1
-                    done["copies sent"] += count
-                continue
-        at = rng.randrange(len(network))
-        network[at], network[-1] = network[-1], network[at]
-        copy = network.pop()
-        member = members[copy.destination]
-        start = thread_time_ns()
-        data = member.encode(copy)
-        spent["encode"] += (thread_time_ns() - start - idle) if warm else 0
-        start = thread_time_ns()
-        copy = member.decode(data, source=copy.source)
-        spent["decode"] += (thread_time_ns() - start - idle) if warm else 0
+            data = member.encode(copy)
+            encoded = thread_time_ns()
+            copy = member.decode(data, source=source)
+            self.spent["decode"] += thread_time_ns() - encoded - self.idle
+            self.spent["encode"] += encoded - start - self.idle
+            self.size += len(data)
         start = thread_time_ns()
         effects = member.receive(copy)
-        took = thread_time_ns() - start - idle
-        put(effects)
-        if copy.kind == MESSAGE:
-            done["receive"] += 1
-            if warm:
-                spent["receive"] += took
-                size += len(data)
-                entries += type(member).entries(copy)
-    received = max(1, copies - copies // 2)
-    return {
-        "protocol": name,
-        "n": n,
-        "traffic": fanout,
-        "copies": received,
-        "send_us": round(spent["send"] / max(1, done["send"]) / 1000, 2),
-        "send_us_per_copy": round(spent["send"] / max(1, done["copies sent"]) / 1000, 2),
-        "receive_us": round(spent["receive"] / received / 1000, 2),
-        "encode_us": round(spent["encode"] / received / 1000, 2),
-        "decode_us": round(spent["decode"] / received / 1000, 2),
-        "bytes": round(size / received, 1),
-        "entries": round(entries / received, 1),
-    }
+        self.spent["receive"] += thread_time_ns() - start - self.idle
+        self._put(effects)
+        self.received += 1
+        self.entries += type(member).entries(copy)
+        return bool(copy.kind == MESSAGE)
+
+    def _put(self, effects: Iterable[Any]) -> None:
+        for effect in effects:
+            self.network.extend(getattr(effect, "copies", ()))
+
+    def settle(self, seconds: float) -> bool:
+        """Run until the entries of a stamp no longer change; tell whether that came about within the time."""
+        start, before, sends = thread_time(), -1.0, 0
+        while thread_time() - start < seconds:
+            self.reset()
+            arrived = 0
+            while arrived < max(8 * self.n, 200):
+                arrived += self.step(timed=False)
+            sends += self.sends
+            mean = self.entries / self.received
+            if sends >= 4 * self.n and abs(mean - before) <= 0.05 * mean:
+                return True
+            before = mean
+        return False
+
+    def measure(self, copies: int) -> dict[str, float]:
+        """Time that many arrivals."""
+        self.reset()
+        arrived = 0
+        while arrived < copies:
+            arrived += self.step(timed=True)
+        per = dict.fromkeys(self.spent, self.received) | {"send": max(1, self.sends)}
+        row = {f"{kind}_us": round(self.spent[kind] / per[kind] / 1000, 2) for kind in self.spent}
+        return row | {"bytes": round(self.size / arrived, 1), "entries": round(self.entries / arrived, 1)}
 
 
-def best(rows: list[dict[str, object]]) -> dict[str, object]:
-    """Return the same run measured several times as one row: the least of each time, since neighbours only add."""
-    return {
-        key: min(float(str(row[key])) for row in rows) if key.endswith("_us") or key == "send_us_per_copy" else value
-        for key, value in rows[0].items()
-    }
+def measured(packages: list[Package], name: str, n: int, fanout: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Return a row: the least of each time, of every package in turn."""
+    best: dict[str, dict[str, float]] = {}
+    settled = True
+    for _ in range(options.repeat):
+        for package in packages:
+            run = Run(package, name, n, fanout, options.seed)
+            settled = run.settle(options.settle) and settled
+            row = run.measure(max(1, int(options.copies * options.work)))
+            kept = best.setdefault(package.name, row)
+            best[package.name] = {key: min(value, row[key]) for key, value in kept.items()}
+    row = {"protocol": name, "n": n, "traffic": fanout, "settled": settled, **best["thence"]}
+    for package in packages[1:]:
+        for key in TIMED:
+            row[f"{key}_before"] = best[package.name][key]
+            row[f"{key}_ratio"] = round(best[package.name][key] / max(best["thence"][key], 0.01), 2)
+    return row
 
 
-def token_needed(name: str) -> bool:
-    """Tell whether sends are serialized by a token."""
-    return "serialized sends" in REGISTRY[name].needs
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--work", type=float, default=1.0, help="part of the work to do; 0.1 is enough for a look")
+    parser.add_argument("--copies", type=int, default=2000, help="arrivals that are timed")
+    parser.add_argument("--settle", type=float, default=20, help="seconds within which logs must settle")
+    parser.add_argument("--sizes", default="8,32")
+    parser.add_argument("--only", default="", help="protocols, separated by commas")
+    parser.add_argument("--fanouts", default="broadcast,unicast,n/2")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--repeat", type=int, default=3, help="times each is measured; the least counts")
+    parser.add_argument("--before", type=Path, help="folder that holds an earlier package")
+    parser.add_argument("--package", default="whence", help="name of the earlier package")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    return parser.parse_args()
 
 
 def main() -> None:
-    """Measure and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--work", type=float, default=1.0, help="part of the work to do; 0.1 is enough for a look")
-    parser.add_argument("--only", default="", help="protocols, separated by commas")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--repeat", type=int, default=3, help="times each is measured; the least counts")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    options = parser.parse_args()
+    """Measure and write the table; rows of the same protocol, size and traffic are replaced, others stay."""
+    options = arguments()
+    packages = [Package("thence")]
+    if options.before is not None:
+        sys.path.insert(0, str(options.before))
+        packages.append(Package(options.package))
     names = options.only.split(",") if options.only else list(REGISTRY)
-    rows: list[dict[str, object]] = []
-    for n in SIZES:
-        base = None
-        for name in ["bss", *(name for name in names if name != "bss")]:
-            for fanout in ("broadcast", "unicast", "n/2"):
-                if not traffic(name, fanout):
-                    continue
-                most = {8: 20000, 32: 12000, 128: 1500 if name in SLOW else 4000}[n]
-                copies = int(most * options.work)
-                row = best([measure(name, n, fanout, copies, options.seed) for _ in range(options.repeat)])
-                if name == "bss":
-                    base = row
-                assert base is not None
-                for key in ("send_us_per_copy", "receive_us", "bytes"):
-                    row[f"{key}_vs_bss"] = round(float(str(row[key])) / float(str(base[key])), 2)
-                rows.append(row)
-                print(
-                    f"{name:16} n={n:<4} {fanout:9} send {row['send_us_per_copy']:>8} us/copy  "
-                    f"receive {row['receive_us']:>8} us (x{row['receive_us_vs_bss']})  {row['bytes']:>8} bytes",
-                    file=sys.stderr,
-                )
+    old = json.loads(options.out.read_text())["rows"] if options.out.exists() else []
+    rows = {(row["protocol"], row["n"], row["traffic"]): row for row in old if "settled" in row}
+    for n in map(int, options.sizes.split(",")):
+        for name in names:
+            for fanout in options.fanouts.split(","):
+                if traffic(name, fanout):
+                    row = measured(packages, name, n, fanout, options)
+                    rows[name, n, fanout] = row
+                    print("  ".join(f"{key} {value}" for key, value in row.items()), file=sys.stderr)
     table = {
-        "command": "python " + " ".join(["benchmarks/protocols/run.py", *sys.argv[1:]]),
+        "about": __doc__.splitlines()[0],
         "seed": options.seed,
+        "repeat": options.repeat,
         "python": platform.python_version(),
-        "rows": rows,
+        "rows": [rows[key] for key in sorted(rows, key=str)],
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(table, indent=1) + "\n")

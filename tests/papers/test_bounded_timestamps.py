@@ -12,11 +12,11 @@ from support.walk import Walk, assert_in_order, destinations_for, play, start, w
 
 from thence.check.variant import Variant
 from thence.errors import MisuseError, PeerError
-from thence.model.codec import Reader
 from thence.model.events import render
 from thence.model.message import MESSAGE, Copy
 from thence.model.order import needless
 from thence.model.roster import Roster
+from thence.model.varint import Reader
 from thence.papers.variants.ageing import OwnDelivKept, OwnSentKept
 from thence.papers.variants.bounded import VARIANTS, NeverAged
 from thence.protocols import REGISTRY, Deferred, Deliver, Member, create

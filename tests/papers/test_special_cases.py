@@ -11,10 +11,10 @@ import pytest
 from support.walk import Walk, assert_in_order, destinations_for, play, start, walk
 
 from thence.errors import MisuseError, PeerError
-from thence.model.codec import rename_mask
 from thence.model.message import MESSAGE, Copy
 from thence.model.order import Execution, needless
 from thence.model.roster import Roster
+from thence.model.sets import rename_mask
 from thence.papers.variants.serial import LogAlone, OwnIsAwaited, OwnIsDelivered
 from thence.protocols import REGISTRY, Deferred, Deliver, Sent, create
 from thence.protocols.hierarchy import parted

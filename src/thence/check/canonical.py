@@ -15,7 +15,7 @@ from thence.check.judge_memory import Perm
 from thence.check.moves import Moves
 from thence.check.setting import Step
 from thence.check.system import UNTOLD, Flying, Node, System
-from thence.model.codec import rename_mask
+from thence.model.sets import rename_mask
 
 
 class Names:

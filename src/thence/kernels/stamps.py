@@ -146,7 +146,7 @@ def _entries(
             return -1, n
         count, at = _varint(data, at, end)
         for i in range(length - 1, -1, -1):
-            if at < 0 or count < 0:
+            if at < 0 or count < 1:
                 return -1, n
             counts[i] = count
             if i:

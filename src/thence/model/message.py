@@ -40,9 +40,9 @@ class Cause:
         return f"{self.sender}#{self.count}" if self.pairwise else name_of(self.sender, self.count)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Copy:
-    """One message on its way to one process.
+    """One message on its way to one process; never changed once it is made (to freeze it would triple what that costs).
 
     `source` and `destination` are the ends of this hop (positions), `sender` and `count` name the message, and
     `destinations` is the whole set it is addressed to. `stamp` is the control information the protocol put on it.

@@ -21,9 +21,10 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 from thence.errors import MisuseError, PeerError
-from thence.model.codec import MASK, Fielded, Rename, Shape
+from thence.model.codec import MASK, Fielded, Shape
 from thence.model.message import MESSAGE, Cause, Copy, MessageId, name_of
 from thence.model.roster import Roster, positions
+from thence.model.sets import Rename
 from thence.protocols import snapshots, wire
 from thence.protocols.effects import Deferred, Deliver, Effect, Pending, Sent
 

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from thence.model.codec import INT, ByProcess, Entries, Record, Shape
+from thence.model.codec import INT, ByProcess, Record, Shape
+from thence.model.entries import Entries
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster
 from thence.protocols import dependency

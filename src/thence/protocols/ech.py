@@ -26,7 +26,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from thence.errors import PeerError
-from thence.model.codec import BOOL, MASK, ByCount, ByProcess, Entries, Record, Shape
+from thence.model.codec import BOOL, MASK, ByCount, ByProcess, Record, Shape
+from thence.model.entries import Entries
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster
 from thence.protocols import dependency

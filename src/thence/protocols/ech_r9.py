@@ -31,9 +31,10 @@ from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 from thence.errors import MisuseError, PeerError
-from thence.model.codec import TEXT, Optional, Reader, Record, Seq, Shape, put_varint
+from thence.model.codec import TEXT, Optional, Record, Seq, Shape
 from thence.model.message import Copy
 from thence.model.roster import Roster
+from thence.model.varint import Reader, put_varint
 from thence.protocols.dependency import Log
 from thence.protocols.ech import ECH, Elements
 from thence.protocols.effects import Sent

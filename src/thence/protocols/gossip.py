@@ -31,14 +31,18 @@ from heapq import heappop, heappush
 from typing import ClassVar
 
 from thence.errors import PeerError
-from thence.model.codec import INT, MASK, Reader, Record, Rename, Seq, Shape, Vector
+from thence.model.codec import INT, MASK, Record, Seq, Shape, Vector
 from thence.model.message import MESSAGE, Cause, Copy, MessageId
 from thence.model.roster import Roster, positions
+from thence.model.sets import Rename
+from thence.model.varint import Reader
 from thence.protocols.base import Member, Receiver
 from thence.protocols.effects import Deferred, Deliver, Duplicate, Effect, GoesWithout, Hold, Sent
 from thence.protocols.wire import CopyShape
 
 Row = tuple[int, ...]
+MOST_KNOWN = 128
+"""processes up to which rows that were read are remembered"""
 NULL = 0
 """The time of the event that never was: before every other, a value of its own."""
 
@@ -52,17 +56,10 @@ class PackedRow(Shape):
 
     def read(self, reader: Reader) -> Row:
         """Read a row of the roster's size and insist on its least width."""
-        width, start = reader.take(1)[0], reader.at
-        if width > 63:
-            raise PeerError(f"a row of {width}-bit time-stamps before byte {start}; at most 63 bits are accepted")
-        if width == 0:
-            return _zeros(reader.size)
-        packed = int.from_bytes(reader.take((reader.size * width + 7) // 8), "big")
-        bits = format(packed, f"0{reader.size * width}b")
-        row = tuple(int(bits[at : at + width], 2) for at in range(0, reader.size * width, width))
-        if len(bits) > reader.size * width or max(row).bit_length() != width:
-            raise PeerError(f"the row before byte {reader.at} is not in its shortest form")
-        return row
+        data, at = reader.data, reader.at
+        width = data[at] if at < reader.end else 0
+        written = reader.take(1 + (reader.size * width + 7) // 8)
+        return (_known_row if reader.size <= MOST_KNOWN else _row_of)(written, reader.size)
 
     def freeze(self, value: Row, rename: Rename) -> Row:
         """Move the stamps along with their positions."""
@@ -72,6 +69,24 @@ class PackedRow(Shape):
         for old, stamp in enumerate(value):
             moved[rename[old]] = stamp
         return tuple(moved)
+
+
+def _row_of(written: bytes, size: int) -> Row:
+    """Return the row of a size that is written so, and insist on its least width."""
+    width = written[0]
+    if width > 63:
+        raise PeerError(f"a row of {width}-bit time-stamps; at most 63 bits are accepted")
+    if width == 0:
+        return _zeros(size)
+    bits = format(int.from_bytes(written[1:], "big"), f"0{size * width}b")
+    row = tuple([int(bits[at : at + width], 2) for at in range(0, size * width, width)])
+    if len(bits) > size * width or max(row).bit_length() != width:
+        raise PeerError(f"a row of {width}-bit time-stamps is not in its shortest form")
+    return row
+
+
+_known_row = lru_cache(maxsize=1 << 14)(_row_of)
+"""A row of a matrix seldom changes from one stamp to the next."""
 
 
 @lru_cache(maxsize=1 << 12)

@@ -19,9 +19,11 @@ from collections.abc import Hashable
 from typing import ClassVar, NamedTuple
 
 from thence.errors import PeerError
-from thence.model.codec import Reader, Rename, Shape, Vector, mask_bytes, put_varint, read_mask, rename_mask
+from thence.model.codec import Shape, Vector
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster
+from thence.model.sets import Rename, mask_bytes, read_masks, rename_mask
+from thence.model.varint import Reader, put_varint
 from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
 
@@ -50,7 +52,7 @@ class _PastShape(Shape):
     def read(self, reader: Reader) -> Past:
         count = reader.length()
         start = reader.at
-        masks = tuple([read_mask(reader) for _ in range(count)])
+        masks = tuple(read_masks(reader, count))
         return Past(masks, reader.data[start : reader.at])
 
     def freeze(self, value: Past, rename: Rename) -> Hashable:

@@ -24,7 +24,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from thence.errors import MisuseError
-from thence.model.codec import BOOL, Entries, Shape
+from thence.model.codec import BOOL, Shape
+from thence.model.entries import Entries
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster
 from thence.protocols import dependency

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from thence.model.codec import INT, ByProcess, Entries, Record, Shape
+from thence.model.codec import INT, ByProcess, Record, Shape
+from thence.model.entries import Entries
 from thence.model.message import Copy, MessageId
 from thence.protocols import dependency
 from thence.protocols.ack_member import AckMember

@@ -16,9 +16,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
 from thence.errors import PeerError
-from thence.model.codec import INT, MASK, Reader, Record, Rename, Seq, Shape, Vector
+from thence.model.codec import INT, MASK, Record, Seq, Shape, Vector
 from thence.model.message import MESSAGE, Cause, Copy
 from thence.model.roster import Roster
+from thence.model.sets import Rename
+from thence.model.varint import Reader
 from thence.protocols.base import Member, Receiver
 from thence.protocols.effects import Deliver, Duplicate, Effect, GoesWithout, Hold
 from thence.protocols.wire import CopyShape

@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from thence.errors import PeerError
-from thence.model.codec import INT, MASK, PROCESS, ByCount, ByProcess, Optional, Reader, Shape, Vector
+from thence.model.codec import INT, MASK, PROCESS, ByCount, ByProcess, Optional, Shape, Vector
 from thence.model.message import MESSAGE, Cause, Copy, MessageId, name_of
 from thence.model.roster import Roster, positions
+from thence.model.varint import Reader
 from thence.protocols.base import LARGEST
 from thence.protocols.effects import Duplicate, Effect, Pending, Sent, Transmit
 from thence.protocols.receiver import ClockMember, Needs

@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from thence.errors import MisuseError, PeerError
-from thence.model.codec import INT, MASK, PROCESS, TEXT, Optional, Reader, Seq, put_varint
+from thence.model.codec import INT, MASK, PROCESS, TEXT, Optional, Seq
 from thence.model.roster import Roster
+from thence.model.varint import Reader, put_varint
 from thence.protocols.wire import read_label
 
 if TYPE_CHECKING:

@@ -9,12 +9,15 @@ of the meaning, so `decode` wants the `source` of every copy that is not a messa
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from thence.errors import PeerError
-from thence.model.codec import INT, MASK, PROCESS, TEXT, Reader, Record, Rename, Shape, put_varint
+from thence.model.codec import INT, MASK, PROCESS, TEXT, Record, Shape
 from thence.model.message import MESSAGE, Copy
 from thence.model.roster import HASH_BYTES, Roster
+from thence.model.sets import Rename, read_mask
+from thence.model.varint import Reader, put_varint
 
 if TYPE_CHECKING:
     from thence.protocols.base import Member
@@ -44,21 +47,39 @@ def decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: 
 
     `source` is the position of the process that handed the copy over. Without it only messages are accepted.
     """
+    if data[:HEADER_BYTES] == _header(protocol.code, roster.hash):
+        size = len(roster)
+    else:
+        size = _other_size(protocol, data, roster)
+    reader = Reader(data, size, HEADER_BYTES)
+    if reader.end > HEADER_BYTES and data[HEADER_BYTES] == 0:
+        reader.at = HEADER_BYTES + 1
+        kind, label = MESSAGE, None
+    else:
+        kind, label = read_kind(reader, tuple(protocol.kinds))
+    if source is None and kind != MESSAGE:
+        raise PeerError(f"a stamp of kind {kind!r}; without the source that handed it over only messages are accepted")
+    sender, count, destinations = read_message(reader)
+    stamp = protocol.kinds[kind].read(reader)
+    if reader.at != reader.end:
+        reader.done()
+    return Copy(sender, count, destinations, sender if source is None else source, destination, stamp, label, kind)
+
+
+@lru_cache(maxsize=256)
+def _header(code: int, digest: bytes) -> bytes:
+    return bytes((WIRE_VERSION, code)) + digest
+
+
+def _other_size(protocol: type[Member], data: bytes, roster: Roster) -> int:
+    """Return the size of the earlier roster that a stamp is written under, or say what is wrong with its header."""
     if len(data) < HEADER_BYTES:
         raise PeerError(f"a stamp of {len(data)} bytes is too short; the header alone has {HEADER_BYTES}")
     if data[0] != WIRE_VERSION:
         raise PeerError(f"stamp version {data[0]}; this release reads version {WIRE_VERSION}")
     if data[1] != protocol.code:
         raise PeerError(f"stamp of protocol number {data[1]}, expected {protocol.code} ({protocol.name})")
-    reader = Reader(data, known_size(roster, data[2:HEADER_BYTES], grows=protocol.grows))
-    reader.at = HEADER_BYTES
-    kind, label = read_kind(reader, tuple(protocol.kinds))
-    if source is None and kind != MESSAGE:
-        raise PeerError(f"a stamp of kind {kind!r}; without the source that handed it over only messages are accepted")
-    sender, count, destinations = read_message(reader)
-    stamp = protocol.kinds[kind].read(reader)
-    reader.done()
-    return Copy(sender, count, destinations, sender if source is None else source, destination, stamp, label, kind)
+    return known_size(roster, data[2:HEADER_BYTES], grows=protocol.grows)
 
 
 def known_size(roster: Roster, digest: bytes, *, grows: bool = True) -> int:
@@ -76,7 +97,10 @@ def known_size(roster: Roster, digest: bytes, *, grows: bool = True) -> int:
 
 def read_message(reader: Reader) -> tuple[int, int, int]:
     """Read sender, count and destinations; messages count from 1 and go to somebody."""
-    sender, count, destinations = PROCESS.read(reader), reader.varint(), MASK.read(reader)
+    sender, count = reader.numbers(2)
+    destinations = read_mask(reader)
+    if sender >= reader.size:
+        raise PeerError(f"position {sender} before byte {reader.at} is outside a roster of {reader.size}")
     if count < 1:
         raise PeerError(f"the message before byte {reader.at} has number 0; messages count from 1")
     if not destinations:

@@ -1,0 +1,198 @@
+"""The slow reader of stamps: one call for each field, no memory, no loops over bytes. It judges the fast one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from thence.errors import PeerError
+from thence.model.codec import INT, MASK, PROCESS, TEXT, ByCount, ByProcess, Optional, Record, Seq, Shape, Vector
+from thence.model.entries import Entries
+from thence.model.message import MESSAGE, Copy
+from thence.model.roster import HASH_BYTES, Roster
+from thence.model.sets import mask_bytes
+from thence.protocols.base import Member
+from thence.protocols.gossip import ROW
+from thence.protocols.history import Past
+from thence.protocols.wire import MOST_LABEL_BYTES, WIRE_VERSION
+
+LARGEST = (1 << 63) - 1
+
+
+class Slow:
+    """A cursor that takes one byte after the other."""
+
+    def __init__(self, data: bytes, size: int) -> None:
+        self.data, self.size, self.at = data, size, 0
+
+    def byte(self) -> int:
+        if self.at >= len(self.data):
+            raise PeerError("ends too early")
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def bytes(self, count: int) -> bytes:
+        if count > len(self.data) - self.at:
+            raise PeerError("ends too early")
+        return bytes(self.byte() for _ in range(count))
+
+    def number(self) -> int:
+        found = [self.byte()]
+        while found[-1] > 127:
+            if len(found) > 9:
+                raise PeerError("too large")
+            found.append(self.byte())
+        value = sum((byte & 127) << 7 * place for place, byte in enumerate(found))
+        if value > LARGEST or (len(found) > 1 and found[-1] == 0):
+            raise PeerError("too large or not in its shortest form")
+        return value
+
+    def length(self) -> int:
+        count = self.number()
+        if count > len(self.data) - self.at:
+            raise PeerError("more announced than is left")
+        return count
+
+    def process(self) -> int:
+        position = self.number()
+        if position >= self.size:
+            raise PeerError("outside the roster")
+        return position
+
+    def mask(self) -> int:
+        """Read a set in any form, and accept it if it is written the same way."""
+        start = self.at
+        if self.size <= 14:
+            mask = self.number()
+        else:
+            head = self.number()
+            form, length = head & 3, head >> 2
+            if form == 3 or length > self.size:
+                raise PeerError("no set")
+            if form == 1:
+                mask = int.from_bytes(self.bytes(length), "little")
+            else:
+                mask = self.ids(length) ^ ((1 << self.size) - 1 if form == 2 else 0)
+        if mask >> self.size or mask_bytes(mask, self.size) != self.data[start : self.at]:
+            raise PeerError("outside the roster or not in its shortest form")
+        return mask
+
+    def ids(self, length: int) -> int:
+        mask, last = 0, -1
+        for _ in range(length):
+            last += self.number() + 1
+            if last >= self.size:
+                raise PeerError("outside the roster")
+            mask |= 1 << last
+        return mask
+
+    def ascending(self, keys: list[int]) -> None:
+        if keys != sorted(set(keys)):
+            raise PeerError("not ascending")
+
+    def group(self) -> tuple[tuple[int, int], ...]:
+        head = self.number()
+        empty, length = head & 1, (head >> 1) + (head & 1)
+        if length == 0 or length > len(self.data) - self.at:
+            raise PeerError("no group")
+        counts = [self.number()]
+        for _ in range(length - 1):
+            counts.append(counts[-1] - self.number() - 1)
+        if counts[-1] < 1:
+            raise PeerError("counts below one")
+        masks = [self.mask() for _ in range(length - empty)] + [0] * empty
+        if not empty and masks[-1] == 0:
+            raise PeerError("empty but not marked so")
+        return tuple(zip(reversed(counts), masks, strict=True))
+
+    def row(self) -> tuple[int, ...]:
+        width = self.byte()
+        if width > 63:
+            raise PeerError("too wide")
+        bits = "".join(format(byte, "08b") for byte in self.bytes((self.size * width + 7) // 8))
+        spare = len(bits) - self.size * width
+        row = tuple(int(bits[spare + at * width : spare + (at + 1) * width] or "0", 2) for at in range(self.size))
+        if "1" in bits[:spare] or max(row).bit_length() != width:
+            raise PeerError("not in its shortest form")
+        return row
+
+    def read(self, shape: Shape) -> Any:
+        """Read a value of any shape, by the kind of shape."""
+        if shape is INT:
+            return self.number()
+        if shape is PROCESS:
+            return self.process()
+        if shape is MASK:
+            return self.mask()
+        if shape is TEXT:
+            try:
+                return self.bytes(self.length()).decode()
+            except UnicodeDecodeError:
+                raise PeerError("no text") from None
+        if shape is ROW:
+            return self.row()
+        if isinstance(shape, Entries):
+            found = [(self.process(), self.group()) for _ in range(self.length())]
+            self.ascending([sender for sender, _ in found])
+            return dict(found)
+        return self.composed(shape)
+
+    def composed(self, shape: Shape) -> Any:
+        if isinstance(shape, Record):
+            parts = tuple(self.read(part) for part in shape.shapes)
+            return parts if shape.make is None else shape.make(*parts)
+        if isinstance(shape, Optional):
+            flag = self.number()
+            if flag > 1:
+                raise PeerError("neither 0 nor 1")
+            return self.read(shape.shape) if flag else None
+        if isinstance(shape, Seq):
+            return shape.make([self.read(shape.shape) for _ in range(self.length())])
+        if isinstance(shape, Vector):
+            if self.size > len(self.data) - self.at:
+                raise PeerError("a vector that cannot fit")
+            return shape.make([self.read(shape.shape) for _ in range(self.size)])
+        if isinstance(shape, ByProcess):
+            found = [(self.process(), self.read(shape.shape)) for _ in range(self.length())]
+            self.ascending([position for position, _ in found])
+            return dict(found)
+        if isinstance(shape, ByCount):
+            table, last = {}, -1
+            for _ in range(self.length()):
+                last += self.number() + 1
+                table[last] = self.read(shape.shape)
+            if last > LARGEST:
+                raise PeerError("too large")
+            return table
+        start_of_sets = self.length()  # a past of `history`
+        start = self.at
+        masks = tuple(self.mask() for _ in range(start_of_sets))
+        return Past(masks, self.data[start : self.at])
+
+
+def slow_decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: int, source: int | None) -> Copy:
+    """Read a stamp by the definition in docs/wire.md."""
+    if len(data) < 2 + HASH_BYTES or data[0] != WIRE_VERSION or data[1] != protocol.code:
+        raise PeerError("no stamp of this protocol")
+    known = [earlier for earlier in roster.lineage() if earlier.hash == data[2 : 2 + HASH_BYTES]]
+    if not known or (known[0] != roster and not protocol.grows):
+        raise PeerError("another roster")
+    slow = Slow(data, len(known[0]))
+    slow.at = 2 + HASH_BYTES
+    head = slow.number()
+    kinds = list(protocol.kinds)
+    if head >> 1 >= len(kinds):
+        raise PeerError("unknown kind")
+    start = slow.at
+    label = slow.read(TEXT) if head & 1 else None
+    if slow.at - start > MOST_LABEL_BYTES + 2:
+        raise PeerError("a label that is too long")
+    kind = kinds[head >> 1]
+    if source is None and kind != MESSAGE:
+        raise PeerError("a protocol message without its source")
+    sender, count, destinations = slow.process(), slow.number(), slow.mask()
+    if count < 1 or not destinations:
+        raise PeerError("a message that cannot be")
+    stamp = slow.read(protocol.kinds[kind])
+    if slow.at != len(data):
+        raise PeerError("more bytes than expected")
+    return Copy(sender, count, destinations, sender if source is None else source, destination, stamp, label, kind)
