@@ -23,7 +23,7 @@ from thence.model.codec import INT, ByProcess, Shape, Vector
 from thence.model.message import Copy
 from thence.protocols.ack_member import AckMember
 from thence.protocols.ack_receiver import CausedOkays, kinds_of, leader
-from thence.protocols.base import LARGEST
+from thence.protocols.base import REACHED
 from thence.protocols.clocks import later
 from thence.protocols.effects import Effect
 
@@ -91,7 +91,10 @@ class ACausal(AckMember):
 
     def _check_state(self) -> None:
         super()._check_state()
-        if self.cast.keys() != set(map(leader, self.masks)) or max(map(max, self.cast.values())) > LARGEST:
+        if (
+            self.cast.keys() != set(map(leader, self.masks))
+            or max(row[self.me] for row in self.cast.values()) > REACHED
+        ):
             raise PeerError(f"snapshot with counts for {len(self.cast)} of {len(self.masks)} groups")
 
     def _delivered(self, copy: Copy) -> list[Effect]:

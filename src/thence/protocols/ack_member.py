@@ -15,7 +15,7 @@ from thence.model.faults import groups_of
 from thence.model.message import MESSAGE, Cause, Copy, MessageId, name_of
 from thence.model.roster import Roster
 from thence.protocols.ack_receiver import OK, AckReceiver, Mail, leader
-from thence.protocols.base import LARGEST, Member
+from thence.protocols.base import LARGEST, REACHED, Member
 from thence.protocols.effects import Deferred, Deliver, Duplicate, Effect, Hold, Pending, Sent
 
 TAKEN = (Deliver, Duplicate)
@@ -208,7 +208,7 @@ class AckMember(Member):
             )
 
     def _check_state(self) -> None:
-        if max(self.own, default=0) > self.count or max(self.receiver.following) > LARGEST:
+        if max(self.own, default=0) > self.count or max(self.receiver.following) > REACHED:
             raise PeerError(f"snapshot that names a message beyond the {self.count} its member has sent")
         for table in (self.receiver.mails, self.receiver.kept):
             for mails in table:

@@ -304,6 +304,10 @@ class CausedOkays(AckReceiver):
         """Return what is not F-delivered, and what waits for causes."""
         return super().pending() + [(copy, self.missing(copy)) for copy in self.waiting]
 
+    def copies(self) -> list[Copy]:
+        """Return the same copies without a look into their stamps."""
+        return [copy for copy, _ in super().pending()] + self.waiting
+
 
 def leader(group: int) -> int:
     """Return the position that stands for a group: its first member."""

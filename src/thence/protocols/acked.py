@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from thence.errors import PeerError
 from thence.model.codec import INT, PROCESS, Record, Seq, Shape
 from thence.model.message import Copy, MessageId, name_of
 from thence.model.roster import Roster
@@ -51,6 +52,11 @@ class Acked(AcknowledgingMember):
             self.away = None if self.receiver.abandoned >> destination & 1 else (count, destination)
             copies.append(Copy(self.me, count, 1 << destination, self.me, destination, (), self.label))
         return tuple(copies)
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        if max((count for count, _ in self.buffer), default=0) > self.count:
+            raise PeerError(f"snapshot with a copy in its buffer beyond the {self.count} its member has sent")
 
     def _freed(self) -> list[Effect]:
         copies = self._out()

@@ -30,6 +30,8 @@ from thence.protocols.effects import Deferred, Deliver, Effect, Pending, Sent
 
 LARGEST = 1 << 62
 """The largest number taken from outside. One more must still fit into 63 bits: a member may count on from there."""
+REACHED = LARGEST + (LARGEST >> 1)
+"""The largest number accepted in a restored state: beyond what counting on from `LARGEST` reaches."""
 
 
 class Receiver(Fielded, abc.ABC):
@@ -48,6 +50,10 @@ class Receiver(Fielded, abc.ABC):
     @abc.abstractmethod
     def pending(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
         """Return each held copy with the (sender, count) pairs it still waits for."""
+
+    def copies(self) -> list[Copy]:
+        """Return the held copies."""
+        return [copy for copy, _ in self.pending()]
 
     def join(self, roster: Roster) -> None:
         """Grow by one position."""
@@ -244,13 +250,13 @@ class Member(Fielded, abc.ABC):
 
     def check_state(self) -> None:
         """Refuse a restored state that no run can reach and that a later step could fail on."""
-        if self.count > LARGEST:
-            raise PeerError(f"snapshot of a member that has sent {self.count} messages; at most {LARGEST} are accepted")
+        if self.count > REACHED:
+            raise PeerError(f"snapshot of a member that has sent {self.count} messages; at most {REACHED} are accepted")
         if (self.gone and not self.grows) or (self.receiver.abandoned and self.cannot_abandon):
             raise PeerError(f"snapshot without processes that protocol {self.name} cannot do without")
         if (self.gone | self.receiver.abandoned) & self.bit:
             raise PeerError(f"snapshot of {self.roster.name(self.me)} in which it is gone itself")
-        for copy, _ in self.receiver.pending():
+        for copy in self.receiver.copies():
             if copy.label != self.label or copy.destination != self.me or copy.kind != MESSAGE:
                 raise PeerError(f"snapshot holds back {self._name(copy)}, which is not a message to be delivered here")
             self.check(copy)

@@ -33,7 +33,7 @@ from thence.errors import PeerError
 from thence.model.codec import INT, Shape
 from thence.model.message import Copy
 from thence.model.roster import Roster
-from thence.protocols.base import LARGEST
+from thence.protocols.base import REACHED
 from thence.protocols.effects import Effect
 from thence.protocols.gossip import NULL, Gossip, Times
 
@@ -89,7 +89,7 @@ class Epochs(Gossip):
             raise PeerError(f"the stamp of {self._name(copy)} has no time of its own; a send has one")
 
     def _check_state(self) -> None:
-        if self.epoch >= self.times.values or self.ticks > LARGEST:
+        if self.epoch >= self.times.values or self.ticks > REACHED:
             raise PeerError(f"snapshot in epoch {self.epoch} with {self.ticks} sends")
         if self.receiver.now != self.times.stamp(self.epoch, 1):
             raise PeerError(f"snapshot in epoch {self.epoch} whose receiver is at {self.receiver.now}")

@@ -296,10 +296,10 @@ class GossipReceiver(Receiver):
         copies = self._copies.read(reader)
         self.held = dict(enumerate(copies, 1))
         for copy in copies:
-            unmet = self._unmet(copy)
-            if not unmet or copy.count <= self.seen[copy.sender] or (copy.sender, copy.count) in self._keys:
-                raise PeerError(f"snapshot holds back message {copy.id}, which waits for nothing")
-            self._hold(copy, unmet)
+            if (copy.sender, copy.count) in self._keys:
+                raise PeerError(f"snapshot holds back message {copy.id} twice")
+            # One who was lied to may hold a copy that waits for nothing; it goes with the next of its own sender.
+            self._hold(copy, self._unmet(copy) or [(copy.sender, NULL)])
 
     def freeze(self, rename: Rename) -> tuple[object, ...]:
         """Freeze the fields and the held copies in order of arrival."""

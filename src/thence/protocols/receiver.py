@@ -201,7 +201,7 @@ class ClockReceiver(Receiver):
                 self._parted(self.needs(copy, self.me)) if self.abandoned else (self.needs(copy, self.me), ())
             )
             unmet = self._unmet(needs)
-            if unmet is None or number <= self.delivered[copy.sender]:
+            if unmet is None:
                 raise PeerError(f"snapshot holds back message {copy.id}, which waits for nothing")
             self._hold(copy, number, needs, unmet, forgone)
 

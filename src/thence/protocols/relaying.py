@@ -20,7 +20,7 @@ from thence.model.codec import INT, MASK, PROCESS, ByCount, ByProcess, Optional,
 from thence.model.message import MESSAGE, Cause, Copy, MessageId, name_of
 from thence.model.roster import Roster, positions
 from thence.model.varint import Reader
-from thence.protocols.base import LARGEST
+from thence.protocols.base import REACHED
 from thence.protocols.effects import Duplicate, Effect, Pending, Sent, Transmit
 from thence.protocols.receiver import ClockMember, Needs
 from thence.protocols.unordered import NOTHING
@@ -101,8 +101,8 @@ class RelayingMember(ClockMember):
     def _check_state(self) -> None:
         if any(pair is not None and pair[0] == self.me and pair[1] > self.count for pair in self.latest):
             raise PeerError(f"snapshot that names a message beyond the {self.count} its member has sent")
-        if max(self.taken) > LARGEST:
-            raise PeerError(f"snapshot with more than {LARGEST} requests taken")
+        if max(self.taken) > REACHED:
+            raise PeerError(f"snapshot with more than {REACHED} requests taken")
 
     def load(self, reader: Reader) -> None:
         """Read the fields; who coordinates whom follows from the options."""

@@ -21,7 +21,7 @@ from thence.errors import PeerError
 from thence.model.codec import INT, Shape, Vector
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster, positions
-from thence.protocols.base import LARGEST
+from thence.protocols.base import LARGEST, REACHED
 from thence.protocols.clocks import later
 from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
@@ -80,8 +80,8 @@ class RST(ClockMember):
             raise self.beyond(f"its sender to somebody, where {LARGEST} is the most", most, copy)
 
     def _check_state(self) -> None:
-        if max(map(max, self.sent)) > LARGEST:
-            raise PeerError(f"snapshot with a count above {LARGEST}")
+        if max(self.sent[self.me]) > REACHED:
+            raise PeerError(f"snapshot with a count above {REACHED}")
 
     def _join(self) -> None:
         self.sent = _padded(self.sent, self.size)

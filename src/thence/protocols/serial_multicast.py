@@ -23,7 +23,7 @@ from thence.errors import MisuseError, PeerError
 from thence.model.codec import INT, Optional, Record, Shape, Vector
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster, positions
-from thence.protocols.base import LARGEST
+from thence.protocols.base import LARGEST, REACHED
 from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
 from thence.protocols.wire import PAIR
@@ -77,7 +77,7 @@ class SerialMulticast(ClockMember):
 
     def _check_state(self) -> None:
         own = max((pair[1] for pair in self.log[1] if pair is not None and pair[0] == self.me), default=0)
-        if own > self.count or self.log[0] > LARGEST:
+        if own > self.count or self.log[0] > REACHED:
             raise PeerError(f"snapshot that names message {own} of a member that has sent {self.count}")
 
     def _taken(self, token: object) -> Token:
