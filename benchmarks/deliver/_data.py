@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from thence.model.message import Copy
 from thence.model.roster import Roster
-from thence.protocols.base import encode
 from thence.protocols.ks import KS
+from thence.protocols.wire import encode
 
 PROCESSES = 64
 KEYS = 64

@@ -1,4 +1,4 @@
-"""A million hostile stamps and snapshots over every protocol (THENCE_FUZZ sets another number, THENCE_SEED another seed)."""
+"""A million hostile stamps and snapshots over every protocol; THENCE_FUZZ and THENCE_SEED set number and seed."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from thence.check.setting import Setting
 from thence.check.stepping import in_words
 from thence.check.system import System
 from thence.errors import MisuseError
+from thence.model.message import name_of
 
 MOST = 2000
 
@@ -88,7 +89,7 @@ def state_graph(setting: Setting, *, properties: frozenset[str] | None = None, m
 
 def _node(moves: Moves, system: System, breaks: str | None) -> dict[str, Any]:
     name = moves.roster.name
-    flight = [f"{name(f.copy.sender)}{f.copy.count} to {name(f.copy.destination)}" for f in system.flight]
+    flight = [f"{name_of(name(f.copy.sender), f.copy.count)} to {name(f.copy.destination)}" for f in system.flight]
     held = [
         f"{pending.message} at {name(place)}"
         for place, node in enumerate(system.nodes) if node.member is not None

@@ -17,7 +17,7 @@ from typing import ClassVar
 from thence.errors import MisuseError, PeerError
 from thence.model.codec import INT, MASK, TEXT, ByProcess, Record, Seq, Shape
 from thence.model.events import Event, Kind
-from thence.model.message import MESSAGE, Copy, MessageId
+from thence.model.message import MESSAGE, Copy, MessageId, name_of
 from thence.model.roster import Roster, positions
 from thence.protocols.effects import Deliver, Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
@@ -119,11 +119,11 @@ def group_run(groups: Mapping[str, Sequence[str]], seed: int, messages: int) -> 
             sizes.append(GroupClocks.entries(sent.copies[0]))
             flight += sent.copies
             name = roster.name(sender)
-            note(name, "send", f"{name}{sent.message.count}", roster.members(sent.destinations))
+            note(name, "send", name_of(name, sent.message.count), roster.members(sent.destinations))
         else:
             copy = flight.pop(rng.randrange(len(flight)))
             for effect in members[copy.destination].receive(copy):
                 if isinstance(effect, Deliver):
-                    name = f"{roster.name(effect.copy.sender)}{effect.copy.count}"
+                    name = name_of(roster.name(effect.copy.sender), effect.copy.count)
                     note(roster.name(copy.destination), "deliver", name)
     return events, sizes
