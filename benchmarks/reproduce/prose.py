@@ -3,7 +3,7 @@
     python benchmarks/reproduce/prose.py            write the section anew
     python benchmarks/reproduce/prose.py --check    say whether it is current (exit code 1 if not)
 
-Law. Every figure of the section is taken from results/default. The words stand in prose.md, without a figure.
+Law. Every figure of the section is taken from results/default. The words stand in prose.txt, without a figure.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _mean(runs: list[dict[str, Any]], protocol: str, measure: str) -> float:
     return float(sum(values) / len(values))
 
 
-TEXT = (HERE / "prose.md").read_text(encoding="utf-8")
+TEXT = (HERE / "prose.txt").read_text(encoding="utf-8")
 
 
 def filled(text: str, quoted: dict[str, str]) -> str:
