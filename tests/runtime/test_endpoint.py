@@ -12,6 +12,8 @@ from support.live_pair import configure, folder, run, take, until
 
 from thence.errors import MisuseError
 from thence.runtime import Endpoint, JournalError, load
+from thence.runtime.detector import Detector
+from thence.runtime.setup import free_ports
 
 assert folder is not None
 
@@ -324,5 +326,57 @@ def test_standard_sqlite_is_what_the_journal_says_it_is(folder: Path) -> None:
         with sqlite3.connect(folder / "a.journal") as database:
             assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         database.close()
+
+    run(go())
+
+
+def test_prometheus_finds_the_counters(folder: Path) -> None:
+    async def go() -> None:
+        first, second = configure(folder)
+        (port,) = free_ports(1)
+        first.write_text(f'metrics = "127.0.0.1:{port}"\n' + first.read_text())
+        async with Endpoint(first) as a, Endpoint(second) as b:
+            await a.send({"b"}, b"x")
+            await take(b, 1)
+            await until(lambda: a.station.links[1].outbox.acked == 1)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
+            text = (await reader.read(-1)).decode()
+            writer.close()
+            assert text.startswith("HTTP/1.1 200 OK")
+            assert 'thence_live_sent_total{peer="b"} 1' in text.splitlines()
+            assert 'thence_live_on_their_way{peer="b"} 0' in text.splitlines()
+
+    run(go())
+
+
+def test_the_detector_keeps_a_majority_and_forgives_its_own_lateness() -> None:
+    detector = Detector(0, 5, [0b111, 0b11000], interval=1.0, threshold=8.0, now=0.0)
+    for now in range(1, 40):
+        detector.tick(float(now))
+        detector.heard(1, float(now))
+        detector.heard(3, float(now))
+    assert detector.trusted(39.0) == 0b11011  # 2 is silent; 4 is too, but is needed for a majority of its group
+    assert detector.phi(2, 39.0) > 8.0 > detector.phi(1, 39.0)
+    late = Detector(0, 2, [0b11], interval=1.0, threshold=8.0, now=0.0)
+    late.tick(1.0)
+    late.tick(100.0)
+    assert late.phi(1, 100.0) < 1.5
+
+
+def test_a_minority_that_dies_for_good_does_not_hold_the_others_up(folder: Path) -> None:
+    async def go() -> None:
+        more = "heartbeat_seconds = 0.05\n"
+        files = configure(folder, "abcd", more=more, protocol="ks-ft", options={"groups": "abc|d"})
+        async with Endpoint(files[0]) as a, Endpoint(files[1]) as b, Endpoint(files[3]) as d:
+            c = await Endpoint(files[2]).__aenter__()
+            await a.send({"a", "b", "c", "d"}, b"x" * 3000)
+            assert [len(m.payload) for each in (a, b, c, d) for m in await take(each, 1)] == [3000] * 4
+            for task in c._tasks:
+                task.cancel()
+            await c.transport.stop()  # as good as dead: it never says a word again
+            await d.send({"a", "b", "c"}, b"after")
+            assert [m.payload for each in (a, b) for m in await take(each, 1)] == [b"after"] * 2
+            c._let_go()
 
     run(go())

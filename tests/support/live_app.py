@@ -107,8 +107,18 @@ class Application:
             return
         async with message.transaction() as tx:
             tx.execute("INSERT INTO effects VALUES (?, ?)", (message.id, me.config.name))
-            if message.payload.startswith(b"first") and zlib.crc32(message.id.encode()) % 3 == 0:
+            if (
+                not me.config.options
+                and message.payload.startswith(b"first")
+                and zlib.crc32(message.id.encode()) % 3 == 0
+            ):
                 tx.send({message.sender}, b"reply " + me.config.name.encode() + b" " + message.id.encode())
+
+    def destinations(self, me: Endpoint, names: list[str], chance: Random) -> list[str]:
+        groups = str(me.config.options.get("groups", ""))
+        if groups:
+            return [name for group in chance.sample(groups.split("|"), 2) for name in group]
+        return chance.sample(names, min(3, len(names)))
 
     async def send(self, me: Endpoint) -> None:
         names = [name for name in me.config.processes if name != me.config.name]
@@ -118,10 +128,7 @@ class Application:
             for number in range(begun, self.sends, 5):
                 wave = range(number, min(number + 5, self.sends))
                 await asyncio.gather(
-                    *(
-                        me.send(chance.sample(names, min(3, len(names))), b"first %d " % each + b"x" * 100)
-                        for each in wave
-                    )
+                    *(me.send(self.destinations(me, names, chance), b"first %d " % each + b"x" * 100) for each in wave)
                 )
                 progress.write(b"." * len(wave))
                 await asyncio.sleep(chance.random() * 0.02)

@@ -14,12 +14,13 @@ from random import Random
 
 from support.live import causes_first
 from support.live_app import POINTS, transactional
+from support.live_proxy import Proxies
 from thence.errors import MisuseError
 from thence.model.events import Event
 from thence.model.order import judge
 from thence.runtime.admin import ask
 from thence.runtime.config import load
-from thence.runtime.setup import initialise
+from thence.runtime.setup import free_ports, initialise
 from thence.trace.jsonl import read_jsonl
 
 APP = Path(__file__).with_name("live_app.py")
@@ -30,11 +31,21 @@ class Fleet:
     """Processes of one configuration set."""
 
     def __init__(
-        self, folder: Path, names: list[str], sends: int, seed: int, *, plain: bool = False, protocol: str = "ks"
+        self,
+        folder: Path,
+        names: list[str],
+        sends: int,
+        seed: int,
+        *,
+        protocol: str = "ks",
+        options: dict[str, int | str | bool] | None = None,
+        proxied: bool = False,
     ) -> None:
         self.folder, self.names, self.sends, self.seed = folder, names, sends, seed
         self.chance = Random(seed)
-        self.files = dict(zip(names, initialise(folder, names, plain=plain, protocol=protocol), strict=True))
+        self.files = dict(zip(names, initialise(folder, names, protocol=protocol, options=options), strict=True))
+        self.stops = self.cuts = 0
+        self.proxies = self._proxies() if proxied else None
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self.kills = 0
         self.armed: set[str] = set()
@@ -49,6 +60,32 @@ class Fleet:
                 env={**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{APP.parents[1]}"},
                 stderr=errors,
             )
+
+    def _proxies(self) -> Proxies:
+        """Let everybody find the others behind a proxy."""
+        ports = {name: load(file).addresses[name].port for name, file in self.files.items()}
+        outside = dict(zip(self.names, free_ports(len(self.names)), strict=True))
+        for name, file in self.files.items():
+            text = file.read_text()
+            for other in self.names:
+                if other != name:
+                    text = text.replace(f'127.0.0.1:{ports[other]}"', f'127.0.0.1:{outside[other]}"')
+            file.write_text(text)
+        return Proxies({outside[name]: ports[name] for name in self.names})
+
+    def pause(self, name: str) -> None:
+        """Let a process stand still for a while: SIGSTOP, SIGCONT."""
+        if self.running[name].poll() is None:
+            self.running[name].send_signal(signal.SIGSTOP)
+            time.sleep(self.chance.random() * 0.3)
+            self.running[name].send_signal(signal.SIGCONT)
+            self.stops += 1
+
+    def cut(self) -> None:
+        """Cut a link, half of the time one way first."""
+        assert self.proxies is not None
+        self.proxies.cut(self.chance, self.cuts % 2 == 1)
+        self.cuts += 1
 
     def kill(self, name: str) -> None:
         self.running[name].kill()
@@ -105,7 +142,7 @@ class Fleet:
 
     def at_rest(self) -> bool:
         """Tell whether nothing is on its way, held, or not done anywhere, and everybody has sent all."""
-        for name in self.names:
+        for name in self.running:
             progress = self.folder / f"{name}.witness.sent"
             if not progress.exists() or len(progress.read_bytes()) < self.sends:
                 return False
@@ -115,7 +152,7 @@ class Fleet:
                 answer = ask(admin, {"ask": "why"})
             except MisuseError:
                 return False
-            links = answer["links"]
+            links = [link for link in answer["links"] if link["process"] in self.running]
             if answer["held"] or answer["inbox"] or any(link["sent"] != link["acknowledged"] for link in links):
                 return False
         return True
@@ -139,6 +176,8 @@ class Fleet:
 
     def end(self) -> None:
         """Leave nothing behind."""
+        if self.proxies is not None:
+            self.proxies.close()
         for process in self.running.values():
             if process.poll() is None:
                 process.kill()
@@ -169,6 +208,30 @@ class Fleet:
             "deliveries": sum(event.kind == "deliver" for event in events),
             "crash rows": sum(event.kind == "crash" for event in events),
             "kills": self.kills,
+            "stops": self.stops,
+            "cuts": self.cuts,
+            "redelivered": again,
+        }
+
+    def check_survivors(self) -> dict[str, int]:
+        """The same where some are dead for good: causal, and whoever lives has what anybody who lives has."""
+        events, alive = self.events(), set(self.running)
+        assert causes_first(events)
+        judged = judge(events)
+        assert judged.verdict == "causal", judged
+        assert not judged.duplicates
+        assert not judged.misdelivered
+        sender = {event.message: event.process for event in events if event.kind == "send"}
+        delivered = {event.message for event in events if event.kind == "deliver" and event.process in alive}
+        for lack in judged.undelivered:
+            if lack.destination in alive:
+                assert sender[lack.message] not in alive, f"{lack} of a process that lives"
+                assert lack.message not in delivered, f"{lack}, though others have it"
+        again = sum(self._witness(name, events) for name in alive)
+        return {
+            "multicasts": len(sender),
+            "deliveries": sum(event.kind == "deliver" for event in events),
+            "killed for good": self.kills,
             "redelivered": again,
         }
 

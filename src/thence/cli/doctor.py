@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import sqlite3
 import sys
 import time
 from collections.abc import Iterator
@@ -71,6 +72,17 @@ def _python() -> Iterator[Finding]:
     status, advice = ("ok", None) if sys.version_info >= (3, 11) else ("broken", "use Python 3.11 or newer")
     yield Finding("python", status, f"{platform.python_version()}, {sys.executable}", advice)
     yield Finding("cores", "ok", str(os.cpu_count()))
+    yield _sqlite()
+
+
+def _sqlite() -> Finding:
+    from thence.runtime.database import WAL_RESET_FIXED
+
+    if sqlite3.sqlite_version_info >= WAL_RESET_FIXED:
+        return Finding("sqlite", "ok", sqlite3.sqlite_version)
+    fixed = ".".join(map(str, WAL_RESET_FIXED))
+    told = f"before {fixed} two writers can lose a log; a journal has one, so leave journals to their endpoints"
+    return Finding("sqlite", "note", sqlite3.sqlite_version, told)
 
 
 def _packages() -> Iterator[Finding]:

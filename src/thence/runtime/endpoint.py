@@ -33,6 +33,7 @@ from thence.runtime.detector import Detector
 from thence.runtime.frames import BEAT, BYE, frame
 from thence.runtime.inputs import Abandon, Send, Stop, Trusted
 from thence.runtime.journal import Journal, Mark
+from thence.runtime.metrics import Metrics
 from thence.runtime.record import Recorder
 from thence.runtime.recovery import Recovered, recover
 from thence.runtime.station import Asked, Released, Station
@@ -90,6 +91,10 @@ class Message:
         answer = Answer()
         self._endpoint.station.finish(self.number, answer)
         await self._endpoint.outcome(answer)
+
+    def finish(self) -> None:
+        """Say the same without waiting until it is on disk."""
+        self._endpoint.station.finish(self.number)
 
     def transaction(self) -> Transaction:
         """Deal with the message in one step: rows of the application, sends, and being done are one commit."""
@@ -243,13 +248,14 @@ class Endpoint:
         )
         self.station.wake = self._work.set
         if self.recorder is not None:
-            self.station.sync = self.recorder.sync
+            self.station.sync, self.station.record = self.recorder.sync, self.recorder.write
         for delivery in found.core.inbox.values():
             self._inbox.append((delivery, True))
         if config.synchronous == "full" and sqlite3.threadsafety == 3:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="thence-commit")
         self.transport = TcpTransport(config, self.station)
         self.admin = None if config.admin is None else Admin(self, config.admin)
+        self.metrics = None if config.metrics is None else Metrics(self, config.metrics)
         loop = asyncio.get_running_loop()
         self._tasks.append(loop.create_task(self._write(), name="thence-writer"))
         self._tasks.append(loop.create_task(self._renew(), name="thence-renewal"))
@@ -258,6 +264,8 @@ class Endpoint:
         await self.transport.start()
         if self.admin is not None:
             await self.admin.start()
+        if self.metrics is not None:
+            await self.metrics.start()
         log.info("%s runs; %d inputs replayed", config.name, found.replayed)
 
     def _recover(self) -> Recovered:
@@ -304,6 +312,8 @@ class Endpoint:
         await self.transport.stop()
         if self.admin is not None:
             await self.admin.stop()
+        if self.metrics is not None:
+            await self.metrics.stop()
         self._news.set()
         self._let_go()
 
@@ -363,8 +373,6 @@ class Endpoint:
 
     def _release(self) -> None:
         released = self.station.release()
-        if self.recorder is not None:
-            self.recorder.write(released.events)
         for delivery in released.delivered:
             body = released.bodies.get(delivery.ref)
             if body is not None and self._memory < MEMORY_BYTES:

@@ -200,6 +200,8 @@ class Station:
         """why this process must not go on: a peer knows more of it than it does itself"""
         self.wake: Callable[[], None] = lambda: None
         """called when there is something to prepare"""
+        self.record: Callable[[list[Event]], None] = lambda events: None
+        """called with the rows of the trace of a committed group, before anything else of it leaves"""
         self.sync: Callable[[], None] = lambda: None
         """called before inputs are pruned: whatever was told of them must be on disk"""
         self._met: list[tuple[str, str]] = []
@@ -439,6 +441,7 @@ class Station:
         """Let out what the committed group has set free."""
         group, self._group = self._group, None
         assert group is not None
+        self.record(group.released.events)
         for position, link in enumerate(self.links):
             link.durable = link.outbox.sent
             if position in group.wrote:
