@@ -342,3 +342,20 @@ def test_a_narrow_window_shows_all_parts(open_page: Open) -> None:
     assert box is not None
     assert box["width"] > 350
     assert box["height"] > 200
+
+
+def test_what_is_missing_doubled_misplaced_or_set_aside_is_lit_too(open_page: Open) -> None:
+    events = parse("a!1>b a!2>b b?a2 b?a2 c?a2")
+    events.append(Event("run", "c", 2, "deliver", "x9", order=len(events)))
+    opened = open_page(html(events))
+    lit = {}
+    for number in range(opened.locator("#findings button").count()):
+        opened.click(f"[data-finding='{number}']")
+        lit.setdefault(ask(opened, "finding")["what"], []).append(rows(ask(opened, "lit")["path"]))
+    assert lit == {
+        "violation": [{("a", 1), ("a", 2), ("b", 1)}],
+        "undelivered": [{("a", 1)}],
+        "duplicate": [{("a", 2), ("b", 1), ("b", 2)}],
+        "misdelivered": [{("a", 2), ("c", 1)}],
+        "quarantine": [{("c", 2)}],
+    }

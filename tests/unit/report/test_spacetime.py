@@ -273,3 +273,11 @@ def test_a_slice_around_a_message() -> None:
     assert {each.process for each in cut.stretches or ()} == {"a", "b"}
     with pytest.raises(MisuseError, match="no run of the trace sends a message 'zz'"):
         message_cut(events, "zz")
+
+
+def test_a_page_takes_so_many_destinations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thence.report.spacetime.pages.ADDRESSED", 5)
+    rows = recorded(parse("a!1>bc a!2>bc a!3>bc b?a1"))
+    html = one_page(rows)
+    assert columns_of(html)["index"] == [1, 2]
+    assert "2 of 4 events are not on this page" in html

@@ -24,6 +24,9 @@ from thence.trace.scene import Finding, Origin, Row, scenes_of
 SLICES = 20
 """Slices by violation, and slices by stretches of the order, that an index leads to."""
 
+ADDRESSED = 2_000_000
+"""Destinations of all sends that one page takes."""
+
 Origins = Mapping[str, Mapping[Row, Origin]]
 
 
@@ -73,9 +76,9 @@ def one_page(
     if not rows:
         raise MisuseError("no row of the trace is in this slice")
     notes = []
-    if len(rows) > most:
-        notes.append(f"{len(rows) - most} of {len(rows)} events are not on this page; a narrower slice shows them")
-        rows = rows[:most]
+    if (fits := _fitting(rows, most)) < len(rows):
+        notes.append(f"{len(rows) - fits} of {len(rows)} events are not on this page; a narrower slice shows them")
+        rows = rows[:fits]
     if cut is not None:
         notes.insert(0, f"a slice: {len(rows)} of {recorded.total} events; clocks and logs begin with it")
     found, nowhere = by_run(recorded.findings)
@@ -85,6 +88,16 @@ def one_page(
     if len(nowhere) > 20:
         notes.append(f"{len(nowhere) - 20} more rows were set aside")
     return page(scenes, title=recorded.title, lead=lead, notes=notes, start="finding=1" if first else "")
+
+
+def _fitting(rows: Sequence[Event], most: int) -> int:
+    """Return how many of the first rows a page takes: at most `most`, with at most `ADDRESSED` destinations."""
+    addressed = 0
+    for place, event in enumerate(rows[:most]):
+        addressed += len(event.destinations or ())
+        if addressed > ADDRESSED:
+            return place
+    return min(len(rows), most)
 
 
 def _inside(
