@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -71,7 +71,7 @@ def convert(
     if out is not None and out.resolve() in {path.resolve() for path in source.files}:
         raise MisuseError(f"{out} is read and cannot be written at once")
     logs = sum(kind == "shiviz" for kind in source.files.values())
-    left_out: list[dict[str, Any]] = []
+    left_out: list[dict[str, object]] = []
     if logs == 0:
         count = _write_table(source, to, around, out, files, left_out)
     elif logs < len(source.files):
@@ -82,6 +82,8 @@ def convert(
         count = _write_log(source, out)
     left_out[:0] = [each.row() for each in source.quarantine]
     result = {"events": count, "to": to.value, "out": None if out is None else str(out), "quarantine": left_out}
+    for stray in source.skipped:
+        print(visible(f"skipped {stray}"), file=sys.stderr)
     _tell(count, left_out, out)
     write_json(json_file, result)
     if left_out:
@@ -91,7 +93,7 @@ def convert(
 
 
 def _write_table(
-    source: Trace, to: To, around: str | None, out: Path | None, files: int, left_out: list[dict[str, Any]]
+    source: Trace, to: To, around: str | None, out: Path | None, files: int, left_out: list[dict[str, object]]
 ) -> int:
     from thence.model.order import Rejected
     from thence.trace.jsonl import write_jsonl
@@ -141,7 +143,7 @@ def _write_log(source: Trace, out: Path | None) -> int:
     return write_clock_events(progress(source.clocks(), "Reading"), out or sys.stdout.buffer)
 
 
-def _tell(count: int, left_out: list[dict[str, Any]], out: Path | None) -> None:
+def _tell(count: int, left_out: list[dict[str, object]], out: Path | None) -> None:
     """Say what was done on stderr: stdout may carry the trace itself."""
     where = "standard output" if out is None else out
     print(visible(f"{count} events written to {where}, {len(left_out)} rows left out"), file=sys.stderr)

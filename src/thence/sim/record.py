@@ -22,6 +22,7 @@ from thence.model.roster import Roster
 from thence.protocols.base import Member
 from thence.protocols.effects import Sent
 from thence.sim.simulation import Observer, Simulation
+from thence.trace.detect import by_name
 
 Clear = tuple[tuple[str, tuple[str, ...]], ...]
 """a stamp in the clear: messages with destinations"""
@@ -269,9 +270,7 @@ class ArrivalRecorder(Observer):
 
 def format_of(path: Path) -> str:
     """Return the format that the end of a name says, `jsonl` or `parquet`, or say which ends there are."""
-    suffixes = "".join(path.suffixes[-2:])
-    if path.suffix == ".parquet":
-        return "parquet"
-    if path.suffix == ".jsonl" or suffixes == ".jsonl.gz":
-        return "jsonl"
-    raise MisuseError(f"{path.name} ends in none of .jsonl, .jsonl.gz and .parquet, which say the format")
+    found = by_name(path)
+    if found is None or (found == "parquet" and path.suffix == ".gz"):
+        raise MisuseError(f"{path.name} ends in none of .jsonl, .jsonl.gz and .parquet, which say the format")
+    return found

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 from thence.trace.shiviz import ClockEvent
 
@@ -33,7 +33,7 @@ class Finding:
     rule: Rule
     found: str
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """Return it as `audit --json` writes it."""
         return asdict(self)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import Any
 
 from thence.model.escape import visible
 from thence.model.events import Event
@@ -30,7 +29,7 @@ class Step:
     kind: str
     message: str | None
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """Return it as `audit --json` writes it."""
         return asdict(self)
 
