@@ -1,0 +1,65 @@
+"""A safe differential encoding for `ks` on FIFO channels, in the place of KS98 section 3.5.
+
+Law. A channel remembers the last stamp that went over it, at both ends. What travels is the difference: the groups of
+senders that changed, and which senders are gone. The receiver gets the whole stamp back, exactly, before any protocol
+looks at it; so RCV(4), to which the absence of an entry says something, sees what it would have seen.
+
+Section 3.5 leaves out what was sent before and lets the receiver's log stand for it, which is unsafe (errata 4): an
+entry that is absent because it was sent before looks like one that is absent because it is settled.
+
+Needs FIFO channels that lose nothing: each difference is relative to the one before. `position` says which it is, so a
+gap is an error and never a wrong stamp.
+"""
+
+from __future__ import annotations
+
+from thence.errors import PeerError
+from thence.model.codec import MASK, Record
+from thence.model.entries import Entries
+from thence.model.roster import positions
+from thence.model.varint import Reader, put_varint
+from thence.protocols.dependency import Log
+
+DIFFERENCE = Record(MASK, Entries())
+"""senders that are gone, groups that changed"""
+
+
+class SendingEnd:
+    """The sender's end of one channel."""
+
+    def __init__(self, size: int) -> None:
+        """Start with nothing sent, for a roster of that size."""
+        self.size, self.position, self.last = size, 0, Log()
+
+    def encode(self, stamp: Log) -> bytes:
+        """Return the difference to the stamp before."""
+        gone = sum(1 << sender for sender in self.last if sender not in stamp)
+        changed = {sender: group for sender, group in stamp.items() if self.last.get(sender) != group}
+        self.position, self.last = self.position + 1, dict(stamp)
+        out = bytearray()
+        put_varint(out, self.position)
+        DIFFERENCE.write((gone, changed), out, self.size)
+        return bytes(out)
+
+
+class ReceivingEnd:
+    """The receiver's end of one channel."""
+
+    def __init__(self, size: int) -> None:
+        """Start with nothing received."""
+        self.size, self.position, self.last = size, 0, Log()
+
+    def decode(self, data: bytes) -> Log:
+        """Return the whole stamp, or refuse a difference that is not the next, or takes away what is not there."""
+        reader = Reader(data, self.size)
+        position = reader.varint()
+        if position != self.position + 1:
+            raise PeerError(f"difference {position} on a channel where {self.position + 1} comes next: it is not FIFO")
+        gone, changed = DIFFERENCE.read(reader)
+        reader.done()
+        unknown = [sender for sender in positions(gone) if sender not in self.last or sender in changed]
+        if unknown:
+            raise PeerError(f"difference {position} takes away the entries of sender {unknown[0]}, which are not there")
+        kept = {sender: group for sender, group in self.last.items() if not gone >> sender & 1}
+        self.position, self.last = position, {**kept, **changed}
+        return dict(self.last)
