@@ -115,6 +115,51 @@ def test_without_separators_it_is_ech_and_forgets_more_than_the_letter() -> None
     assert totals[0] == totals[1] < totals[2], totals
 
 
+def test_carbon_copies_can_be_forced() -> None:
+    """Section 4.3: a message to the other members of the separator lets R9 leave out what was not reported to them."""
+    roster, square = Roster("abcd"), "ab:d|c;ab:c|d"
+    a, b, c, d = (ECHR9(roster, name, separators=square) for name in "abcd")
+    late = a.send(["c"]).copies[0]
+    to_d = roster.mask(["d"])
+    assert roster.members(a.worth_telling(to_d)) == ("b",)
+    assert ECHR9.entries(a.fork().send(["d"]).copies[0]) == 1
+    b.receive(a.send(["b"]).copies[0])
+    assert a.worth_telling(to_d) == 0
+    d.receive(a.send(["d"]).copies[0])
+    assert d.log_size() <= 2
+    told = d.send(["b"]).copies[0]
+    b.receive(told)
+    held = c.receive(b.send(["c"]).copies[0])
+    assert [type(effect).__name__ for effect in held] == ["Hold"], "b knew of a1, so nothing is lost"
+    assert sum(isinstance(effect, Deliver) for effect in c.receive(late)) == 2
+
+
+def test_what_forcing_saves_and_what_it_costs() -> None:
+    """With a forced report before each message across, nothing about the backward set leaves, but reports do.
+
+    So forcing pays only where a report speaks for many elements at once.
+    """
+    sizes, about = [], []
+    for forced in (False, True):
+        roster, square = Roster("abcd"), "ab:d|c;ab:c|d"
+        members = {name: ECHR9(roster, name, separators=square) for name in "abcd"}
+        total = behind = 0
+        for turn in range(30):
+            here = "ab"[turn % 2]
+            members["c"].receive(members[here].send(["c"]).copies[0])
+            others = members[here].worth_telling(roster.mask(["d"])) if forced else 0
+            for copy in members[here].send(others).copies if others else ():
+                members[roster.name(copy.destination)].receive(copy)
+            sent = members[here].send(["d"]).copies[0]
+            total += ECHR9.entries(sent)
+            behind += sum(mask == roster.mask(["c"]) for _, mask in ECHR9.dependencies(sent))
+            assert any(isinstance(effect, Deliver) for effect in members["d"].receive(sent))
+        sizes.append(total)
+        about.append(behind)
+    assert about[0] > about[1] == 0
+    assert sizes[1] > sizes[0], sizes
+
+
 def test_histories_stay_bounded_where_processes_never_meet() -> None:
     """a and c exchange messages through b, which also speaks to d: what a hears of d must not pile up."""
     members = {name: ECHR9(Roster("abcd"), name) for name in "abcd"}
