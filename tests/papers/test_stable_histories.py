@@ -1,0 +1,105 @@
+"""Section 4.5 of the separators' paper: what is delivered everywhere can be forgotten, by stamps and by time."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from thence.model.events import Event, Kind
+from thence.model.message import Copy, MessageId
+from thence.model.order import judge
+from thence.model.roster import Roster
+from thence.papers.stable_histories import StableHistories
+from thence.protocols.ech import ECH
+from thence.protocols.effects import Deliver, Sent
+
+SLOWEST = 25
+"""steps within which everything is delivered, where time is to be relied on"""
+
+
+def talk(seed: int, kind: str, *, n: int = 5, messages: int = 120) -> tuple[list[Event], int]:
+    """Let members talk at random; return the events and the elements that travelled."""
+    rng, roster = Random(f"{seed}"), Roster.of(n)
+    members: list[ECH] = [
+        ECH(roster, p) if kind == "ech" else StableHistories(roster, p, by_stamps=kind == "stamps") for p in range(n)
+    ]
+    flight: list[tuple[int, Copy]] = []
+    sent_at: list[tuple[int, MessageId]] = []
+    events, index, elements, step = list[Event](), dict.fromkeys(roster.names, 0), 0, 0
+
+    def note(place: int, what: Kind, message: str, to: tuple[str, ...] | None = None) -> None:
+        index[roster.name(place)] += 1
+        events.append(Event("run", roster.name(place), index[roster.name(place)], what, message, to, order=len(events)))
+
+    while messages or flight:
+        step += 1
+        due = [item for item in flight if step - item[0] >= SLOWEST // 2]
+        if messages and not due and (not flight or rng.random() < 0.3):
+            messages -= 1
+            here = rng.randrange(n)
+            to = rng.randrange(1, 1 << n) & ~(1 << here) or 1 << (here + 1) % n
+            sent = members[here].send(to)
+            assert isinstance(sent, Sent)
+            elements += sum(map(ECH.entries, sent.copies))
+            flight += [(step, copy) for copy in sent.copies]
+            sent_at.append((step, sent.message))
+            note(here, "send", f"{roster.name(here)}{sent.message.count}", roster.members(to))
+        else:
+            item = rng.choice(due or flight)
+            flight.remove(item)
+            for effect in members[item[1].destination].receive(item[1]):
+                if isinstance(effect, Deliver):
+                    done = effect.copy
+                    note(item[1].destination, "deliver", f"{roster.name(done.sender)}{done.count}")
+        if kind == "time":
+            waiting = {(copy.sender, copy.count) for _, copy in flight}
+            held = {m for member in members for m in _held(member)}
+            old = [m for at, m in sent_at if step - at > SLOWEST and (m.sender, m.count) not in waiting | held]
+            for member in members:
+                assert isinstance(member, StableHistories)
+                member.fully_delivered(old)
+            sent_at = [(at, m) for at, m in sent_at if m not in old]
+    return events, elements
+
+
+def _held(member: ECH) -> set[tuple[int, int]]:
+    return {(copy.sender, copy.count) for copy, _ in member.receiver.pending()}
+
+
+@pytest.mark.parametrize("kind", ["stamps", "time"])
+@pytest.mark.parametrize("seed", range(6))
+def test_order_is_kept_and_nothing_is_left(seed: int, kind: str) -> None:
+    events, _ = talk(seed, kind)
+    verdict = judge(events)
+    assert not verdict.violations
+    assert not verdict.undelivered
+
+
+def test_less_travels() -> None:
+    totals = {kind: sum(talk(seed, kind)[1] for seed in range(6)) for kind in ("ech", "stamps", "time")}
+    print(totals)
+    assert totals["time"] < totals["ech"]
+    assert totals["stamps"] <= totals["ech"]
+
+
+def test_what_is_not_fully_delivered_may_not_be_forgotten() -> None:
+    """A driver whose Δ is too short breaks the order: the check above can fail."""
+    roster = Roster("abc")
+    a, b, c = (StableHistories(roster, name) for name in "abc")
+    first = a.send(["c"])
+    assert isinstance(first, Sent)
+    a.fully_delivered([first.message])
+    b.receive(a.send(["b"]).copies[0])
+    assert [type(effect).__name__ for effect in c.receive(b.send(["c"]).copies[0])] == ["Deliver"], "too early"
+
+
+def test_forks_and_snapshots_keep_what_is_confirmed() -> None:
+    roster = Roster("abc")
+    a, b = (StableHistories(roster, name) for name in "ab")
+    b.receive(a.send(["b", "c"]).copies[0])
+    fork, again = b.fork(), StableHistories.restore(b.snapshot())
+    assert fork.state() == again.state() == b.state()
+    fork.fully_delivered([MessageId(0, 1)])
+    assert fork.log_size() == 0
+    assert b.state() == again.state()
