@@ -380,3 +380,27 @@ def test_a_minority_that_dies_for_good_does_not_hold_the_others_up(folder: Path)
             c._let_go()
 
     run(go())
+
+
+def test_a_journal_that_fails_answers_everybody_with_the_reason(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def go() -> None:
+        first, second = configure(folder)
+        async with Endpoint(first) as a, Endpoint(second) as b:
+            await a.send({"b"}, b"x")
+            (message,) = await take(b, 1, done=False)
+
+            def fail() -> None:
+                raise JournalError("no room")
+
+            monkeypatch.setattr(b.database, "commit", fail)
+            answers = await asyncio.gather(message.done(), b.send({"a"}, b"y"), return_exceptions=True)
+            assert all("no room" in str(answer) for answer in answers)
+            with pytest.raises(JournalError, match="no room"):
+                await take(b, 1)
+            await until(lambda: not a.station.links[1].open)
+        monkeypatch.undo()
+        async with Endpoint(second) as b:
+            (again,) = await take(b, 1)
+            assert again.redelivered
+
+    run(go())

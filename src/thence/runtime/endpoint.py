@@ -212,6 +212,7 @@ class Endpoint:
         self._room = asyncio.Event()
         self._inbox: deque[tuple[Delivery, bool]] = deque()
         self._bodies: dict[int, bytes] = {}
+        self._answers: set[Answer] = set()
         self._memory = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._thread: ThreadPoolExecutor | None = None
@@ -314,6 +315,8 @@ class Endpoint:
             await self.admin.stop()
         if self.metrics is not None:
             await self.metrics.stop()
+        for answer in self._answers:
+            answer.fail(MisuseError(f"{self.config.name} has stopped before this was taken"))
         self._news.set()
         self._let_go()
 
@@ -421,9 +424,8 @@ class Endpoint:
         """Stop taking part: memory may be ahead of the disk."""
         log.error("%s stops: %s", self.config.name, error)
         self.failure = error
-        for asked in self.station.queue:
-            if isinstance(asked.waiter, Answer):
-                asked.waiter.fail(error)
+        for answer in self._answers:
+            answer.fail(error)
         for session in list(self.station.sessions.values()):
             session.channel.close()
         self._news.set()
@@ -437,9 +439,13 @@ class Endpoint:
             raise JournalError(self.journal.failed)
 
     async def outcome(self, answer: Answer) -> str | None:
-        """Wait until an input is committed; raise if the endpoint fails first."""
+        """Wait until an input is committed; raise if the endpoint fails or stops first."""
         self.check()
-        return await answer.future
+        self._answers.add(answer)
+        try:
+            return await answer.future
+        finally:
+            self._answers.discard(answer)
 
     async def _renew(self) -> None:
         while True:
