@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import nbformat
 import pytest
@@ -32,3 +35,20 @@ def test_the_notebook_runs_and_shows_pictures() -> None:
     told = [out.text for out in outputs if out.output_type == "stream" and out.name == "stdout"]
     assert told == [out.text for out in stored]
     assert any("by cause        0 of 24 are early" in text for text in told)
+
+
+def test_the_changes_that_are_shipped_come_whole_and_in_order() -> None:
+    from thence import Orderer
+    from thence.sources import Record, from_changes
+
+    lines = [json.loads(line) for line in (EXAMPLES / "data" / "changes.jsonl").read_text().splitlines()]
+    records = [Record(json.dumps(line["value"]), line["key"], line["topic"]) for line in lines]
+    for seed in range(5):
+        arrivals = from_changes(records)
+        Random(seed).shuffle(arrivals)
+        out = list(Orderer("depends_on", key=["destination"]).deliver(arrivals))
+        aside = [row for row in out if row["outcome"] != "delivered"]
+        assert {(row["kind"], row["outcome"]) for row in aside} == {("schema change", "quarantined")}
+        assert len(out) == len(lines)
+        whole = [row["transaction"] for row in out if row["kind"] in ("create", "update")]
+        assert len([1 for one, two in pairwise([None, *whole]) if one != two]) == len(set(whole))
