@@ -51,10 +51,10 @@ def test_killed_stopped_and_cut() -> None:
                         fleet.cut()
                 fleet.rest(600)
                 fleet.stop()
-                totals = fleet.check(audit=sends <= 500)
+                totals = fleet.check(define=sends <= 500)
             finally:
                 fleet.end()
-        keep("live", key, {**totals, "judge": "by definition" if sends <= 500 else "witness, order and effects only"})
+        keep("live", key, {**totals, "judge": "thence.audit" + ", and by definition" * (sends <= 500)})
 
 
 def test_a_minority_of_each_group_dies_for_good() -> None:

@@ -15,6 +15,7 @@ from random import Random
 from support.live import causes_first
 from support.live_app import POINTS, transactional
 from support.live_proxy import Proxies
+from thence import audit
 from thence.errors import MisuseError
 from thence.model.events import Event
 from thence.model.order import judge
@@ -193,11 +194,14 @@ class Fleet:
         assert not quarantine, quarantine
         return sorted(found, key=lambda event: event.order or 0)
 
-    def check(self, *, audit: bool = True) -> dict[str, int]:
-        """Compare trace, witnesses and the application's rows; judge the trace by definition if `audit`."""
+    def check(self, *, define: bool = True) -> dict[str, int]:
+        """Audit the files, compare trace, witnesses and the application's rows; `define`: judge by definition too."""
         events = self.events()
         assert causes_first(events)
-        if audit:
+        (run,) = audit([self.folder / f"{name}.jsonl" for name in self.names]).runs
+        assert run["verdict"] == "causal", run
+        assert not any(run[what] for what in ("undelivered", "duplicates", "misdelivered", "quarantined")), run
+        if define:
             judged = judge(events)
             assert judged.verdict == "causal", judged.violations[:3]
             bad = [*judged.quarantine, *judged.undelivered, *judged.duplicates, *judged.misdelivered]
