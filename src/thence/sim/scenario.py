@@ -101,6 +101,16 @@ class Scenario:
         roster = self.roster
         return [create(self.protocol, roster, position, **options) for position in range(self.processes)]
 
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """Whom each process can send to, where the protocol runs on a topology; () where that is everybody."""
+        text = dict(self.options).get("separators", "")
+        if "topology" not in self.entry.needs or not text:
+            return ()
+        from thence.protocols.ech_r9 import cuts_of, neighbours
+
+        return neighbours(cuts_of(str(text), self.roster), self.roster)
+
     def traffic(self, streams: Streams) -> Workload:
         """Make the workload."""
         return compile_workload(
@@ -113,6 +123,7 @@ class Scenario:
             to_self=self.to_self,
             labels=self.labels,
             groups=self.groups,
+            reach=self.reach,
         )
 
     def network(self, streams: Streams) -> Network:
@@ -200,10 +211,12 @@ ALWAYS: frozenset[Need] = frozenset(
         "own sends at the receiver",
         "groups",
         "failure detector",
+        "topology",
     }
 )
 """What this simulator gives in every scenario: nobody joins or leaves, one token goes from sender to sender, crashes
-are told, and messages address whole groups (each process is one, unless the option `groups` says otherwise)."""
+are told, messages address whole groups (each process is one, unless the option `groups` says otherwise), and processes
+send to their neighbours (to everybody, unless the option `separators` says otherwise)."""
 
 HINTS: dict[Need, str] = {
     "fifo": "a FIFO network (--fifo)",

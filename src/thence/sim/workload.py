@@ -124,10 +124,12 @@ def compile_workload(
     to_self: bool = False,
     labels: int = 0,
     groups: tuple[int, ...] = (),
+    reach: tuple[int, ...] = (),
 ) -> Workload:
     """Return a workload, or say what is wrong with the texts.
 
-    With `groups`, disjoint ones that a protocol knows, messages address whole groups, and a fan-out counts groups.
+    With `groups`, disjoint ones that a protocol knows, messages address whole groups, and a fan-out counts groups. With
+    `reach`, whom each process can send to, a fan-out counts neighbours.
     """
     name, _, rest = text.partition(":")
     if name not in WORKLOADS:
@@ -138,6 +140,8 @@ def compile_workload(
     made = kind(roster, streams, messages=messages, rate=rate, labels=labels)
     if groups:
         _whole_groups(made, name, fanout or "uniform", groups)
+    elif reach and name == "poisson":
+        _among_neighbours(made, fanout or "uniform", reach)
     elif name == "groups":
         _groups(made, rest, to_self)
     elif name == "replicated":
@@ -204,6 +208,24 @@ def _whole_groups(made: Workload, name: str, fanout: str, groups: tuple[int, ...
     made.groups = groups
     pick = choose(parse_fanout(fanout, len(groups), to_self=True), len(groups), made.streams.destinations, to_self=True)
     made.choose = lambda sender: sum(groups[number] for number in positions(pick(sender)))
+
+
+def _among_neighbours(made: Workload, fanout: str, reach: tuple[int, ...]) -> None:
+    """Draw destinations among those that a process can send to; a broadcast is to all of them."""
+    near = [[1 << d for d in positions(mask & ~(1 << p))] for p, mask in enumerate(reach)]
+    number = parse_fanout(fanout, made.size)
+    rng = made.streams.destinations
+    made.senders = [process for process, mine in enumerate(near) if mine]
+    if not made.senders:
+        raise MisuseError("nobody has a neighbour to send to; see the protocol's option separators")
+
+    def choose_near(sender: int) -> int:
+        mine = near[sender]
+        count = rng.randint(1, len(mine)) if number == "uniform" else min(int(number), len(mine))
+        return sum(rng.sample(mine, count))
+
+    made.choose = choose_near
+    made.shapes = frozenset({"unicast"}) if number == 1 else frozenset()
 
 
 def _from_sets(made: Workload, sets: list[list[int]], masks: list[int], text: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from thence.errors import MisuseError
 from thence.protocols.registry import REGISTRY, Entry
-from thence.sim import Scenario, scenario_of
+from thence.sim import Scenario, scenario_of, simulate
 from thence.sim.scenario import bears_loss
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -75,12 +75,33 @@ def test_refused(changes: dict[str, Any], text: str) -> None:
 
 
 def test_every_need_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    needy = Entry(REGISTRY["ks"].protocol, "x", "x", needs=("fifo", "topology"))
+    needy = Entry(REGISTRY["ks"].protocol, "x", "x", needs=("fifo", "broadcast only", "topology"))
     monkeypatch.setitem(REGISTRY, "ks", needy)
-    with pytest.raises(MisuseError, match=r"ks needs fifo, topology; .*--fifo.*topology, which no simulated"):
+    with pytest.raises(MisuseError, match=r"ks needs fifo, broadcast only; .*--fifo.*--fanout broadcast"):
         Scenario().check()
-    with pytest.raises(MisuseError, match="ks needs topology;"):
+    with pytest.raises(MisuseError, match="ks needs broadcast only;"):
         Scenario(fifo=True).check()
+    Scenario(fifo=True, fanout="broadcast").check()
+
+
+@pytest.mark.parametrize("fanout", ["unicast", "uniform", "broadcast", "3"])
+def test_on_a_topology_processes_send_to_their_neighbours(fanout: str) -> None:
+    """c parts a, b from d, e: whatever the fan-out, no message goes past it, and the order holds."""
+    scenario = Scenario(
+        "ech-r9", 5, 200, fanout=fanout, delay="adversarial", options=(("separators", "c:ab|de;c:de|ab"),)
+    )
+    result = simulate(scenario, trace=True)
+    for event in result.events:
+        for destination in event.destinations or ():
+            assert {event.process, destination} not in [{"a", "d"}, {"a", "e"}, {"b", "d"}, {"b", "e"}]
+    assert sum(event.kind == "send" for event in result.events) == 200
+    assert not result.judge().violations
+    assert not result.outcome.stuck
+
+
+def test_a_topology_without_neighbours_is_refused() -> None:
+    with pytest.raises(MisuseError, match="separator"):
+        Scenario("ech-r9", 3, 10, options=(("separators", "nonsense"),)).check()
 
 
 @pytest.mark.parametrize(
