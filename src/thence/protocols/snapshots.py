@@ -66,13 +66,16 @@ def read(protocol: type[M], data: bytes) -> M:
         raise PeerError(f"snapshot of protocol {name!r}, expected {protocol.name!r}")
     member = _made(protocol, reader)
     last = None
-    for place in range(reader.length()):
+    orders = reader.length()
+    if not orders:
+        raise PeerError(f"snapshot without a causal order, before byte {reader.at}; a member keeps at least one")
+    for place in range(orders):
         label = read_label(reader) if reader.flag() else None
         if place == 0:
             member.label = label
             order = member
         else:
-            if label is None or (last is not None and label <= last):
+            if label is None or label == member.label or (last is not None and label <= last):
                 raise PeerError(f"orders before byte {reader.at} do not ascend by label")
             order = member.fresh(label)
             last = label
