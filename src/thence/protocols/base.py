@@ -247,6 +247,8 @@ class Member(Fielded, abc.ABC):
             addressed, here = ", ".join(self.roster.members(copy.destinations)), self.roster.name(self.me)
             raise PeerError(f"message {self._name(copy)} is addressed to {addressed}; a copy arrived at {here}")
         self._check(copy)
+        if copy.destination != self.me:
+            raise PeerError(f"a copy of {self._name(copy)} to position {copy.destination} came to position {self.me}")
 
     def check_state(self) -> None:
         """Refuse a restored state that no run can reach and that a later step could fail on."""
