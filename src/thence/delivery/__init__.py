@@ -1,11 +1,11 @@
-"""Causal delivery over arrivals, in plain Python: the engine that live consumers, Spark jobs and streams all run."""
+"""Causal delivery over arrivals: one state, two steppers (plain Python, arrays), policies, and the Orderer."""
 
 from __future__ import annotations
 
 from thence.delivery.columns import Columns
-from thence.delivery.engine import Engine
 from thence.delivery.orderer import Orderer
 from thence.delivery.outcome import KINDS, OUTPUT_COLUMNS, PLACED, Outcome, Waiting
+from thence.delivery.plain import Delivery
 from thence.delivery.policy import Policy
 from thence.delivery.reading import BYS, By, Reading
 
@@ -16,7 +16,7 @@ __all__ = [
     "PLACED",
     "By",
     "Columns",
-    "Engine",
+    "Delivery",
     "Orderer",
     "Outcome",
     "Policy",

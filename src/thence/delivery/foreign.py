@@ -1,4 +1,4 @@
-"""A receiver that has a rule of its own (`ses` compares times), behind the same face as a lane.
+"""A receiver that has a rule of its own (`ses` compares times), behind the same face as `rule.Rule`.
 
 Law. It is the protocol's receiver, untouched: rows leave when it says so. What it can not do is let a row go without
 its causes, so policies that release are refused for it.
@@ -16,7 +16,7 @@ from thence.protocols.effects import Deliver, Duplicate, Hold
 Verdict = Literal["duplicate", "hold", "deliver"]
 
 
-class ForeignLane:
+class ForeignRule:
     """One causal order at one destination, decided by a protocol's own receiver."""
 
     def __init__(self, receiver: Receiver) -> None:

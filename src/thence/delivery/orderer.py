@@ -7,30 +7,33 @@
         print(row["outcome"], row["position"], row["message"], row["reason"])
 
 Law. Every row comes out exactly once, with the columns of `outcome.OUTPUT_COLUMNS` added; rows of one key keep the
-order that `Engine` gives them. It is the same engine that `thence.spark.deliver` runs, so the same arrivals give the
-same outcomes there.
+order that `plain.Delivery` gives them. `thence.spark.deliver` runs the same rule, so the same arrivals give the same
+outcomes there.
 """
 
 from __future__ import annotations
 
 import base64
-import datetime
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from thence.delivery.columns import Columns
-from thence.delivery.engine import Engine
-from thence.delivery.outcome import Outcome
-from thence.delivery.pack import pack, unpack
+from thence.delivery.event_time import seconds
+from thence.delivery.outcome import WAITING_COLUMNS, Outcome
+from thence.delivery.pack import Texts, pack, unpack
+from thence.delivery.plain import Delivery
+from thence.delivery.plain_state import resumed, state_of
 from thence.delivery.policy import Name, Policy
 from thence.delivery.reading import By, Reading, Rosters, rosters_of
-from thence.delivery.state import dump, restore
+from thence.delivery.state import decode as decode_state
+from thence.delivery.state import encode as encode_state
+from thence.delivery.state import ints, spans
 from thence.errors import MisuseError
 
 Row = Mapping[str, Any]
 Key = tuple[Any, ...]
+BY_HAND = "given up by hand"
 
 
 class Orderer:
@@ -49,6 +52,8 @@ class Orderer:
         remember: int | None = None,
         held_limit: int | None = None,
         when_full: Literal["fail", "release"] = "fail",
+        max_jump: float | None = None,
+        filter_limit: int | None = None,
     ) -> None:
         """Say what rows tell of their causes, and what to do about causes that do not come.
 
@@ -59,28 +64,26 @@ class Orderer:
         self.by = by
         self.rosters = rosters_of(by, roster)
         self.columns = Columns(by, columns, key)
-        if isinstance(policy, Policy):
-            self.policy = policy
-        else:
-            self.policy = Policy(policy, after_rows, after_seconds, remember, held_limit, when_full)
-        self.engines: dict[Key, Engine] = {}
+        if not isinstance(policy, Policy):
+            limits = (after_rows, after_seconds, remember, held_limit)
+            policy = Policy(policy, *limits, when_full, max_jump, filter_limit)
+        self.policy = policy.of(by)
+        self.keys: dict[Key, Delivery] = {}
         self._held: dict[Key, dict[int, Row]] = {}
 
     def push(self, row: Row) -> list[dict[str, Any]]:
         """Take the next row; return the rows that leave now, in order."""
         names = self.columns
         key = tuple(row.get(name) for name in names.key)
-        why = names.refuse(key)
-        engine = self._engine(key)
+        delivery = self._delivery(key)
         message = row.get(names.message)
-        if why is None:
-            read = engine.reading.read(message, row.get(names.sender), row.get(names.destination), row.get(names.cause))
-        else:
-            read = why
+        read = names.refuse(key) or delivery.reading.read(
+            message, row.get(names.sender), row.get(names.destination), row.get(names.cause)
+        )
         held = self._held[key]
-        held[engine.rows + 1] = row
+        held[delivery.rows + 1] = row
         named = None if message is None else str(message)
-        return [_joined(held.pop(o.ticket), o) for o in engine.push(read, named, seconds(row.get(names.time)))]
+        return [_joined(held.pop(o.ticket), o) for o in delivery.push(read, named, seconds(row.get(names.time)))]
 
     def deliver(self, rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
         """Pass rows through in causal order; at the end, whatever still waits comes as `blocked`."""
@@ -88,48 +91,48 @@ class Orderer:
             yield from self.push(row)
         yield from self.finish()
 
+    def give_up(self, cause: str, key: Iterable[Any] | None = None) -> list[dict[str, Any]]:
+        """Say that a cause will not come, at one key or at every key; return the rows that leave now."""
+        out = []
+        for each in list(self.keys) if key is None else [tuple(key)]:
+            held = self._held[each]
+            out += [_joined(held.pop(o.ticket), o) for o in self.keys[each].give_up(cause, BY_HAND)]
+        return out
+
     def finish(self) -> list[dict[str, Any]]:
         """Return what still waits as `blocked`, and forget it: the input has ended."""
         out = []
-        for key, engine in self.engines.items():
+        for key, delivery in self.keys.items():
             held = self._held[key]
-            out += [_joined(held.pop(outcome.ticket), outcome) for outcome in engine.finish()]
-            engine.meta.clear()
-            engine.lanes.clear()
+            out += [_joined(held.pop(outcome.ticket), outcome) for outcome in delivery.finish()]
+            delivery.clear()
         return out
 
     def waiting(self) -> list[dict[str, Any]]:
         """Explain every held row: key, message, missing causes, root blocker, how long."""
-        return [
-            {
-                **dict(zip(self.columns.key, key, strict=True)),
-                "message": w.message,
-                "missing": list(w.missing),
-                "blocker": w.blocker,
-                "held_for": w.held_for,
-                "held_seconds": w.held_seconds,
-                "reason": w.reason,
-            }
-            for key, engine in self.engines.items()
-            for w in engine.pending()
-        ]
+        out = []
+        for key, delivery in self.keys.items():
+            for waiting in delivery.pending():
+                told = waiting._asdict() | {"missing": list(waiting.missing)}
+                row = dict(zip(self.columns.key, key, strict=True)) | {"message": waiting.message}
+                out.append(row | {name: told[name] for name in WAITING_COLUMNS})
+        return out
 
     def snapshot(self, encode: Callable[[Row], bytes] | None = None) -> bytes:
         """Return the whole state as bytes; `encode` writes a held row (default: JSON, bytes included)."""
         write = encode or _to_json
-        keys = list(self.engines)
         try:
-            texts = [json.dumps(key) for key in keys]
+            texts = [json.dumps(key) for key in self.keys]
         except TypeError as error:
             raise MisuseError(f"a key can not be kept: {error}; texts and numbers are accepted") from None
         blobs = []
-        for key in keys:
-            rows = [write(self._held[key][ticket]) for ticket in self.engines[key].meta]
-            extra = pack({}, {"length": ("q", [len(row) for row in rows]), "rows": ("b", b"".join(rows))})
-            blobs.append(dump(self.engines[key], extra))
-        lengths = [len(blob) for blob in blobs]
+        for key, delivery in self.keys.items():
+            rows = [write(self._held[key][ticket]) for ticket in delivery.kept]
+            extra = pack({}, {"length": ("q", ints(map(len, rows))), "rows": ("b", b"".join(rows))})
+            blobs.append(encode_state(state_of(delivery), extra))
         header = {"by": self.by, "key": list(self.columns.key)}
-        return pack(header, {"keys": ("s", texts), "length": ("q", lengths), "blobs": ("b", b"".join(blobs))})
+        lengths = ints(map(len, blobs))
+        return pack(header, {"keys": ("s", Texts.of(texts)), "length": ("q", lengths), "blobs": ("b", b"".join(blobs))})
 
     def restore(self, data: bytes, decode: Callable[[bytes], Row] | None = None) -> Orderer:
         """Take over the state that `snapshot` returned, and return this orderer, which must be made alike."""
@@ -137,39 +140,24 @@ class Orderer:
         header, columns = unpack(data)
         if header.get("by") != self.by or header.get("key") != list(self.columns.key):
             raise MisuseError(f"snapshot of by={header.get('by')!r}, key={header.get('key')}; this is by={self.by!r}")
-        at = 0
-        self.engines, self._held = {}, {}
-        for text, length in zip(columns["keys"], columns["length"], strict=True):
+        self.keys, self._held = {}, {}
+        for text, span in zip(columns.get("keys", ()), spans(columns.get("length", ())), strict=True):
             key: Key = tuple(json.loads(text))
-            blob = columns["blobs"][at : at + length]
-            at += length
-            engine, extra = restore(blob, Reading(self.by, self.rosters), self.policy, self.columns.where(key))
+            state, extra, _ = decode_state(columns["blobs"][span])
+            delivery = resumed(state, Reading(self.by, self.rosters), self.policy, self.columns.where(key))
             _, rows = unpack(extra)
-            self.engines[key] = engine
-            self._held[key] = held = {}
-            start = 0
-            for ticket, size in zip(engine.meta, rows["length"], strict=True):
-                held[ticket] = read(rows["rows"][start : start + size])
-                start += size
+            parts = spans(rows.get("length", ()))
+            self.keys[key] = delivery
+            self._held[key] = {t: read(rows["rows"][part]) for t, part in zip(delivery.kept, parts, strict=True)}
         return self
 
-    def _engine(self, key: Key) -> Engine:
-        engine = self.engines.get(key)
-        if engine is None:
-            engine = Engine(Reading(self.by, self.rosters), self.policy, self.columns.where(key))
-            self.engines[key] = engine
+    def _delivery(self, key: Key) -> Delivery:
+        delivery = self.keys.get(key)
+        if delivery is None:
+            delivery = Delivery(Reading(self.by, self.rosters), self.policy, self.columns.where(key))
+            self.keys[key] = delivery
             self._held[key] = {}
-        return engine
-
-
-def seconds(time: Any) -> float | None:
-    """Return an event time as seconds; what is no time is none."""
-    if isinstance(time, datetime.datetime):
-        known = time if time.tzinfo is not None else time.replace(tzinfo=datetime.UTC)
-        return known.timestamp()
-    if isinstance(time, bool) or not isinstance(time, int | float) or not math.isfinite(time):
-        return None
-    return float(time)
+        return delivery
 
 
 def _joined(row: Row, outcome: Outcome) -> dict[str, Any]:

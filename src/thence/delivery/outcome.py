@@ -1,48 +1,32 @@
 """What becomes of a row: every arrival ends in exactly one outcome, and the outcome says why.
 
-Law. `delivered`: all its causes at this destination came before it. `released`: a policy let it go without the causes
-in `missing`. `late`: it was such a missing cause, and came after. These three have a `position`, dense from 1 in each
+Law. `delivered`: all its causes at this destination came before it. `released`: it went without the causes in
+`missing`. `late`: it was given up as a cause, and came after all. These three have a `position`, dense from 1 in each
 key. `duplicate`, `quarantined` (it can not be used, or stands on a cycle) and `blocked` (the input ended first) have
 none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
 
-Kind = Literal["delivered", "released", "late", "duplicate", "blocked", "quarantined"]
-KINDS: tuple[Kind, ...] = ("delivered", "released", "late", "duplicate", "blocked", "quarantined")
-PLACED: frozenset[str] = frozenset({"delivered", "released", "late"})
+
+class Kind(StrEnum):
+    """The six outcomes."""
+
+    DELIVERED = "delivered"
+    RELEASED = "released"
+    LATE = "late"
+    DUPLICATE = "duplicate"
+    BLOCKED = "blocked"
+    QUARANTINED = "quarantined"
+
+
+KINDS: tuple[str, ...] = tuple(kind.value for kind in Kind)
+PLACED: frozenset[str] = frozenset({Kind.DELIVERED, Kind.RELEASED, Kind.LATE})
 """The outcomes that have a position."""
-
-
-class Outcome(NamedTuple):
-    """What became of the `ticket`-th row of a key."""
-
-    ticket: int
-    outcome: Kind
-    position: int | None = None
-    waited_for: tuple[str, ...] = ()
-    held_for: int = 0
-    held_seconds: float | None = None
-    reason: str | None = None
-    missing: tuple[str, ...] = ()
-    blocker: str | None = None
-
-    def columns(self) -> dict[str, Any]:
-        """Return the output columns, in order."""
-        return {
-            "outcome": self.outcome,
-            "position": self.position,
-            "waited_for": list(self.waited_for),
-            "held_for": self.held_for,
-            "held_seconds": self.held_seconds,
-            "reason": self.reason,
-            "missing": list(self.missing),
-            "blocker": self.blocker,
-        }
-
 
 OUTPUT_COLUMNS: Mapping[str, str] = {
     "outcome": "string",
@@ -54,12 +38,37 @@ OUTPUT_COLUMNS: Mapping[str, str] = {
     "missing": "array<string>",
     "blocker": "string",
 }
-"""The columns that delivery adds, with their types as Spark SQL writes them.
+"""The columns that delivery adds, with their types as Spark SQL writes them; Arrow's are derived from them.
 
-`waited_for`: causes that were not there when the row came. `held_for`: rows of the key that came while it was held.
-`held_seconds`: event time that passed at the destination meanwhile. `missing`: causes it was released without, or
-still waits for. `blocker`: the cause at the root of the wait, one that has not arrived at all.
+`waited_for`: the causes it was held for. `held_for`: rows of the key that came while it was held. `held_seconds`: event
+time that passed at the key meanwhile. `missing`: causes it went without, or still waits for. `blocker`: the cause at
+the root of the wait.
 """
+WAITING_COLUMNS: tuple[str, ...] = ("missing", "blocker", "held_for", "held_seconds", "reason")
+"""What is told of a row that waits, beside its key and its message."""
+
+SHOWN = 8
+"""How many causes a sentence names."""
+
+
+class Outcome(NamedTuple):
+    """What became of the `ticket`-th row of a key; the other fields are the output columns, in order."""
+
+    ticket: int
+    outcome: str
+    position: int | None = None
+    waited_for: Sequence[str] = ()
+    held_for: int = 0
+    held_seconds: float | None = None
+    reason: str | None = None
+    missing: Sequence[str] = ()
+    blocker: str | None = None
+
+    def columns(self) -> dict[str, Any]:
+        """Return the output columns, in order."""
+        told = self._asdict()
+        del told["ticket"]
+        return told | {"outcome": str(self.outcome), "waited_for": list(self.waited_for), "missing": list(self.missing)}
 
 
 class Waiting(NamedTuple):
@@ -72,3 +81,9 @@ class Waiting(NamedTuple):
     held_for: int
     held_seconds: float | None
     reason: str
+
+
+def listed(names: Sequence[str], total: int | None = None) -> str:
+    """Name causes in a sentence: the first few, and how many more of `total` there are."""
+    more = (len(names) if total is None else total) - min(len(names), SHOWN)
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")

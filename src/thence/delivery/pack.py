@@ -1,7 +1,8 @@
 """Columns of numbers and texts as bytes, for state that is written once per micro-batch and read by arrays or lists.
 
-Law. `unpack(pack(header, columns)) == (header, columns)`; anything else raises `PeerError`. Numbers are 64-bit
-little-endian and start at multiples of 8, so that an array can be laid over them without a copy.
+Law. `unpack(pack(header, columns)) == (header, columns)`, but for columns that are empty, which are left out; anything
+else raises `PeerError`. Numbers are 64-bit little-endian and start at multiples of 8, so that an array can be laid over
+them without a copy. A column that says one number again and again is kept as that number.
 """
 
 from __future__ import annotations
@@ -9,81 +10,147 @@ from __future__ import annotations
 import json
 import sys
 from array import array
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from thence.errors import PeerError
+from thence.errors import MisuseError, PeerError
 
 MAGIC = b"thence-d"
-VERSION = 1
-Column = Sequence[int] | Sequence[float] | Sequence[str] | bytes
+VERSION = 2
 _SWAP = sys.byteorder == "big"
 
 
-def pack(header: Mapping[str, Any], columns: Mapping[str, tuple[str, Any]]) -> bytes:
-    """Write a header and named columns; a column is (type, values) with type q, d, s (texts) or b (bytes)."""
+class Buffer(Protocol):
+    """An array of another kind that can be had as bytes."""
+
+    def tobytes(self) -> bytes:
+        """Return its numbers as bytes, in this machine's order."""
+        ...
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Texts as they are kept: where each ends, and the bytes of all."""
+
+    ends: array[int] | Buffer
+    data: bytes
+
+    @staticmethod
+    def of(texts: Sequence[str]) -> Texts:
+        """Keep texts."""
+        ends, parts, at = array("q"), [], 0
+        for text in texts:
+            part = text.encode()
+            at += len(part)
+            ends.append(at)
+            parts.append(part)
+        return Texts(ends, b"".join(parts))
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield each text."""
+        start = 0
+        ends: Any = self.ends
+        for end in ends:
+            yield self.data[start:end].decode()
+            start = end
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.ends)
+
+
+Numbers = Sequence[int] | Sequence[float] | Buffer
+Column = tuple[str, Numbers | Texts | bytes]
+"""A type and its values: q (whole numbers), d (numbers), s (texts), b (bytes)"""
+
+
+def pack(header: Mapping[str, Any], columns: Mapping[str, Column]) -> bytes:
+    """Write a header and named columns."""
     parts: list[bytes] = []
-    index: list[tuple[str, str, int]] = []
+    index: list[tuple[str, str, int, int]] = []
     for name, (kind, values) in columns.items():
-        if kind == "s":
-            texts = [text.encode() for text in values]
-            index.append((name, "s", len(texts)))
-            parts.append(_numbers("q", [len(text) for text in texts]))
-            parts.append(_padded(b"".join(texts)))
-        elif kind == "b":
-            index.append((name, "b", len(values)))
-            parts.append(_padded(bytes(values)))
+        if not len(values):
+            continue
+        if isinstance(values, Texts):
+            index.append((name, "s", len(values), len(values.data)))
+            parts += [_bytes("q", values.ends), _padded(values.data)]
+        elif isinstance(values, bytes):
+            index.append((name, "b", len(values), 0))
+            parts.append(_padded(values))
+        elif kind == "q" and (one := _constant(values)) is not None:
+            index.append((name, "c", len(values), one))
         else:
-            index.append((name, kind, len(values)))
-            parts.append(_numbers(kind, values))
+            index.append((name, kind, len(values), 0))
+            parts.append(_bytes(kind, values))
     head = json.dumps({"header": header, "columns": index}, separators=(",", ":")).encode()
     prefix = MAGIC + bytes((VERSION, 0, 0, 0)) + len(head).to_bytes(4, "little")
     return b"".join([prefix, _padded(head), *parts])
 
 
 def unpack(data: bytes | memoryview) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read what `pack` wrote; number columns come back as `array`, texts as lists, bytes as bytes."""
+    """Read what `pack` wrote; number columns come back as `array`, texts as `Texts`, bytes as bytes."""
     data = memoryview(data)
-    if bytes(data[:8]) != MAGIC:
+    if bytes(data[:8]) != MAGIC or len(data) < 16:
         raise PeerError(f"not a delivery state: starts with {bytes(data[:8])!r}, expected {MAGIC!r}")
-    if len(data) < 16 or data[8] != VERSION:
-        raise PeerError(f"delivery state of version {data[8:9].hex()}; this release reads version {VERSION}")
+    if data[8] != VERSION:
+        raise MisuseError(
+            f"this state was written in format {data[8]}, and this release reads format {VERSION}: begin with a new "
+            "checkpoint or snapshot"
+        )
     at = 16 + int.from_bytes(data[12:16], "little")
     try:
         head = json.loads(bytes(data[16:at]))
         header, index = head["header"], head["columns"]
-        columns: dict[str, Any] = {}
         at += -at % 8
-        for name, kind, length in index:
-            if kind == "b":
-                columns[name], at = bytes(data[at : at + length]), at + length + -length % 8
-                continue
-            numbers = array("d" if kind == "d" else "q")
-            numbers.frombytes(data[at : at + 8 * length])
-            if _SWAP:
-                numbers.byteswap()
-            at += 8 * length
-            if len(numbers) != length:
-                raise ValueError(f"column {name} ends early")
-            if kind == "s":
-                columns[name], at = _texts(data, at, numbers)
-            else:
-                columns[name] = numbers
-    except (ValueError, KeyError, TypeError) as error:
+        columns: dict[str, Any] = {}
+        for name, kind, length, more in index:
+            columns[name], at = _read(data, at, kind, length, more)
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise PeerError(f"delivery state is damaged: {error}") from None
     return header, columns
 
 
-def _texts(data: memoryview, at: int, lengths: Sequence[int]) -> tuple[list[str], int]:
-    texts = []
-    start = at
-    for length in lengths:
-        texts.append(bytes(data[at : at + length]).decode())
-        at += length
-    return texts, at + -(at - start) % 8
+def _read(data: memoryview, at: int, kind: str, length: int, more: int) -> tuple[Any, int]:
+    if length < 0 or (length > 8 * len(data) and kind != "c"):
+        raise ValueError(f"{length} values in {len(data)} bytes")
+    if kind == "c":
+        return array("q", [more]) * length, at
+    if kind == "b":
+        return bytes(_whole(data[at : at + length], length)), at + length + -length % 8
+    numbers = array("d" if kind == "d" else "q")
+    numbers.frombytes(_whole(data[at : at + 8 * length], 8 * length))
+    if _SWAP:
+        numbers.byteswap()
+    at += 8 * length
+    if kind != "s":
+        return numbers, at
+    return Texts(numbers, bytes(_whole(data[at : at + more], more))), at + more + -more % 8
 
 
-def _numbers(kind: str, values: Any) -> bytes:
+def _whole(part: memoryview, length: int) -> memoryview:
+    if len(part) != length:
+        raise ValueError("it ends early")
+    return part
+
+
+def _constant(values: Any) -> int | None:
+    """Return the number that a column repeats, or None."""
+    if len(values) < 2:
+        return None
+    first = values[0]
+    same = bool((values == first).all()) if hasattr(values, "dtype") else all(value == first for value in values)
+    return int(first) if same else None
+
+
+def _bytes(kind: str, values: Any) -> bytes:
+    if not _SWAP and hasattr(values, "tobytes"):
+        data: bytes = values.tobytes()
+        return data
     numbers = array(kind, values.tobytes() if hasattr(values, "tobytes") else values)
     if _SWAP:
         numbers = array(kind, numbers)

@@ -1,14 +1,14 @@
 """What to do about a cause that does not come: a choice of the caller, driven by rows in the order of arrival.
 
 Law. `wait` holds for ever. `release` lets a row go once `after_rows` later rows of its key have arrived, or once the
-event time seen at its key (the greatest `time` of any row so far) has moved on by `after_seconds`; the causes it goes
-without are named. `fail` raises at the same points instead, and, where the input ends, for whatever is still held.
-Nothing here reads a clock: the same rows give the same outcomes in a batch, in a stream and in plain Python.
+event time of its key (`event_time.py`; `max_jump` bounds how far one row may move it) has moved on by `after_seconds`
+since it came; the causes it goes without are named. `fail` raises at the same points instead, and, where the input
+ends, for whatever is still held. Nothing here reads a clock: the same rows give the same outcomes in a batch, in a
+stream and in plain Python.
 
-`remember` bounds how many delivered ids are kept where ids must be kept one by one: for explicit causes, and after a
-release. A cause that is not among the last `remember` ids when that many more have been delivered counts as delivered,
-and the reason says so. `held_limit` bounds the held rows of a key; when one more must be held, `when_full` either
-fails or releases the oldest.
+`held_limit` bounds the held rows of a key; when one more must be held, `when_full` either fails or releases the oldest.
+`remember` bounds how many delivered ids of explicit causes are kept as they are; of older ones a fingerprint of 8 bytes
+is kept, without bound or, with `filter_limit`, up to that many, and then it is an error.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ class Policy:
     remember: int | None = None
     held_limit: int | None = None
     when_full: Literal["fail", "release"] = "fail"
+    max_jump: float | None = None
+    filter_limit: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
@@ -43,17 +45,27 @@ class Policy:
             raise MisuseError("after_rows and after_seconds go with policy='release' or policy='fail', not with 'wait'")
         if self.name == "release" and limits == (None, None):
             raise MisuseError("policy='release' needs after_rows or after_seconds")
-        for name in ("after_rows", "remember", "held_limit"):
+        for name in ("after_rows", "remember", "held_limit", "filter_limit"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
                 raise MisuseError(f"{name} is {value!r}; a whole number from 1 is accepted")
-        if self.after_seconds is not None and not self.after_seconds >= 0:
-            raise MisuseError(f"after_seconds is {self.after_seconds!r}; seconds from 0 are accepted")
+        for name in ("after_seconds", "max_jump"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                raise MisuseError(f"{name} is {value!r}; seconds from 0 are accepted")
+        if self.filter_limit is not None and self.remember is None:
+            raise MisuseError("filter_limit goes with remember: it bounds the ids that were forgotten")
+
+    def of(self, by: str) -> Policy:
+        """Return it for arrivals of this kind, or refuse what has no meaning there."""
+        if self.remember is not None and by != "depends_on":
+            raise MisuseError(f"remember goes with by='depends_on'; by={by!r} keeps one number of each sender, no ids")
+        return self
 
     @property
     def releases(self) -> bool:
         """Whether a row can ever go without a cause."""
-        return self.name == "release" or self.remember is not None or self.releases_when_full
+        return self.name == "release" or self.releases_when_full
 
     @property
     def releases_when_full(self) -> bool:
@@ -67,3 +79,17 @@ class Policy:
     def options(self) -> dict[str, Any]:
         """Return it as plain data."""
         return asdict(self)
+
+    # -- why a row is let go, as sentences: both steppers say the same -----------------------------------------------
+
+    def after_so_many_rows(self) -> str:
+        """Say that enough rows have come."""
+        return f"after {self.after_rows} later rows"
+
+    def after_so_long(self) -> str:
+        """Say that enough event time has passed."""
+        return f"after {self.after_seconds:g} s of event time"
+
+    def too_many(self) -> str:
+        """Say that too many rows were held."""
+        return f"since more than {self.held_limit} rows were held"

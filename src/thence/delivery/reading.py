@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from thence.delivery.lane import Need, Source
+from thence.delivery.rule import Need, Source
 from thence.errors import MisuseError, PeerError
 from thence.model.message import MESSAGE, Cause, Copy
 from thence.model.roster import HASH_BYTES, Roster
@@ -51,7 +51,7 @@ class Reading:
 
     @property
     def shared(self) -> bool:
-        """Whether the rule of `lane.py` decides."""
+        """Whether the rule of `rule.py` decides."""
         return self.entry is None or issubclass(self.entry.protocol, ClockMember)
 
     def read(self, message: Any, sender: Any, destination: Any, cause: Any) -> Read | str:
@@ -134,17 +134,15 @@ class Reading:
         own = clock.get(sender, 0)
         if own < 1:
             return f"the clock has no component of its sender {sender}; it must count this message"
-        needs = [(name, count) for name, count in clock.items() if count and name != sender]
-        if own > 1:
-            needs.append((sender, own - 1))
-        return Read(None, sender, own, needs)
+        others = {name: count - (name == sender) for name, count in clock.items()}
+        return Read(None, sender, own, [(name, others[name]) for name in sorted(others) if others[name]])
 
     @staticmethod
     def _explicit(message: Any, causes: Any) -> Read | str:
         if message is None:
             return "no message id"
         if causes is None:
-            causes = ()
+            return "no depends_on; an empty list says that there are no causes"
         if isinstance(causes, str | bytes) or not isinstance(causes, Iterable):
             return f"depends_on is a {type(causes).__name__}; a list of ids is accepted"
         message = str(message)

@@ -1,132 +1,178 @@
-"""An engine as bytes and back: the blob that a stream keeps for each key between micro-batches.
+"""The state of one key: what both steppers resume from and return, and its one codec.
 
-Law. `restore(dump(engine))` answers every further row as `engine` would. The blob says version, kind of causes,
-protocol and roster, and is refused where they differ from what the caller asks for. Its columns are flat numbers, so
-that the array twin reads the same blob.
+Law. `decode(encode(state)) == state`. A state says by what it was made (kind of causes, protocol, roster) and is
+refused where that differs from what is asked for. Its columns are flat, so that lists and arrays serve alike:
+
+- of the key: how many rows came, how many have a position, its event time;
+- of each causal order (a label; None is the usual one): the numbers delivered by source, the holes, and for explicit
+  causes the ids that were quarantined and the fingerprints of those forgotten;
+- of each held row, in the order of arrival: ticket, order, when it came, source, number, message; and flat, one after
+  the other, its needs, each with whether the row is held for it.
+
+A source is a position in the roster for stamps, a text otherwise. For explicit causes `delivered` is in the order of
+delivery and grows at its end only (unless `remember` forgets), so that a stream need not write all of it again.
 """
 
 from __future__ import annotations
 
 import math
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from thence.delivery.engine import Engine, Meta
-from thence.delivery.foreign import ForeignLane
-from thence.delivery.lane import Lane, Source
-from thence.delivery.pack import pack, unpack
-from thence.delivery.policy import Policy
-from thence.delivery.reading import Read, Reading
+from thence.delivery.pack import Column, Texts, pack, unpack
+from thence.delivery.reading import Reading
 from thence.errors import MisuseError
-from thence.model.message import Copy
+
+Sources = Any
+"""Sources of one kind: whole numbers for stamps, else `Texts` (or what `texts_of` makes of them)."""
+Ints = Any
+"""Whole numbers: `array('q')` or a NumPy array."""
 
 
-def dump(engine: Engine, extra: bytes = b"") -> bytes:
-    """Return the state of an engine; `extra` is the caller's own (the held rows themselves)."""
-    reading = engine.reading
-    kind = "q" if reading.by == "stamp" else "s"
-    orders = list(engine.lanes)
-    header: dict[str, Any] = {
-        "by": reading.by,
-        "protocol": reading.protocol,
-        "roster": None if reading.roster is None else list(reading.roster.names),
-        "rows": engine.rows,
-        "position": engine.position,
-        "clock": engine.clock,
-        "orders": orders,
-        "foreign": {},
-    }
-    columns: dict[str, tuple[str, Any]] = {"extra": ("b", extra)}
-    metas = list(engine.meta.items())
-    columns["held.ticket"] = ("q", [ticket for ticket, _ in metas])
-    columns["held.order"] = ("q", [orders.index(meta.order) for _, meta in metas])
-    columns["held.placed"] = ("q", [meta.placed for _, meta in metas])
-    columns["held.clock"] = ("d", [math.nan if meta.clock is None else meta.clock for _, meta in metas])
-    columns["held.named"] = ("q", [meta.message is not None for _, meta in metas])
-    columns["held.message"] = ("s", [meta.message or "" for _, meta in metas])
-    lanes = [lane for lane in engine.lanes.values() if isinstance(lane, Lane)]
-    rows = [lane.held[ticket] for ticket, meta in metas if isinstance(lane := engine.lanes[meta.order], Lane)]
-    columns["held.source"] = (kind, [row.source for row in rows])
-    columns["held.number"] = ("q", [row.number for row in rows])
-    columns["held.needs"] = ("q", [len(row.needs) for row in rows])
-    columns["need.source"] = (kind, [source for row in rows for source, _ in row.needs])
-    columns["need.number"] = ("q", [number for row in rows for _, number in row.needs])
-    for name in ("delivered", "solid", "forgot", "seen"):
-        _put(columns, name, kind, [list(getattr(lane, name).items()) for lane in lanes])
-    _put(columns, "kept", kind, [list(lane._kept) for lane in lanes])
-    for place, lane in enumerate(engine.lanes.values()):
-        if isinstance(lane, ForeignLane):
-            me = lane.receiver.me
-            header["foreign"][str(place)] = {"me": me, "waits": [[t, *w] for t, w in lane.waits.items()]}
-            columns[f"foreign.{place}"] = ("b", lane.dump())
+def ints(values: Iterable[int] = ()) -> array[int]:
+    """Return whole numbers as a column."""
+    return array("q", values)
+
+
+def floats(values: Iterable[float | None] = ()) -> array[float]:
+    """Return numbers as a column; NaN stands for none."""
+    return array("d", [math.nan if value is None else value for value in values])
+
+
+@dataclass
+class Order:
+    """One causal order of a key, as columns."""
+
+    label: str | None = None
+    delivered_source: Sources = field(default_factory=ints)
+    delivered_number: Ints = field(default_factory=ints)
+    hole_source: Sources = field(default_factory=ints)
+    hole_first: Ints = field(default_factory=ints)
+    hole_last: Ints = field(default_factory=ints)
+    seen_source: Sources = field(default_factory=ints)
+    seen_number: Ints = field(default_factory=ints)
+    quarantined: Sources = field(default_factory=ints)
+    forgotten: Ints = field(default_factory=ints)
+    receiver: bytes = b""
+    """of a protocol that has a rule of its own: its receiver"""
+    me: int = 0
+    """... and the position it is at"""
+
+
+@dataclass
+class HeldRows:
+    """Held rows as columns."""
+
+    ticket: Ints = field(default_factory=ints)
+    order: Ints = field(default_factory=ints)
+    since: Any = field(default_factory=floats)
+    ahead: Any = field(default_factory=floats)
+    came: Ints = field(default_factory=ints)
+    named: Ints = field(default_factory=ints)
+    message: Any = field(default_factory=lambda: Texts.of(()))
+    source: Sources = field(default_factory=ints)
+    number: Ints = field(default_factory=ints)
+    needs: Ints = field(default_factory=ints)
+    need_source: Sources = field(default_factory=ints)
+    need_number: Ints = field(default_factory=ints)
+    need_waited: Ints = field(default_factory=ints)
+
+
+@dataclass
+class State:
+    """The state of one key; see the module text."""
+
+    by: str
+    protocol: str | None = None
+    roster: list[str] | None = None
+    rows: int = 0
+    position: int = 0
+    now: float | None = None
+    began: float | None = None
+    doubted: float | None = None
+    orders: list[Order] = field(default_factory=list)
+    held: HeldRows = field(default_factory=HeldRows)
+
+
+_SOURCES = {"delivered_source", "hole_source", "seen_source", "quarantined", "source", "need_source"}
+_HEADER = ("by", "protocol", "roster", "rows", "position", "now", "began", "doubted")
+
+
+def encode(state: State, extra: bytes = b"", about: dict[str, Any] | None = None) -> bytes:
+    """Write a state; `extra` is the caller's own (the held rows themselves), and so is `about`."""
+    kind = "q" if state.by == "stamp" else "s"
+    header: dict[str, Any] = {name: getattr(state, name) for name in _HEADER}
+    header["orders"] = [[order.label, order.me] for order in state.orders]
+    header["about"] = about or {}
+    columns: dict[str, Column] = {"extra": ("b", extra)}
+    for place, order in enumerate(state.orders):
+        columns |= {f"{place}.{name}": _column(name, kind, value) for name, value in vars(order).items() if _is(value)}
+    columns |= {f"held.{name}": _column(name, kind, value) for name, value in vars(state.held).items()}
     return pack(header, columns)
 
 
-def _put(columns: dict[str, tuple[str, Any]], name: str, kind: str, lanes: list[list[tuple[Source, int]]]) -> None:
-    columns[f"{name}.count"] = ("q", [len(pairs) for pairs in lanes])
-    columns[f"{name}.source"] = (kind, [source for pairs in lanes for source, _ in pairs])
-    columns[f"{name}.number"] = ("q", [number for pairs in lanes for _, number in pairs])
+def _is(value: object) -> bool:
+    return value is not None and not isinstance(value, str | int)
 
 
-def restore(data: bytes, reading: Reading, policy: Policy, where: str = "") -> tuple[Engine, bytes]:
-    """Return the engine that `dump` described, and the caller's extra bytes."""
+def _column(name: str, kind: str, value: Any) -> Column:
+    if isinstance(value, bytes):
+        return "b", value
+    if name == "message" or (name in _SOURCES and kind == "s"):
+        return "s", texts_of(value)
+    return "d" if name in ("since", "ahead") else "q", value
+
+
+def texts_of(value: Any) -> Texts:
+    """Return texts as they are kept."""
+    return value if isinstance(value, Texts) else Texts.of(list(value))
+
+
+def decode(data: bytes | memoryview) -> tuple[State, bytes, dict[str, Any]]:
+    """Read what `encode` wrote."""
     header, columns = unpack(data)
-    if header["by"] != reading.by:
-        raise MisuseError(f"state of by={header['by']!r}, asked for by={reading.by!r}")
-    fresh = Reading(reading.by, reading.rosters, header["protocol"])
-    if header["roster"] is not None:
-        known = [
-            roster for roster in reading.rosters if list(roster.names[: len(header["roster"])]) == header["roster"]
-        ]
+    state = State(**{name: header[name] for name in _HEADER})
+    empty: Any = ints() if state.by == "stamp" else Texts.of(())
+    for place, (label, me) in enumerate(header["orders"]):
+        order = Order(label, me=me)
+        _take(order, columns, f"{place}.", empty)
+        state.orders.append(order)
+    _take(state.held, columns, "held.", empty)
+    return state, columns.get("extra", b""), header["about"]
+
+
+def _take(into: Order | HeldRows, columns: dict[str, Any], prefix: str, empty: Any) -> None:
+    for name in vars(into):
+        value = columns.get(prefix + name)
+        if value is not None:
+            setattr(into, name, value)
+        elif name in _SOURCES:
+            setattr(into, name, empty)
+
+
+def agree(state: State, reading: Reading) -> Reading:
+    """Return a reading as a state left it, or refuse a state that was made in another way."""
+    if state.by != reading.by:
+        raise MisuseError(f"state of by={state.by!r}, asked for by={reading.by!r}")
+    fresh = Reading(reading.by, reading.rosters, state.protocol)
+    if state.roster is not None:
+        known = [roster for roster in reading.rosters if list(roster.names[: len(state.roster)]) == state.roster]
         if not known:
-            raise MisuseError(f"state under the roster {header['roster']}, which is not among those given")
+            raise MisuseError(f"state under the roster {state.roster}, which is not among those given")
         fresh.roster = known[0]
-    engine = Engine(fresh, policy, where)
-    engine.rows, engine.position, engine.clock = header["rows"], header["position"], header["clock"]
-    orders: list[str | None] = header["orders"]
-    for place, order in enumerate(orders):
-        said = header["foreign"].get(str(place))
-        if said is None:
-            engine.lanes[order] = engine.new_lane()
-        else:
-            copy = Copy(0, 1, 0, 0, said["me"], None, order)
-            engine.lanes[order] = lane = engine.new_lane(Read(order, 0, 1, (), copy))
-            assert isinstance(lane, ForeignLane)
-            waits = said["waits"]
-            lane.load(columns[f"foreign.{place}"], [w[0] for w in waits], [tuple(w[1:]) for w in waits])
-    _fill(engine, columns)
-    _hold(engine, orders, columns)
-    return engine, columns["extra"]
+    return fresh
 
 
-def _fill(engine: Engine, columns: dict[str, Any]) -> None:
-    lanes = [lane for lane in engine.lanes.values() if isinstance(lane, Lane)]
-    for name in ("delivered", "solid", "forgot", "seen", "kept"):
-        at = 0
-        for lane, count in zip(lanes, columns[f"{name}.count"], strict=True):
-            span = slice(at, at + count)
-            pairs = list(zip(columns[f"{name}.source"][span], columns[f"{name}.number"][span], strict=True))
-            at += count
-            if name == "kept":
-                lane._kept = dict.fromkeys(pairs)
-                lane.beyond = {source: {} for source in lane.solid}
-                for source, number in pairs:
-                    lane.beyond[source][number] = None
-            else:
-                setattr(lane, name, dict(pairs))
+def told(reading: Reading) -> tuple[str | None, list[str] | None]:
+    """Return what a state says of a reading: protocol and roster."""
+    return reading.protocol, None if reading.roster is None else list(reading.roster.names)
 
 
-def _hold(engine: Engine, orders: list[str | None], columns: dict[str, Any]) -> None:
-    at = row = 0
-    for place, ticket in enumerate(columns["held.ticket"]):
-        order = orders[columns["held.order"][place]]
-        clock = columns["held.clock"][place]
-        message = columns["held.message"][place] if columns["held.named"][place] else None
-        engine.meta[ticket] = Meta(order, message, None if math.isnan(clock) else clock, columns["held.placed"][place])
-        lane = engine.lanes[order]
-        if not isinstance(lane, Lane):
-            continue
-        span = slice(at, at + columns["held.needs"][row])
-        needs = tuple(zip(columns["need.source"][span], columns["need.number"][span], strict=True))
-        at = span.stop
-        lane.hold(ticket, columns["held.source"][row], columns["held.number"][row], needs)
-        row += 1
+def spans(lengths: Sequence[int]) -> Iterable[slice]:
+    """Return the places of consecutive spans of these lengths."""
+    at = 0
+    for length in lengths:
+        yield slice(at, at + length)
+        at += length

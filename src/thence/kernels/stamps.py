@@ -332,16 +332,30 @@ def read_stamps(data: Any, offsets: Any, code: int, digest: Any, size: int, me: 
 
 
 @njit(cache=True)
-def read_clocks(offsets: Any, keys: Any, values: Any, sender: Any, names: int) -> Any:
-    """Read clocks whose names are coded; return the same as `read_stamps`. A row's own component comes last."""
+def _into_order(source: Any, number: Any, start: int, end: int, rank: Any) -> None:
+    """Put a few needs into the order of their names; as a rule they are."""
+    for i in range(start + 1, end):
+        j = i
+        while j > start and rank[source[j]] < rank[source[j - 1]]:
+            source[j], source[j - 1] = source[j - 1], source[j]
+            number[j], number[j - 1] = number[j - 1], number[j]
+            j -= 1
+
+
+@njit(cache=True)
+def read_clocks(offsets: Any, keys: Any, values: Any, sender: Any, rank: Any) -> Any:
+    """Read clocks whose names are coded; return the same as `read_stamps`.
+
+    `rank` is the place of each name in the order of names, which is the order of a row's needs.
+    """
     rows = len(offsets) - 1
     own = np.zeros(rows, np.int64)
     start = np.zeros(rows, np.int64)
     length = np.zeros(rows, np.int64)
     good = np.zeros(rows, np.bool_)
-    mark = np.full(names, -1, np.int64)
-    source = np.zeros(len(keys) + rows, np.int64)
-    number = np.zeros(len(keys) + rows, np.int64)
+    mark = np.full(len(rank), -1, np.int64)
+    source = np.zeros(len(keys), np.int64)
+    number = np.zeros(len(keys), np.int64)
     n = 0
     for row in range(rows):
         who = sender[row]
@@ -357,16 +371,14 @@ def read_clocks(offsets: Any, keys: Any, values: Any, sender: Any, names: int) -
             mark[key] = row
             if key == who:
                 mine = value
-            elif value:
+                value -= 1
+            if value > 0:
                 source[after] = key
                 number[after] = value
                 after += 1
         if not fine or mine < 1:
             continue
-        if mine > 1:
-            source[after] = who
-            number[after] = mine - 1
-            after += 1
+        _into_order(source, number, n, after, rank)
         own[row], length[row], good[row] = mine, after - n, True
         n = after
     return sender, own, start, length, good, source[:n], number[:n]

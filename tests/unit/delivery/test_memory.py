@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 from thence.delivery import Columns
+from thence.delivery.key_state import KeyState, Setup
 from thence.delivery.policy import Policy
 from thence.model.message import Copy
 from thence.model.roster import Roster
 from thence.protocols.ks import KS
 from thence.protocols.wire import encode
-from thence.spark.desk import Desk, Setup
 
 ROSTER = Roster(["a", "b", "z"])
 SCHEMA = pa.schema(
@@ -39,14 +39,14 @@ def batch(start: int, *, hole: bool) -> pa.RecordBatch:
 
 def kept(batches: int, fast_from: int, *, hole: bool) -> list[int]:
     """Return, batch after batch, the bytes that a key takes: Python's and Arrow's together."""
-    desk = Desk(Setup("stamp", (ROSTER,), Columns("stamp"), Policy(), fast_from), ("r", "z"))
+    key = KeyState(Setup("stamp", (ROSTER,), Columns("stamp"), Policy(), fast_from), ("r", "z"))
     first, *others = [batch(number * BATCH, hole=hole) for number in range(batches)]
-    desk.take(first)  # whatever is loaded or compiled once
+    key.take(first)  # whatever is loaded or compiled once
     found = []
     tracemalloc.start()
     try:
         for each in others:
-            desk.take(each)
+            key.take(each)
             found.append(tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes())
     finally:
         tracemalloc.stop()

@@ -80,11 +80,12 @@ def test_the_rule_is_the_receivers_own(protocol: str) -> None:
             assert ours == own, made.about
 
 
-@pytest.mark.parametrize(("by", "protocol"), KINDS)
-@pytest.mark.parametrize("policy", [{}, {"policy": "release", "after_rows": 9}])
+@pytest.mark.parametrize(
+    ("by", "protocol", "policy"),
+    [(*kind, policy) for kind in KINDS for policy in ({}, {"policy": "release", "after_rows": 9})
+     if not (kind[1] == "ses" and policy)],  # refused; see below
+)  # fmt: skip
 def test_a_snapshot_at_any_point_changes_nothing(by: str, protocol: str, policy: dict[str, object]) -> None:
-    if protocol == "ses" and policy:
-        return  # refused; see below
     for seed in SEEDS[:3]:
         made = arrivals(protocol, seed, messages=60, lost=0.05, by=by)
         rng = Random(seed)
@@ -147,10 +148,6 @@ def test_policies_of_time_limit_and_memory() -> None:
     assert out["a"]["outcome"] == "late"
     out = run(held_limit=1, when_full="release")
     assert out["b"]["outcome"] == "delivered"
-    out = run(remember=5)
-    assert out["b"]["outcome"] == "delivered"
-    assert "counts as delivered" in out["b"]["reason"]
-    assert out["a"]["outcome"] == "late"
     with pytest.raises(TraceError, match="after 3 later rows: waits for a; a has not arrived"):
         run(policy="fail", after_rows=3)
     more = [*rows[:1], {"destination": "d", "message": "c", "depends_on": ["a"]}]
@@ -170,7 +167,7 @@ def test_cycles_are_named() -> None:
     }
     for m in "xyz":
         assert out[m]["outcome"] == "quarantined"
-        assert out[m]["reason"] == "cycle: z depends on x depends on y depends on z"
+        assert out[m]["reason"] == "on a cycle of causes: x, y, z"
     assert out["s"]["reason"] == "cycle: s depends on itself"
     assert (out["q"]["outcome"], out["q"]["blocker"]) == ("blocked", "x")
 

@@ -1,0 +1,214 @@
+"""The two steppers: the same outcomes, whatever the batches, and the same reading of any bytes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from support.arrivals import PROTOCOLS, Row, arrivals
+
+from thence import Orderer
+from thence.delivery import Columns, Reading
+from thence.delivery.key_state import KeyState, Setup
+from thence.delivery.policy import Policy
+from thence.delivery.reading import Read
+from thence.delivery.state import decode, encode
+from thence.errors import TraceError
+from thence.kernels import stamps
+from thence.protocols import lookup
+
+SCHEMA = pa.schema(
+    [
+        ("run", pa.string()),
+        ("destination", pa.string()),
+        ("arrival", pa.int64()),
+        ("message", pa.string()),
+        ("sender", pa.string()),
+        ("time", pa.float64()),
+        ("payload", pa.struct([("text", pa.string()), ("place", pa.int64())])),
+        ("stamp", pa.binary()),
+        ("clock", pa.map_(pa.string(), pa.int64())),
+        ("depends_on", pa.list_(pa.string())),
+    ]
+)
+KINDS = [*(("stamp", p) for p in (*PROTOCOLS, "prs", "ech", "fifo", "ses")), ("clock", "rst"), ("depends_on", "ks")]
+COLUMNS = ("message", "arrival", "outcome", "position", "waited_for", "held_for", "held_seconds", "reason", "missing")
+
+
+def told(rows: list[Row]) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in (*COLUMNS, "blocker")) for row in rows]
+
+
+def through_a_key(setup: Setup, rows: list[Row], rng: Random, *, restore: bool) -> list[Row]:
+    """Push rows through in batches of random size, dumping and restoring in between if asked."""
+    key = (rows[0]["run"], rows[0]["destination"])
+    state, out, at = KeyState(setup, key), [], 0
+    while at < len(rows):
+        size = rng.randint(1, 60)
+        out += state.take(pa.RecordBatch.from_pylist(rows[at : at + size], schema=SCHEMA)).to_pylist()
+        at += size
+        if restore:
+            kept = state.state()
+            assert kept is not None
+            state = KeyState(setup, key, decode(encode(kept))[0], state.held)
+    rest = state.end()
+    return out if rest is None else out + rest.to_pylist()
+
+
+POLICIES: list[dict[str, Any]] = [
+    {},
+    {"policy": "release", "after_rows": 15},
+    {"policy": "release", "after_seconds": 2.0, "max_jump": 5.0},
+    {"held_limit": 4, "when_full": "release"},
+]
+
+
+def agree(by: str, rows: list[Row], orderer: Orderer, rng: Random, about: str, *, restore: bool) -> None:
+    """Assert that the steppers, alone and taking turns, do what the Orderer does."""
+    ours = defaultdict(list)
+    for row in orderer.deliver(rows):
+        ours[row["destination"]].append(row)
+    for here in ours:
+        mine = [row for row in rows if row["destination"] == here]
+        for fast_from in (1, 30, 1 << 30):
+            setup = Setup(by, orderer.rosters, Columns(by), orderer.policy, fast_from)  # type: ignore[arg-type]
+            theirs = through_a_key(setup, mine, rng, restore=restore)
+            for one, other in zip(told(theirs), told(ours[here]), strict=True):
+                assert one == other, f"fast_from={fast_from} {about}"
+
+
+@pytest.mark.parametrize(
+    ("by", "protocol", "policy"),
+    [(*kind, policy) for kind in KINDS for policy in POLICIES if not (kind[1] == "ses" and policy)],
+)
+def test_steppers_and_orderer_agree(by: str, protocol: str, policy: dict[str, Any]) -> None:
+    for seed in range(3):
+        made = arrivals(protocol, seed, messages=120, lost=0.04 * (seed % 2), by=by)
+        rng = Random(seed)
+        rows = [dict(row) for row in made.rows]
+        for row in rng.sample(rows, 6):  # and some that say nothing usable
+            row[by] = {"stamp": b"\x01\x01junk", "clock": {"z": -1}, "depends_on": [row["message"]]}[by]
+        for row in rng.sample(rows, 6):
+            row["time"] = rng.choice([None, 1e6, row["time"] + 7])
+        orderer = Orderer(by, roster=made.roster if by == "stamp" else None, **policy)  # type: ignore[arg-type]
+        agree(by, rows, orderer, rng, made.about, restore=seed % 2 == 0)
+
+
+def random_causes(seed: int) -> list[Row]:
+    """Rows that name causes at random: cycles, repeats, ids that never come, nulls."""
+    rng = Random(f"causes {seed}")
+    ids = [f"m{n}" for n in range(rng.choice([6, 20, 60]))]
+    backwards = rng.choice([0.0, 0.05, 0.3])
+    rows: list[Row] = []
+    for place, message in enumerate(ids * 2 if rng.random() < 0.3 else ids):
+        earlier = ids[: place % len(ids)] or ["lost"]
+        causes = [rng.choice(earlier) for _ in range(rng.choice([0, 1, 1, 2, 3]))]
+        causes += [rng.choice(ids)] if rng.random() < backwards else []
+        causes += ["lost"] if rng.random() < 0.05 else []
+        named: str | None = message if rng.random() > 0.03 else None
+        rows.append({"run": "r", "destination": "d", "message": named, "depends_on": causes})
+        if rng.random() < 0.03:
+            rows[-1]["depends_on"] = rng.choice([None, [None, *causes]])
+    rng.shuffle(rows)
+    for place, row in enumerate(rows):
+        far = rng.choice([0.0, 0.0, 50.0, -9.0])
+        row |= {"arrival": place, "sender": None, "stamp": None, "clock": None, "payload": None}
+        row["time"] = None if rng.random() < 0.1 else place + far
+    return rows
+
+
+CAUSES_POLICIES: list[dict[str, Any]] = [
+    *POLICIES,
+    {"policy": "release", "after_rows": 2},
+    {"policy": "release", "after_seconds": 3.0},
+    {"remember": 3},
+    {"remember": 2, "policy": "release", "after_rows": 5},
+]
+
+
+@pytest.mark.parametrize("policy", CAUSES_POLICIES)
+def test_steppers_agree_on_causes_at_random(policy: dict[str, Any]) -> None:
+    for seed in range(25):
+        rows = random_causes(seed)
+        orderer = Orderer("depends_on", **policy)
+        agree("depends_on", rows, orderer, Random(seed), f"random_causes({seed})", restore=seed % 2 == 0)
+
+
+def random_clocks(seed: int) -> list[Row]:
+    """Clocks at random: some that count what never comes, some that wait for each other."""
+    rng = Random(f"clocks {seed}")
+    names = ["a", "b", "c"]
+    rows: list[Row] = []
+    for sender in names:
+        for number in range(1, rng.randint(2, 12)):
+            clock = {name: rng.choice([0, number, number - 1, rng.randint(0, 14)]) for name in names}
+            rows.append({"run": "r", "destination": "d", "message": f"{sender}{number}", "sender": sender,
+                         "clock": clock | {sender: number}})  # fmt: skip
+    rng.shuffle(rows)
+    rows += rng.sample(rows, 2)
+    told = {"stamp": None, "depends_on": None, "payload": None}
+    return [row | told | {"arrival": place, "time": float(place)} for place, row in enumerate(rows)]
+
+
+@pytest.mark.parametrize("policy", CAUSES_POLICIES[:6])
+def test_steppers_agree_on_clocks_at_random(policy: dict[str, Any]) -> None:
+    for seed in range(25):
+        orderer = Orderer("clock", **policy)
+        agree("clock", random_clocks(seed), orderer, Random(seed), f"random_clocks({seed})", restore=seed % 2 == 0)
+
+
+@pytest.mark.parametrize("fast_from", [1, 1 << 30])
+def test_both_fail_in_the_same_words(fast_from: int) -> None:
+    rows = random_causes(1)[:1] + [row | {"depends_on": ["never"]} for row in random_causes(2)[:5]]
+    batch = pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+    said = []
+    for policy in (Policy("fail", after_rows=2), Policy(held_limit=2)):
+        with pytest.raises(TraceError) as plain:
+            list(Orderer("depends_on", policy=policy).deliver(rows))
+        with pytest.raises(TraceError) as keyed:
+            KeyState(Setup("depends_on", (), Columns("depends_on"), policy, fast_from), ("r", "d")).take(batch)
+        assert str(keyed.value) == str(plain.value)
+        said.append(str(plain.value))
+    assert "after 2 later rows" in said[0]
+    assert "more than 2 rows are held" in said[1]
+
+
+@pytest.mark.parametrize("protocol", [*PROTOCOLS, "prs", "ech", "fifo"])
+@pytest.mark.parametrize("processes", [(4, 2), (14, 6), (60, 8)])
+def test_stamps_are_read_as_python_reads_them(protocol: str, processes: tuple[int, int]) -> None:
+    """Whole, cut, lengthened and changed stamps: the arrays' answer is Python's, or the row is left to Python."""
+    senders, sinks = processes
+    made = arrivals(protocol, 3, senders=senders, sinks=sinks, messages=60, doubled=0.0)
+    rng = Random(3)
+    data: list[bytes] = []
+    for row in made.rows:
+        whole = row["stamp"]
+        place = rng.randrange(len(whole))
+        changed = whole[:place] + bytes([rng.randrange(256)]) + whole[place + 1 :]
+        data += [whole, whole[:place], whole + b"\x00", changed]
+    here = made.rows[0]["destination"]
+    entry = lookup(protocol).protocol
+    column = pa.array(data, pa.binary())
+    offsets = np.frombuffer(column.buffers()[1], np.int32).astype(np.int64)
+    buffer = np.frombuffer(column.buffers()[2], np.uint8)
+    digest = np.frombuffer(made.roster.hash, np.uint8)
+    me = made.roster.position(here)
+    read = stamps.read_stamps(buffer, offsets, entry.code, digest, len(made.roster), me)
+    sender, own, start, length, good, need_source, need_number = read
+    reading = Reading("stamp", (made.roster,), protocol)
+    understood = 0
+    for row, stamp in enumerate(data):
+        python = reading.read(None, None, here, stamp)
+        if good[row]:
+            understood += 1
+            span = slice(start[row], start[row] + length[row])
+            needs = list(zip(need_source[span].tolist(), need_number[span].tolist(), strict=True))
+            assert isinstance(python, Read), f"{stamp.hex()}: {python}"
+            assert (sender[row], own[row], needs) == (python.source, python.number, list(python.needs)), stamp.hex()
+        elif isinstance(python, Read):
+            assert python.order is not None or max([python.number, *(t for _, t in python.needs)]) >= stamps.LARGE
+    assert understood >= sum(row["destination"] == here for row in made.rows)
