@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import _data
 import numpy as np
 import pyarrow as pa
+from thence.spark.desk import Desk, Setup
 
 from thence.delivery import Columns, Policy
-from thence.spark.desk import Desk, Setup
 
 HERE = Path(__file__).parent
 BATCH = 10_000

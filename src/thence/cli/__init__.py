@@ -59,6 +59,7 @@ def build() -> typer.Typer:
         endpoint,
         explain,
         explore,
+        give_up,
         protocols,
         reproduce,
         show,
@@ -73,6 +74,7 @@ def build() -> typer.Typer:
     add(simulate.simulate, simulate.EXAMPLE)
     add(deliver.deliver, deliver.EXAMPLE)
     add(waiting.waiting, waiting.EXAMPLE)
+    add(give_up.give_up, give_up.EXAMPLE)
     add(audit.audit, audit.EXAMPLE)
     add(explain.explain, explain.EXAMPLE)
     add(show.show, show.EXAMPLE)

@@ -33,6 +33,10 @@ def deliver(
     remember: Annotated[int | None, typer.Option(help="How many delivered ids are kept.")] = None,
     held_limit: Annotated[int | None, typer.Option(help="How many rows a key may hold.")] = None,
     when_full: Annotated[str, typer.Option(help="What then: fail or release.")] = "fail",
+    max_jump: Annotated[float | None, typer.Option(help="How far ahead one row may move event time, seconds.")] = None,
+    filter_limit: Annotated[int | None, typer.Option(help="How many ids beyond --remember may come.")] = None,
+    wait_seconds: Annotated[float | None, typer.Option(help="With --stream: release a row held for so long.")] = None,
+    ttl_seconds: Annotated[float | None, typer.Option(help="With --stream: forget a key idle for so long.")] = None,
     stream: Annotated[bool, typer.Option("--stream", help="Go on as files arrive; needs --checkpoint.")] = False,
     once: Annotated[bool, typer.Option("--once", help="With --stream: take what is there, then stop.")] = False,
     checkpoint: Annotated[Path | None, typer.Option(metavar="DIR", help="Where a stream keeps its state.")] = None,
@@ -50,7 +54,10 @@ def deliver(
     if not stream and out.exists() and any(out.iterdir()):
         raise MisuseError(f"{out} is not empty; name a new folder")
     options: dict[str, Any] = {"policy": policy, "after_rows": after_rows, "after_seconds": after_seconds}
-    options |= {"remember": remember, "held_limit": held_limit, "when_full": when_full}
+    options |= {"remember": remember, "held_limit": held_limit, "when_full": when_full, "max_jump": max_jump}
+    options |= {"filter_limit": filter_limit, "wait_seconds": wait_seconds, "ttl_seconds": ttl_seconds}
+    if checkpoint is not None:
+        options["give_up"] = checkpoint / "give-up"
     result: dict[str, Any] = {"out": str(out)}
     with working("Starting Spark"):
         session = _session(cores)

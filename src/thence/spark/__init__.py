@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from thence.spark.costs import CostResult as CostResult
     from thence.spark.costs import cost as cost
     from thence.spark.delivering import deliver as deliver
+    from thence.spark.delivering import split as split
     from thence.spark.delivering import with_rosters as with_rosters
     from thence.spark.files import audit_files as audit_files
     from thence.spark.metrics import DeliveryListener as DeliveryListener
@@ -27,6 +28,7 @@ _WHERE = {
     "cost": "costs",
     "CostResult": "costs",
     "deliver": "delivering",
+    "split": "delivering",
     "with_rosters": "delivering",
     "waiting": "waits",
     "stamp": "stamping",

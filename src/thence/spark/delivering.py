@@ -1,28 +1,31 @@
 """Causal delivery on Spark: the same call on a batch and on a streaming DataFrame.
 
-    from thence.spark import deliver
+    from thence.spark import deliver, split
     ordered = deliver(arrivals, by="stamp", roster=["a", "b", "c"])
+    delivered, rest = split(ordered)
 
 Law. Every input row comes out exactly once with the columns of `thence.delivery.OUTPUT_COLUMNS` added; what a stream
 still holds back is shown by `waiting`. Outcomes are those of `thence.Orderer` on the same arrivals in the same order,
 key by key. A key is never split and keys never wait for each other: no global sort, no single partition.
 
 Batch: the rows of a key come sorted by arrival in one iterator of Arrow batches; memory follows the held rows. Stream:
-`streaming.py`. Rows are processed in the order of `arrival` within what arrives together; a table without that
-column is taken in the order it is read.
+`streaming.py`. Rows are processed in the order of `arrival`, null first, then `message`, within what arrives together;
+a table without that column is taken in the order it is read.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    DataType,
     DoubleType,
     LongType,
     MapType,
@@ -31,18 +34,25 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from thence.delivery.arrow_rows import in_utc
 from thence.delivery.columns import Columns
+from thence.delivery.key_state import ARRAYS_FROM, KeyState, Setup
 from thence.delivery.outcome import OUTPUT_COLUMNS
 from thence.delivery.policy import Name, Policy
 from thence.delivery.reading import By, Rosters, rosters_of
 from thence.errors import MisuseError
 from thence.model.roster import Roster
-from thence.spark.desk import FAST_FROM, Desk, Setup
+from thence.spark.stream_options import StreamOptions
+
+if TYPE_CHECKING:
+    pass
 
 ROSTERS = "thence.rosters"
 """Metadata of the stamp column that says its rosters; `with_rosters` puts it there."""
+MADE = "thence.delivery"
+"""Metadata of the column `blocker` that says the key and the name of the message column, for `waiting`."""
 READ_ORDER = "__thence_read_order"
-_TYPES = {
+_TYPES: dict[str, DataType] = {
     "string": StringType(),
     "long": LongType(),
     "double": DoubleType(),
@@ -63,59 +73,83 @@ def deliver(
     remember: int | None = None,
     held_limit: int | None = None,
     when_full: Literal["fail", "release"] = "fail",
+    max_jump: float | None = None,
+    filter_limit: int | None = None,
     idle_seconds: float | None = None,
-    fast_from: int = FAST_FROM,
+    wait_seconds: float | None = None,
+    ttl_seconds: float | None = None,
+    give_up: str | os.PathLike[str] | None = None,
+    fast_from: int = ARRAYS_FROM,
 ) -> DataFrame:
     """Put arrivals into causal order; the parameters are those of `thence.Orderer`.
 
-    `roster` may be left out where the stamp column carries it (`with_rosters`, or files written by thence). A stream
-    takes `idle_seconds` as well: a key that gets no row for so long (processing time) lets go what it holds, under
-    policy='release'. `fast_from`: rows from which a batch of a key goes through the array twin.
+    `roster` may be left out where the stamp column carries it (`with_rosters`, or files written by thence).
+    `fast_from`: rows from which a batch of a key goes through arrays. For streams alone, all in processing time:
+
+    - `wait_seconds`: a row that has been held for so long is released, whatever the policy;
+    - `idle_seconds`: a key that gets no row for so long lets go what it holds, under policy='release';
+    - `ttl_seconds`: a key that holds nothing and gets no row for so long is forgotten;
+    - `give_up`: the folder in which `thence give-up` says what will not come.
     """
-    setup = _setup(arrivals, by, roster, key, columns, fast_from)
-    rule = (
-        policy
-        if isinstance(policy, Policy)
-        else Policy(policy, after_rows, after_seconds, remember, held_limit, when_full)
-    )
-    setup = Setup(setup.by, setup.rosters, setup.columns, rule, fast_from)
+    names = _names(arrivals, by, columns, key)
+    if roster is None and by == "stamp":
+        roster = rosters_in(arrivals, names.cause)
+    if not isinstance(policy, Policy):
+        limits = (after_rows, after_seconds, remember, held_limit)
+        policy = Policy(policy, *limits, when_full, max_jump, filter_limit)
+    setup = Setup(by, rosters_of(by, roster), names, policy.of(by), fast_from)
     _check(arrivals, setup)
+    options = StreamOptions(idle_seconds, wait_seconds, ttl_seconds, None if give_up is None else os.fspath(give_up))
     if arrivals.isStreaming:
         from thence.spark.streaming import deliver_stream
 
-        return deliver_stream(arrivals, setup, idle_seconds)
-    if idle_seconds is not None:
-        raise MisuseError("idle_seconds is for streams; a batch has an end")
+        return deliver_stream(arrivals, setup, options)
+    options.refuse_in_a_batch()
     return _batch(arrivals, setup)
 
 
-def _setup(
-    arrivals: DataFrame,
-    by: By,
-    roster: Rosters,
-    key: Iterable[str] | None,
-    columns: Mapping[str, str] | None,
-    fast: int,
-) -> Setup:
-    names = Columns(by, columns, key)
-    if key is None and names.run not in arrivals.columns:
-        names = Columns(by, columns, (names.destination,))
-    if roster is None and by == "stamp":
-        roster = rosters_in(arrivals, names.cause)
-    return Setup(by, rosters_of(by, roster), names, Policy(), fast)
+def split(ordered: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Return the rows that have a position (delivered, released, late), and the rest with their reasons."""
+    placed = F.col("position").isNotNull()
+    return ordered.where(placed), ordered.where(~placed)
 
 
 def with_rosters(arrivals: DataFrame, roster: Rosters, stamp: str = "stamp") -> DataFrame:
     """Return the table with its rosters written into the metadata of the stamp column; Parquet keeps them."""
-    told = json.dumps([list(each.names) for each in rosters_of("stamp", roster)])
-    return arrivals.withMetadata(stamp, {ROSTERS: told})
+    names = json.dumps([list(each.names) for each in rosters_of("stamp", roster)])
+    return arrivals.withMetadata(stamp, {ROSTERS: names})
 
 
 def rosters_in(arrivals: DataFrame, stamp: str) -> list[Roster] | None:
     """Return the rosters that the stamp column carries."""
     fields = {field.name: field for field in arrivals.schema.fields}
-    told = fields[stamp].metadata.get(ROSTERS) if stamp in fields else None
-    return None if told is None else [Roster(names) for names in json.loads(told)]
+    names = fields[stamp].metadata.get(ROSTERS) if stamp in fields else None
+    return None if names is None else [Roster(each) for each in json.loads(names)]
+
+
+# -- names and types -------------------------------------------------------------------------------------------------
+
+
+def _names(arrivals: DataFrame, by: By, columns: Mapping[str, str] | None, key: Iterable[str] | None) -> Columns:
+    """Return the columns as the table spells them."""
+    keys = None if key is None else [key] if isinstance(key, str) else list(key)
+    names = Columns(by, columns, keys)
+    spelled = names.spelled(lambda name: resolved(arrivals, name))
+    if key is None and spelled.run not in arrivals.columns:
+        return spelled.with_key((spelled.destination,))
+    return spelled
+
+
+def resolved(table: DataFrame, name: str) -> str:
+    """Return a column's name as the table spells it: upper and lower case are one to Spark unless it is told other."""
+    if name in table.columns:
+        return name
+    alike = [each for each in table.columns if each.lower() == name.lower()]
+    if not alike or table.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
+        return name
+    if len(alike) > 1:
+        raise MisuseError(f"{name!r} may be {' or '.join(map(repr, alike))}: columns= must say which")
+    return alike[0]
 
 
 def _check(arrivals: DataFrame, setup: Setup) -> None:
@@ -127,69 +161,75 @@ def _check(arrivals: DataFrame, setup: Setup) -> None:
     for name in needed:
         if name not in fields:
             raise MisuseError(f"no column {name!r}; the table has {', '.join(fields)}. columns= says other names")
-    for name in OUTPUT_COLUMNS:
-        if name in fields:
+    sensitive = arrivals.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    for name in fields:
+        if (name if sensitive else name.lower()) in OUTPUT_COLUMNS:
             raise MisuseError(f"column {name!r} is one that delivery adds; rename or drop it first")
-    kind = fields[names.cause].dataType
-    if setup.by == "stamp" and not isinstance(kind, BinaryType):
-        raise MisuseError(f"column {names.cause!r} is {kind.simpleString()}; binary is accepted for stamps")
-    if setup.by == "clock" and not (isinstance(kind, MapType) and isinstance(kind.keyType, StringType)):
-        raise MisuseError(f"column {names.cause!r} is {kind.simpleString()}; map<string,long> is accepted for clocks")
-    if setup.by == "depends_on" and not isinstance(kind, ArrayType):
-        raise MisuseError(f"column {names.cause!r} is {kind.simpleString()}; an array of ids is accepted")
+    if names.message in fields and isinstance(fields[names.message].dataType, StructType | ArrayType | MapType):
+        raise MisuseError(f"column {names.message!r} is {fields[names.message].dataType.simpleString()}; an id is text")
+    _check_causes(fields[names.cause].dataType, names.cause, setup.by)
     if setup.policy.after_seconds is not None and names.time not in fields:
         raise MisuseError(f"after_seconds needs event time in column {names.time!r}; columns= says another name")
 
 
-def output_schema(arrivals: StructType) -> StructType:
+def _check_causes(kind: DataType, name: str, by: By) -> None:
+    if by == "stamp" and not isinstance(kind, BinaryType):
+        raise MisuseError(f"column {name!r} is {kind.simpleString()}; binary is accepted for stamps")
+    if by == "clock" and not (isinstance(kind, MapType) and isinstance(kind.keyType, StringType)):
+        raise MisuseError(f"column {name!r} is {kind.simpleString()}; map<string,long> is accepted for clocks")
+    if by == "depends_on" and not isinstance(kind, ArrayType):
+        raise MisuseError(f"column {name!r} is {kind.simpleString()}; an array of ids is accepted")
+
+
+def output_schema(arrivals: StructType, names: Columns) -> StructType:
     """Return the schema of what comes out; a row's metadata stays, nullability is given up."""
     fields = [StructField(field.name, field.dataType, True, field.metadata) for field in arrivals.fields]
-    return StructType(fields + [StructField(name, _TYPES[kind]) for name, kind in OUTPUT_COLUMNS.items()])
+    made = {MADE: json.dumps({"key": list(names.key), "message": names.message})}
+    added = [
+        StructField(name, _TYPES[kind], True, made if name == "blocker" else {})
+        for name, kind in OUTPUT_COLUMNS.items()
+    ]
+    return StructType(fields + added)
 
 
-def ordered_by_reading(arrivals: DataFrame, names: Columns) -> tuple[DataFrame, str]:
-    """Return the table with a column that says the order of arrival, and that column's name."""
-    if names.arrival in arrivals.columns:
-        return arrivals, names.arrival
-    return arrivals.withColumn(READ_ORDER, F.monotonically_increasing_id()), READ_ORDER
+def column(name: str) -> Column:
+    """Return a column by its name, whatever signs are in it."""
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+# -- a batch -----------------------------------------------------------------------------------------------------------
 
 
 def _batch(arrivals: DataFrame, setup: Setup) -> DataFrame:
-    schema = output_schema(arrivals.schema)
-    table, arrival = ordered_by_reading(arrivals, setup.columns)
-    key = [F.col(f"`{name}`") for name in setup.columns.key]
-    extra = [READ_ORDER] if arrival == READ_ORDER else []
-    ties = [F.col(f"`{setup.columns.message}`")] if setup.columns.message in arrivals.columns else []
-    ordered = table.repartition(*key).sortWithinPartitions(*key, F.col(f"`{arrival}`"), *ties)
-    function = _KeyFunction(setup, extra)
-    return ordered.groupBy(*key).applyInArrow(function.typed(), schema)
+    names = setup.columns
+    schema = output_schema(arrivals.schema, names)
+    arrival, extra, table = names.arrival, list[str](), arrivals
+    if arrival not in arrivals.columns:
+        arrival, extra = READ_ORDER, [READ_ORDER]
+        table = arrivals.withColumn(READ_ORDER, F.monotonically_increasing_id())
+    key = [column(name) for name in names.key]
+    order = [column(name).asc_nulls_first() for name in (arrival, names.message) if name in table.columns]
+    ordered = table.repartition(*key).sortWithinPartitions(*key, *order)
+    return ordered.groupBy(*key).applyInArrow(_in_causal_order(setup, extra), schema)
 
 
-class _KeyFunction:
-    """What each key runs; it travels to the workers."""
+def _in_causal_order(setup: Setup, extra: list[str]) -> Callable[..., Any]:
+    """Return what each key runs, annotated so that Spark hands over an iterator of batches."""
+    import pyarrow as pa
 
-    def __init__(self, setup: Setup, extra: list[str]) -> None:
-        self.setup, self.extra = setup, extra
+    def in_causal_order(key: Any, batches: Any) -> Any:
+        state = KeyState(setup, tuple(value.as_py() for value in key))
+        for batch in batches:
+            out = state.take(in_utc(batch.drop_columns(extra) if extra else batch))
+            if len(out):
+                yield out
+        rest = state.end()
+        if rest is not None:
+            yield rest
 
-    def typed(self) -> Any:
-        """Return a plain function with the annotations that tell Spark to hand over an iterator of batches."""
-        import pyarrow as pa
-
-        setup, extra = self.setup, self.extra
-
-        def in_causal_order(key: Any, batches: Any) -> Any:
-            desk = Desk(setup, tuple(value.as_py() for value in key))
-            for batch in batches:
-                out = desk.take(batch.drop_columns(extra) if extra else batch)
-                if len(out):
-                    yield out
-            rest = desk.end()
-            if rest is not None:
-                yield rest
-
-        in_causal_order.__annotations__ = {
-            "key": tuple[pa.Scalar, ...],
-            "batches": Iterator[pa.RecordBatch],
-            "return": Iterator[pa.RecordBatch],
-        }
-        return in_causal_order
+    in_causal_order.__annotations__ = {
+        "key": tuple[pa.Scalar, ...],
+        "batches": Iterator[pa.RecordBatch],
+        "return": Iterator[pa.RecordBatch],
+    }
+    return in_causal_order

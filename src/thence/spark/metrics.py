@@ -18,7 +18,10 @@ from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from thence.metrics import Metrics, Server
 from thence.spark.streaming import METRICS
+
+_COUNTED = ("delivered", "released", "late", "duplicate", "quarantined")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class Delivery:
 
     def after(self, rows: int, told: dict[str, Any]) -> Delivery:
         """Return the totals after one more micro-batch."""
-        count = {name: told.get(name) or 0 for name in ("delivered", "released", "late", "duplicate", "quarantined")}
+        count = {name: told.get(name) or 0 for name in _COUNTED}
         change = (told.get("held") or 0) - (told.get("held_before") or 0)
         return replace(
             self,
@@ -54,9 +57,21 @@ class Delivery:
 class DeliveryListener(StreamingQueryListener):
     """Keeps the latest numbers of every delivering query of a session."""
 
-    def __init__(self) -> None:
-        """Know no query yet."""
+    def __init__(self, metrics: Metrics | None = None) -> None:
+        """Know no query yet; numbers are also kept as `metrics`, which others may share."""
         self.queries: dict[str, Delivery] = {}
+        self.metrics = metrics or Metrics()
+        prefix = "thence_delivery_"
+        self._rows = self.metrics.counter(f"{prefix}rows_total", "Rows that left, by outcome.", "query", "outcome")
+        self._held = self.metrics.gauge(f"{prefix}held", "Rows that are held back.", "query")
+        self._oldest = self.metrics.gauge(
+            f"{prefix}oldest_seconds", "Longest wait in event time, of the keys of the last micro-batch.", "query"
+        )
+        self._state = self.metrics.gauge(f"{prefix}state_bytes", "State written in the last micro-batch.", "query")
+
+    def serve(self, port: int = 0, host: str = "127.0.0.1") -> Server:
+        """Show the numbers to Prometheus at /metrics."""
+        return self.metrics.serve(port, host)
 
     def latest(self, query: str) -> Delivery:
         """Return the numbers of a query by its name or id."""
@@ -75,6 +90,14 @@ class DeliveryListener(StreamingQueryListener):
             return
         for name in {str(progress.id), progress.name} - {None}:
             self.queries[name] = self.latest(name).after(progress.numInputRows, told.asDict())
+        self._show(progress.name or str(progress.id), self.queries[str(progress.id)])
+
+    def _show(self, query: str, now: Delivery) -> None:
+        for outcome in _COUNTED:
+            self._rows.set(getattr(now, outcome), query, outcome)
+        self._held.set(now.held, query)
+        self._oldest.set(now.oldest_seconds or 0.0, query)
+        self._state.set(now.state_bytes, query)
 
     def onQueryIdle(self, event: Any) -> None:
         """Nothing changes."""

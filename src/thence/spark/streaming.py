@@ -1,9 +1,10 @@
-"""Delivery in a stream: packed transport around one blob of state per key.
+"""Delivery in a stream: packed transport around the stored state of each key.
 
-Law. One micro-batch after the other, a key's rows go through its desk in the order of arrival; the desk's blob (state
-and held rows) is the only state. Spark commits input offsets, state and output together, so that after a crash the
-sink shows what an undisturbed run shows. No watermark may reach the stateful step: Spark would drop late rows before
-we see them, and late rows are what this is for.
+Law. One micro-batch after the other, a key's rows go through its state in the order of arrival; `StoredKey` (a blob and
+sealed parts) is the only state. Spark commits input offsets, state and output together, so that after a crash the sink
+shows what an undisturbed run shows. An operator's word to give up comes through a source of its own, so that offsets
+say which micro-batch heard it. No watermark may reach the stateful step: Spark would drop late rows before we see them,
+and late rows are what this is for.
 
 Transport is what costs, so rows travel packed: one binary row per key and partition on the way in, one per key on the
 way out.
@@ -11,26 +12,44 @@ way out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import BinaryType, DoubleType, LongType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DoubleType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    VariantType,
+)
 
+from thence.delivery.arrow_rows import in_utc
 from thence.delivery.columns import Columns
+from thence.delivery.key_state import Setup
+from thence.delivery.orderer import BY_HAND
 from thence.delivery.outcome import KINDS
+from thence.delivery.stored_key import StoredKey
 from thence.errors import MisuseError
-from thence.spark.delivering import READ_ORDER, ordered_by_reading, output_schema
-from thence.spark.desk import Desk, Setup
+from thence.spark.delivering import READ_ORDER, column, output_schema
+from thence.spark.stream_options import StreamOptions
 
-PACKED = "__thence_rows"
+PACKED, ACTION, CAUSE = "__thence_rows", "action", "cause"
+DRAIN, GIVE_UP = "drain", "give up"
 BLOB = StructType([StructField("blob", BinaryType())])
+PART_NAME = StructType([StructField("name", StringType())])
 MOST_ROWS = 1 << 16
 """Rows that the packing step gathers before it parts them by key."""
 WATERMARK = "spark.watermarkDelayMs"
@@ -41,30 +60,34 @@ METRICS = "thence"
 """The name of the observed metrics in a query's progress."""
 
 
-def deliver_stream(arrivals: DataFrame, setup: Setup, idle_seconds: float | None = None) -> DataFrame:
+def deliver_stream(arrivals: DataFrame, setup: Setup, options: StreamOptions) -> DataFrame:
     """Return the stream of rows that leave."""
-    _refuse(arrivals, setup, idle_seconds)
-    schema = output_schema(arrivals.schema)
+    _refuse(arrivals, setup, options)
     names = setup.columns
-    table, arrival = ordered_by_reading(arrivals, names)
-    keys = [field for field in arrivals.schema.fields if field.name in names.key]
-    keys.sort(key=lambda field: names.key.index(field.name))
+    schema = output_schema(arrivals.schema, names)
+    keys, table = _keyed(arrivals, names)
     packed_schema = StructType([*keys, StructField(PACKED, BinaryType())])
-    packed = table.mapInArrow(packer(names.key, arrival), packed_schema)
+    arrival = names.arrival if names.arrival in arrivals.columns else READ_ORDER
+    packed = table.mapInArrow(packer(names.key, arrival, names.message), packed_schema)
+    said = [F.lit(None).cast("string").alias(ACTION), F.lit(None).cast("string").alias(CAUSE)]
+    packed = packed.select(*map(column, packed.columns), *said)
+    if options.give_up is not None:
+        packed = packed.unionByName(_told(arrivals, keys, options.give_up))
     counts = [StructField(f"__{name}", LongType()) for name in COUNTS]
-    out_schema = StructType([*keys, StructField(PACKED, BinaryType()), *counts, StructField("__oldest", DoubleType())])
-    stepped = packed.groupBy(*[F.col(f"`{name}`") for name in names.key]).transformWithStateInPandas(
-        statefulProcessor=Processor(setup, arrival, idle_seconds),
+    out_schema = StructType([StructField(PACKED, BinaryType()), *counts, StructField("__oldest", DoubleType())])
+    rows_schema = to_arrow_schema(arrivals.schema, timezone="UTC")
+    stepped = packed.groupBy(*map(column, names.key)).transformWithStateInPandas(
+        statefulProcessor=Processor(setup, arrival, options, rows_schema),
         outputStructType=out_schema,
         outputMode="Append",
-        timeMode="None" if idle_seconds is None else "ProcessingTime",
+        timeMode="ProcessingTime" if options.timed else "None",
     )
     sums = [F.sum(f"__{name}").alias(name) for name in COUNTS]
     observed = stepped.observe(METRICS, *sums, F.max("__oldest").alias("oldest_seconds"))
     return observed.select(PACKED).mapInArrow(unpack, schema)
 
 
-def _refuse(arrivals: DataFrame, setup: Setup, idle_seconds: float | None) -> None:
+def _refuse(arrivals: DataFrame, setup: Setup, options: StreamOptions) -> None:
     for field in arrivals.schema.fields:
         if WATERMARK in field.metadata:
             raise MisuseError(
@@ -74,50 +97,93 @@ def _refuse(arrivals: DataFrame, setup: Setup, idle_seconds: float | None) -> No
             )
     if setup.policy.needs_an_end():
         raise MisuseError("policy='fail' needs after_rows or after_seconds in a stream, which has no end")
-    if idle_seconds is not None and not (idle_seconds > 0 and setup.policy.name == "release"):
-        raise MisuseError("idle_seconds is a number of seconds above 0 and goes with policy='release'")
+    options.check(setup.policy, setup.by)
     provider = arrivals.sparkSession.conf.get(PROVIDER, "")
     if provider is None or "RocksDB" not in provider:
         raise MisuseError(f"a stream needs the RocksDB state store: spark.conf.set({PROVIDER!r}, {ROCKSDB!r})")
 
 
-def packer(key: tuple[str, ...], arrival: str) -> Any:
-    """Return the function that packs a partition: one row per key, its rows in the order of arrival."""
+def _keyed(arrivals: DataFrame, names: Columns) -> tuple[list[StructField], DataFrame]:
+    """Return the key as it travels, before the rows: a key of structs, lists or maps travels as JSON."""
+    fields = {field.name: field for field in arrivals.schema.fields}
+    keys: list[StructField] = []
+    columns: list[Column] = []
+    for name in names.key:
+        nested = isinstance(fields[name].dataType, StructType | ArrayType | MapType | VariantType)
+        keys.append(StructField(name, StringType() if nested else fields[name].dataType))
+        columns.append((F.to_json(column(name)) if nested else column(name)).alias(f"__key_{len(columns)}"))
+    return keys, arrivals.select(*columns, *map(column, arrivals.columns))
+
+
+def _told(arrivals: DataFrame, keys: list[StructField], folder: str) -> DataFrame:
+    """Return what operators say, as rows beside the packed ones."""
+    if "://" not in folder:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    words = StructType([*keys, StructField(ACTION, StringType()), StructField(CAUSE, StringType())])
+    told = arrivals.sparkSession.readStream.schema(words).json(folder)
+    nothing = F.lit(None).cast("binary").alias(PACKED)
+    return told.select(*[column(field.name) for field in keys], nothing, ACTION, CAUSE)
+
+
+# -- packed rows -------------------------------------------------------------------------------------------------------
+
+
+def packer(key: tuple[str, ...], arrival: str, message: str) -> Callable[..., Iterator[pa.RecordBatch]]:
+    """Return the function that packs a partition: one row per key, its rows in the order of arrival.
+
+    The first columns are the key as it travels. Rows that have no arrival get the order in which they are read.
+    """
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        gathered: list[Any] = []
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        read = (0 if context is None else context.partitionId()) << 40
+        gathered: list[pa.RecordBatch] = []
         rows = 0
         for batch in batches:
-            gathered.append(batch)
+            if arrival == READ_ORDER:
+                order = pa.array(np.arange(read, read + len(batch)))
+                batch = pa.RecordBatch.from_arrays([*batch.columns, order], names=[*batch.schema.names, READ_ORDER])
+                read += len(batch)
+            gathered.append(in_utc(batch))
             rows += len(batch)
             if rows >= MOST_ROWS:
-                yield _packed(gathered, key, arrival)
+                yield _packed(gathered, key, arrival, message)
                 gathered, rows = [], 0
         if rows:
-            yield _packed(gathered, key, arrival)
+            yield _packed(gathered, key, arrival, message)
 
     return pack
 
 
-def _packed(batches: list[Any], key: tuple[str, ...], arrival: str) -> Any:
+def _packed(batches: list[pa.RecordBatch], key: tuple[str, ...], arrival: str, message: str) -> pa.RecordBatch:
     """Part rows by key with one sort."""
     table = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    keys = [table.column(place) for place in range(len(key))]
     code = np.zeros(len(table), np.int64)
-    for name in key:
-        coded = pc.dictionary_encode(table.column(name), null_encoding="encode")
+    for values in keys:
+        coded = pc.dictionary_encode(values, null_encoding="encode")
         code = code * max(len(coded.dictionary), 1) + coded.indices.to_numpy(zero_copy_only=False)
-    order = pc.sort_indices(
-        pa.table({"code": code, "arrival": table.column(arrival)}),
-        sort_keys=[("code", "ascending"), ("arrival", "ascending")],
-    )
-    table = table.take(order)
+    order = in_order(table, arrival, message, code)
+    rows = pa.RecordBatch.from_arrays(table.columns[len(key) :], names=table.schema.names[len(key) :]).take(order)
     code = code[order.to_numpy()]
     starts = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]]))
     ends = np.append(starts[1:], len(code))
-    blobs = [_ipc(table.slice(start, end - start)) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-    firsts = table.take(pa.array(starts))
-    columns = [*(firsts.column(name) for name in key), pa.array(blobs, pa.binary())]
+    blobs = [ipc(rows.slice(start, end - start)) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    firsts = order.take(pa.array(starts))
+    columns = [*(values.take(firsts) for values in keys), pa.array(blobs, pa.binary())]
     return pa.RecordBatch.from_arrays(columns, names=[*key, PACKED])
+
+
+def in_order(table: pa.RecordBatch, arrival: str, message: str, code: Any = None) -> pa.Array:
+    """Return the places of rows in the order of arrival, then of message, null first; `code` comes before both."""
+    by = {} if code is None else {"code": pa.array(code)}
+    by["arrival"] = table.column(arrival)
+    if message in table.schema.names and arrival != READ_ORDER:
+        by["message"] = table.column(message)
+    keys = [(name, "ascending") for name in by]
+    return pc.sort_indices(pa.table(by), sort_keys=keys, null_placement="at_start")
 
 
 def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -128,79 +194,152 @@ def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 yield from pa.ipc.open_stream(blob.as_buffer())
 
 
-def _ipc(batch: Any) -> bytes:
+def ipc(*batches: pa.RecordBatch) -> bytes:
+    """Return rows as bytes."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
     data: bytes = sink.getvalue().to_pybytes()
     return data
 
 
-def sorted_rows(blobs: list[Any], arrival: str, names: Columns) -> Any:
+def sorted_rows(blobs: list[bytes], arrival: str, message: str) -> pa.RecordBatch:
     """Return the rows of packed rows of one key, in the order of arrival."""
     batches = [batch for blob in blobs for batch in pa.ipc.open_stream(blob)]
-    table = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-    if len(batches) > 1 or names.message in table.schema.names:
-        keys = {"arrival": table.column(arrival)}
-        if names.message in table.schema.names and pa.types.is_primitive(table.column(arrival).type):
-            keys["message"] = table.column(names.message)
-        ties = len(keys) > 1 and len(pc.unique(keys["arrival"])) < len(table)
-        if len(batches) > 1 or ties:
-            by = [("arrival", "ascending"), *([("message", "ascending")] if ties else [])]
-            table = table.take(pc.sort_indices(pa.table(keys), sort_keys=by))
+    table = batches[0]
+    if len(batches) > 1:
+        table = pa.concat_batches(batches)
+        table = table.take(in_order(table, arrival, message))
     return table.drop_columns([READ_ORDER]) if arrival == READ_ORDER else table
 
 
-class Processor(StatefulProcessor):
-    """The stateful step: a desk per key, kept as one blob."""
+# -- the stateful step -------------------------------------------------------------------------------------------------
 
-    def __init__(self, setup: Setup, arrival: str, idle_seconds: float | None) -> None:
+
+class MapParts:
+    """The sealed parts of the key at hand, in a map of Spark's state store."""
+
+    def __init__(self, state: Any) -> None:
+        """Take the map."""
+        self.state = state
+
+    def get(self, name: str) -> bytes | None:
+        """Return a part, if it is there."""
+        found = self.state.getValue((name,))
+        return None if found is None else bytes(found[0])
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write a part."""
+        self.state.updateValue((name,), (data,))
+
+    def delete(self, name: str) -> None:
+        """Remove a part."""
+        self.state.removeKey((name,))
+
+
+class Processor(StatefulProcessor):
+    """The stateful step: each key's stored state, its rows, its timer."""
+
+    def __init__(self, setup: Setup, arrival: str, options: StreamOptions, schema: pa.Schema) -> None:
         """Take what every key is told."""
-        self.setup, self.arrival, self.idle_seconds = setup, arrival, idle_seconds
+        self.setup, self.arrival, self.options, self.schema = setup, arrival, options, schema
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""
         self.handle = handle
         self.blob = handle.getValueState("state", BLOB)
+        self.parts = handle.getMapState("parts", PART_NAME, BLOB)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:
-        """Take a key's rows of one micro-batch."""
-        blobs = [blob for frame in rows for blob in frame.iloc[:, -1]]
-        desk, before = self._desk(key)
-        out = desk.take(sorted_rows(blobs, self.arrival, self.setup.columns))
-        yield self._leave(key, desk, out, before)
-        if self.idle_seconds is not None:
-            for timer in list(self.handle.listTimers()):
-                self.handle.deleteTimer(timer)
-            if desk.held is not None and len(desk.held):
-                now = timerValues.getCurrentProcessingTimeInMs()
-                self.handle.registerTimer(now + int(1000 * self.idle_seconds))
+        """Take a key's rows of one micro-batch, then what operators say of it, then what has waited too long."""
+        blobs: list[bytes] = []
+        told: list[tuple[str, str | None]] = []
+        for frame in rows:
+            packed, action, cause = (frame.iloc[:, place] for place in (-3, -2, -1))
+            blobs += [blob for blob in packed if blob is not None]
+            told += [pair for pair in zip(action, cause, strict=True) if pair[0] is not None]
+        table = sorted_rows(blobs, self.arrival, self.setup.columns.message) if blobs else None
+        stored = self._stored(key if table is None else self._key(table))
+        before = len(stored.state)
+        moment = self._now(timerValues)
+        out = [] if table is None else [stored.state.take(table, moment)]
+        if table is not None:
+            stored.last = moment
+        for what, lost in sorted(told, key=str):
+            let_go = stored.state.flush(BY_HAND) if what == DRAIN else stored.state.give_up(lost or "", BY_HAND)
+            out += [let_go] if let_go is not None else []
+        out += self._too_long(stored, moment)
+        yield self._leave(stored, out, before)
+        self._set_timer(stored, moment)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:
-        """Let an idle key's rows go."""
-        desk, before = self._desk(key)
-        out = desk.flush(f"since nothing came for {self.idle_seconds:g} s")
-        if out is not None:
-            yield self._leave(key, desk, out, before)
+        """Let go what has waited too long, or forget a key that has finished."""
+        stored, moment = self._stored(key), self._now(timerValues)
+        before = len(stored.state)
+        out = self._too_long(stored, moment)
+        if out:
+            yield self._leave(stored, out, before)
+        ttl = self.options.ttl_seconds
+        if ttl is not None and not len(stored.state) and moment >= stored.last + _ms(ttl):
+            stored.clear()
+            self.blob.clear()
+            return
+        self._set_timer(stored, moment)
 
     def close(self) -> None:
         """Nothing to close."""
 
-    def _desk(self, key: Any) -> tuple[Desk, int]:
-        state = self.blob.get() if self.blob.exists() else None
-        desk = Desk(self.setup, tuple(key), None if state is None else bytes(state[0]))
-        return desk, 0 if desk.held is None else len(desk.held)
+    def _now(self, timer_values: Any) -> int:
+        return int(timer_values.getCurrentProcessingTimeInMs()) if self.options.timed else 0
 
-    def _leave(self, key: Any, desk: Desk, out: Any, before: int) -> pd.DataFrame:
-        blob = desk.dump()
+    def _key(self, table: pa.RecordBatch) -> tuple[Any, ...]:
+        """Return the key as the rows say it: on the way a null may have become something else."""
+        return tuple(table.column(name)[0].as_py() for name in self.setup.columns.key)
+
+    def _stored(self, key: Any) -> StoredKey:
+        state = self.blob.get() if self.blob.exists() else None
+        blob = None if state is None else bytes(state[0])
+        return StoredKey(self.setup, tuple(key), self.schema, blob, MapParts(self.parts))
+
+    def _too_long(self, stored: StoredKey, moment: int) -> list[pa.RecordBatch]:
+        """Let go rows that have been held for too long, or all of a key that has fallen idle."""
+        out = []
+        wait, idle = self.options.wait_seconds, self.options.idle_seconds
+        if wait is not None:
+            out.append(stored.state.flush(f"after {wait:g} s of waiting", moment - _ms(wait)))
+        if idle is not None and moment >= stored.last + _ms(idle):
+            out.append(stored.state.flush(f"since nothing came for {idle:g} s"))
+        return [batch for batch in out if batch is not None]
+
+    def _set_timer(self, stored: StoredKey, moment: int) -> None:
+        """Have the key looked at again when the next of its times is up."""
+        if not self.options.timed:
+            return
+        for timer in list(self.handle.listTimers()):
+            self.handle.deleteTimer(timer)
+        wait, idle, ttl = self.options.wait_seconds, self.options.idle_seconds, self.options.ttl_seconds
+        times = []
+        if len(stored.state):
+            times += [] if wait is None else [stored.state.came_first() + _ms(wait)]
+            times += [] if idle is None else [stored.last + _ms(idle)]
+        elif ttl is not None:
+            times.append(stored.last + _ms(ttl))
+        if times:
+            self.handle.registerTimer(max(min(times), moment + 1))
+
+    def _leave(self, stored: StoredKey, out: list[pa.RecordBatch], before: int) -> pd.DataFrame:
+        blob = stored.blob()
         self.blob.update((blob,))
-        frame: dict[str, Any] = {name: [value] for name, value in zip(self.setup.columns.key, tuple(key), strict=True)}
-        frame[PACKED] = [_ipc(out) if len(out) else None]
-        kinds = {str(pair["values"]): int(pair["counts"].as_py()) for pair in pc.value_counts(out.column("outcome"))}
-        for name in COUNTS:
-            frame[f"__{name}"] = [kinds.get(name, 0)]
-        frame["__held"] = [len(desk.held)]
-        frame["__held_before"] = [before]
-        frame["__state_bytes"] = [len(blob)]
-        frame["__oldest"] = [desk.oldest_seconds()]
-        return pd.DataFrame(frame)
+        out = [batch for batch in out if len(batch)]
+        kinds = dict.fromkeys(COUNTS, 0)
+        for batch in out:
+            for kind in batch.column("outcome").to_pylist():
+                kinds[kind] += 1
+        kinds |= {"held": len(stored.state), "held_before": before, "state_bytes": stored.written}
+        row = [ipc(*out) if out else None, *kinds.values(), stored.state.oldest_seconds()]
+        return pd.DataFrame([row], columns=[PACKED, *(f"__{name}" for name in COUNTS), "__oldest"])
+
+
+def _ms(seconds: float) -> int:
+    return int(1000 * seconds)

@@ -4,13 +4,15 @@
     waiting(session, "checkpoint/path")     # the last committed micro-batch of a stream
 
 Law. One row per blocked message: key, message, the causes it still misses, the one at the root of its wait (a cause
-that has not arrived at all), how many rows and how much event time have passed since it came.
+that has not arrived, or was quarantined), how many rows and how much event time have passed since it came. A key column
+that is a struct, a list or a map is shown as JSON for a stream.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -18,21 +20,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DoubleType, LongType, StringType, StructField, StructType
 
-from thence.delivery.engine import Engine
-from thence.delivery.pack import unpack
+from thence.delivery.outcome import OUTPUT_COLUMNS, WAITING_COLUMNS
+from thence.delivery.plain_state import resumed
 from thence.delivery.policy import Policy
 from thence.delivery.reading import Reading
-from thence.delivery.state import restore
+from thence.delivery.state import decode
+from thence.delivery.stored_key import Sealed, whole
 from thence.errors import MisuseError
 from thence.model.roster import Roster
+from thence.spark.delivering import MADE, column
 
+_TYPES = {"string": StringType(), "long": LongType(), "double": DoubleType(), "array<string>": ArrayType(StringType())}
 FIELDS = (
     StructField("message", StringType()),
-    StructField("missing", ArrayType(StringType())),
-    StructField("blocker", StringType()),
-    StructField("held_for", LongType()),
-    StructField("held_seconds", DoubleType()),
-    StructField("reason", StringType()),
+    *(StructField(name, _TYPES[OUTPUT_COLUMNS[name]]) for name in WAITING_COLUMNS),
 )
 
 
@@ -40,60 +41,68 @@ def waiting(
     what: DataFrame | SparkSession,
     checkpoint: str | os.PathLike[str] | None = None,
     *,
-    key: tuple[str, ...] | None = None,
+    key: Iterable[str] | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """Explain what waits. `key`: the key columns of a batch if they are not (run, destination)."""
+    """Explain what waits. `key` and `columns` of a batch are as `deliver` was told, if its output does not say them."""
     if checkpoint is None:
-        if not hasattr(what, "columns"):
+        if isinstance(what, SparkSession) or not hasattr(what, "columns"):
             raise MisuseError("waiting(session) needs the checkpoint folder of a stream as well")
-        return _of_batch(what, key)  # type: ignore[arg-type]
+        return _of_batch(what, key, (columns or {}).get("message"))
     return _of_stream(what, os.fspath(checkpoint))  # type: ignore[arg-type]
 
 
-def _of_batch(ordered: DataFrame, key: tuple[str, ...] | None) -> DataFrame:
+def _of_batch(ordered: DataFrame, key: Iterable[str] | None, message: str | None) -> DataFrame:
     if "blocker" not in ordered.columns or ordered.isStreaming:
         raise MisuseError("waiting takes what deliver returned for a batch; for a stream, its session and checkpoint")
-    keys = [name for name in (key or ("run", "destination")) if name in ordered.columns]
-    names = [*keys, *(f.name for f in FIELDS if f.name in ordered.columns)]
-    return ordered.where(F.col("outcome") == "blocked").select(*[F.col(f"`{name}`") for name in names])
+    made = json.loads(ordered.schema["blocker"].metadata.get(MADE, "{}"))
+    keys = [key] if isinstance(key, str) else list(key or made.get("key", ("run", "destination")))
+    message = message or made.get("message", "message")
+    chosen = [column(name) for name in keys if name in ordered.columns]
+    if message in ordered.columns and message not in keys:
+        chosen.append(column(message).cast("string").alias("message"))
+    blocked = ordered.where(F.col("outcome") == "blocked")
+    return blocked.select(*chosen, *[column(name) for name in WAITING_COLUMNS])
 
 
 def _of_stream(session: SparkSession, checkpoint: str) -> DataFrame:
-    state = session.read.format("statestore").option("path", checkpoint).option("stateVarName", "state").load()
+    store = session.read.format("statestore").option("path", checkpoint)
+    state = store.option("stateVarName", "state").load()
     keys = state.schema["key"].dataType
     assert isinstance(keys, StructType)
-    schema = StructType([*keys.fields, *FIELDS])
     names = keys.fieldNames()
-    flat = state.select("key.*", F.col("value.blob").alias("__blob"))
+    blobs = state.select("key.*", F.lit("").alias("__name"), F.col("value.blob").alias("__data"))
+    sealed = store.option("stateVarName", "parts").load()
+    parts = sealed.select(
+        "key.*", F.col("user_map_key.name").alias("__name"), F.col("user_map_value.blob").alias("__data")
+    )
+    schema = StructType([*keys.fields, *FIELDS])
+    both = blobs.unionByName(parts).groupBy(*map(column, names))
+    return both.applyInArrow(_explained(names), schema)
 
-    def explain(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            rows = [row for each in batch.to_pylist() for row in explained(each, names)]
-            yield pa.RecordBatch.from_pylist(rows, schema=_arrow(batch, names))
 
-    return flat.mapInArrow(explain, schema)
+def _explained(names: list[str]) -> Callable[[pa.Table], pa.Table]:
+    def explained(table: pa.Table) -> pa.Table:
+        texts = pa.list_(pa.string())
+        types = {"message": pa.string(), "missing": texts, "blocker": pa.string(), "held_for": pa.int64()}
+        types |= {"held_seconds": pa.float64(), "reason": pa.string()}
+        found = dict(zip(table.column("__name").to_pylist(), table.column("__data").to_pylist(), strict=True))
+        rows = list(_waiting(found)) if found.get("") else []
+        made = pa.Table.from_pylist(rows, schema=pa.schema([(field.name, types[field.name]) for field in FIELDS]))
+        for place, name in enumerate(names):
+            values = pa.chunked_array([table.column(name).combine_chunks().take(pa.array([0] * len(made)))])
+            made = made.add_column(place, pa.field(name, values.type), values)
+        return made
+
+    return explained
 
 
-def explained(row: dict[str, Any], names: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield what one key's blob holds back."""
-    if row["__blob"] is None:
-        return
-    for held in engine_of(bytes(row["__blob"])).pending():
+def _waiting(found: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
+    """Yield what one key holds back: its blob stands under the empty name, its parts under theirs."""
+    state, extra, about = decode(found[""])
+    state, _ = whole(state, extra, about, found.get, Sealed())
+    rosters = () if state.roster is None else (Roster(state.roster),)
+    reading = Reading(state.by, rosters)  # type: ignore[arg-type]
+    for held in resumed(state, reading, Policy()).pending():
         told = held._asdict()
-        yield {name: row[name] for name in names} | {field.name: told[field.name] for field in FIELDS}
-
-
-def engine_of(blob: bytes) -> Engine:
-    """Return the engine in a blob, which says all that explanations need."""
-    header, _ = unpack(blob)
-    rosters = () if header["roster"] is None else (Roster(header["roster"]),)
-    engine, _ = restore(blob, Reading(header["by"], rosters), Policy())
-    return engine
-
-
-def _arrow(batch: pa.RecordBatch, names: list[str]) -> Any:
-    texts = pa.list_(pa.string())
-    types = {"message": pa.string(), "missing": texts, "blocker": pa.string(), "held_for": pa.int64()}
-    types |= {"held_seconds": pa.float64(), "reason": pa.string()}
-    keys = [(name, batch.schema.field(name).type) for name in names]
-    return pa.schema(keys + [(field.name, types[field.name]) for field in FIELDS])
+        yield {field.name: told[field.name] for field in FIELDS}

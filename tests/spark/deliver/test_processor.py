@@ -1,0 +1,99 @@
+"""The stateful step by itself, under a clock of the test's own: waits, idle keys, finished keys, an operator's word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+from thence.delivery import Columns, Policy
+from thence.delivery.key_state import Setup
+from thence.spark.stream_options import StreamOptions
+from thence.spark.streaming import ACTION, CAUSE, DRAIN, GIVE_UP, PACKED, Processor, ipc, unpack
+
+SCHEMA = pa.schema([("destination", pa.string()), ("arrival", pa.int64()), ("message", pa.string()),
+                    ("depends_on", pa.list_(pa.string()))])  # fmt: skip
+SETUP = Setup("depends_on", (), Columns("depends_on", key=["destination"]), Policy())
+Row = dict[str, Any]
+
+
+class Stream:
+    """One key of a stream whose processing time is told."""
+
+    def __init__(self, setup: Setup = SETUP, **options: Any) -> None:
+        chosen = StreamOptions(**options)
+        mode = "ProcessingTime" if chosen.timed else "None"
+        self.tester = TwsTester(Processor(setup, "arrival", chosen, SCHEMA), timeMode=mode)
+        self.arrival = 0
+
+    def take(self, *rows: tuple[str, list[str]], told: tuple[str, str | None] | None = None) -> list[Row]:
+        """Take the rows of one micro-batch, and perhaps an operator's word."""
+        made = []
+        for message, causes in rows:
+            self.arrival += 1
+            made.append({"destination": "d", "arrival": self.arrival, "message": message, "depends_on": causes})
+        lines: list[tuple[bytes | None, str | None, str | None]] = []
+        if made:
+            lines.append((ipc(pa.RecordBatch.from_pylist(made, schema=SCHEMA)), None, None))
+        if told is not None:
+            lines.append((None, *told))
+        frame = pd.DataFrame(lines, columns=[PACKED, ACTION, CAUSE]).astype(object)
+        frame = frame.where(frame.notna(), None)
+        return _rows(self.tester.testInPandas("d", frame))
+
+    def at(self, seconds: float) -> list[Row]:
+        """Let the clock show so many seconds."""
+        return _rows(self.tester.setProcessingTime(int(1000 * seconds)))
+
+
+def _rows(frame: Any) -> list[Row]:
+    if len(frame) == 0:
+        return []
+    packed = pa.RecordBatch.from_arrays([pa.array(list(frame[PACKED]), pa.binary())], names=[PACKED])
+    return [row for batch in unpack(iter([packed])) for row in batch.to_pylist()]
+
+
+def _told(rows: list[Row]) -> list[tuple[Any, ...]]:
+    return [(row["message"], row["outcome"], row["position"], row["reason"]) for row in rows]
+
+
+def test_a_row_that_has_waited_too_long_goes() -> None:
+    stream = Stream(wait_seconds=10)
+    stream.at(100)
+    assert _told(stream.take(("b", ["a"]))) == []
+    stream.at(105)
+    assert _told(stream.take(("c", ["q"]))) == []
+    assert stream.at(109.9) == []
+    assert _told(stream.at(110)) == [("b", "released", 1, "released without a, after 10 s of waiting")]
+    assert _told(stream.at(115)) == [("c", "released", 2, "released without q, after 10 s of waiting")]
+    assert _told(stream.take(("a", []))) == [("a", "late", 3, "it came after it was given up")]
+
+
+def test_an_idle_key_and_a_finished_one() -> None:
+    setup = Setup("depends_on", (), SETUP.columns, Policy("release", after_rows=100))
+    stream = Stream(setup, idle_seconds=10, ttl_seconds=60)
+    stream.at(100)
+    stream.take(("b", ["a"]))
+    stream.at(108)
+    stream.take(("c", ["b"]))
+    assert stream.at(112) == []
+    assert [row[:2] for row in _told(stream.at(118))] == [("b", "released"), ("c", "delivered")]
+    stream.at(167)
+    assert _told(stream.take(("b", [])))[0][1] == "duplicate"  # it is remembered still
+    stream.at(226)
+    assert _told(stream.take(("b", [])))[0][1] == "duplicate"
+    stream.at(287)
+    assert _told(stream.take(("b", []))) == [("b", "delivered", 1, None)]  # the key began anew
+
+
+def test_an_operators_word() -> None:
+    stream = Stream()
+    stream.take(("b", ["a"]), ("c", ["b", "q"]), ("d", ["r"]))
+    assert _told(stream.take(told=(GIVE_UP, "a"))) == [("b", "released", 1, "released without a, given up by hand")]
+    assert _told(stream.take(("q", []), told=(DRAIN, None))) == [
+        ("q", "delivered", 2, None),
+        ("c", "delivered", 3, None),
+        ("d", "released", 4, "released without r, given up by hand"),
+    ]
