@@ -140,7 +140,7 @@ class ArrayReading:
         flat = causes.values.slice(0, int(offsets[-1]) if len(offsets) else 0)
         codes = self.names.codes(_texts(flat))
         valid = causes.is_valid().to_numpy(zero_copy_only=False) if causes.null_count else np.zeros(0, np.bool_)
-        made = receive.read_causes(fixed(offsets), codes, own, valid, max(len(self.names), 1))
+        made = receive.read_causes(fixed(offsets), codes, own, valid)
         start, length, good, source = made
         return own, np.ones(len(own), np.int64), start, length, good, source, np.ones(len(source), np.int64)
 

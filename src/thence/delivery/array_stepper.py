@@ -133,16 +133,20 @@ class ArrayStepper:
             np.where(np.isnan(since), time[1], since),
             unusable,
         )
-        holes = self._holes(len(taken.need_source) + 2 * (held + count))
+        here = self._concerned(taken)
+        known, local = self._local(taken, here)
+        holes = self._holes(len(taken.need_source) + 2 * (held + count), known, here)
         times = np.concatenate([np.full(held, np.nan), now])
-        status, left = receive.run(held, taken, times, self.known, holes, self._limits())
+        status, left = receive.run(held, local, times, known, holes, self._limits())
+        taken, left = self._global(taken, local, left, known, here)
         done = held + count if left.stopped < 0 else left.stopped + 1
         self.ahead = np.concatenate([self.ahead, ahead])
         self.came = np.concatenate([self.came, np.full(count, rows.moment, np.int64)])
         out = self._leaving(taken, left, read, times, held)
         self.rows += done - held
         self.now, self.began, self.doubted = time
-        self._keep(taken, status[:done], since, holes)
+        self._keep(taken, status[:done], since)
+        self._keep_holes(holes, known, here)
         if left.stopped >= 0:
             resumed(self.state([None] * len(self.ticket)), self.reading, self.policy, self.where).enforce([])
             raise AssertionError("a limit was met by arrays that the plain stepper does not meet")
@@ -161,20 +165,65 @@ class ArrayStepper:
             self.reading.by == "depends_on",
         )
 
-    def _holes(self, more: int) -> receive.Holes:
+    def _concerned(self, taken: receive.Rows) -> Ints | None:
+        """Return the sources that a step is about, if they are few among all: arrays of all would cost too much."""
+        if len(self.known.level) <= 2 * (len(taken.source) + len(taken.need_source) + len(self.hole_source)):
+            return None
+        found: Ints = np.unique(np.concatenate([taken.source[taken.source >= 0], taken.need_source, self.hole_source]))
+        return found
+
+    def _local(self, taken: receive.Rows, here: Ints | None) -> tuple[receive.Known, receive.Rows]:
+        """Number the sources of a step anew."""
+        if here is None:
+            self.known.hole[:] = receive.NONE
+            return self.known, taken
+        level, seen, quarantined, _ = self.known
+        known = receive.Known(level[here], seen[here], quarantined[here], np.full(len(here), receive.NONE, np.int64))
+        source = np.where(taken.source < 0, receive.NONE, np.searchsorted(here, taken.source))
+        return known, taken._replace(source=source, need_source=np.searchsorted(here, taken.need_source))
+
+    def _global(
+        self, taken: receive.Rows, local: receive.Rows, left: receive.Left, known: receive.Known, here: Ints | None
+    ) -> tuple[receive.Rows, receive.Left]:
+        """Give the sources of a step their own numbers again."""
+        if here is None:
+            return taken, left
+        self.known.level[here], self.known.seen[here] = known.level, known.seen
+        self.known.quarantined[here] = known.quarantined
+        return (
+            taken._replace(need_source=here[local.need_source]),
+            left._replace(missing_source=here[left.missing_source]),
+        )
+
+    def _holes(self, more: int, known: receive.Known, here: Ints | None) -> receive.Holes:
         """Link the holes of each source, the last one first."""
         used = len(self.hole_source)
         following = np.full(used + more, receive.NONE, np.int64)
-        self.known.hole[:] = receive.NONE
-        for hole, source in enumerate(self.hole_source.tolist()):
-            following[hole] = self.known.hole[source]
-            self.known.hole[source] = hole
+        sources = self.hole_source if here is None else np.searchsorted(here, self.hole_source)
+        for hole, source in enumerate(sources.tolist()):
+            following[hole] = known.hole[source]
+            known.hole[source] = hole
         room = np.zeros(more, np.int64)
         first, last = np.concatenate([self.hole_first, room]), np.concatenate([self.hole_last, room])
         return receive.Holes(first, last, following, np.array([used], np.int64))
 
-    def _keep(self, taken: receive.Rows, status: NDArray[np.int8], since: Floats, holes: receive.Holes) -> None:
-        """Keep what is still held, and the holes."""
+    def _keep_holes(self, holes: receive.Holes, known: receive.Known, here: Ints | None) -> None:
+        """Take the holes out of their links."""
+        if not holes.used[0]:
+            return
+        found: list[tuple[int, int, int]] = []
+        for source in np.flatnonzero(known.hole != receive.NONE).tolist():
+            hole, mine = int(known.hole[source]), []
+            while hole != receive.NONE:
+                own = source if here is None else int(here[source])
+                mine.append((own, int(holes.first[hole]), int(holes.last[hole])))
+                hole = int(holes.following[hole])
+            found += reversed(mine)
+        columns = np.array(found, np.int64).reshape(-1, 3)
+        self.hole_source, self.hole_first, self.hole_last = (columns[:, place].copy() for place in range(3))
+
+    def _keep(self, taken: receive.Rows, status: NDArray[np.int8], since: Floats) -> None:
+        """Keep what is still held."""
         keep = np.flatnonzero(status == Status.HELD)
         flat = _spans(taken.start[keep], taken.length[keep])
         self.ticket, self.source, self.number = taken.ticket[keep], taken.source[keep], taken.number[keep]
@@ -183,17 +232,6 @@ class ArrayStepper:
         )  # fmt: skip
         self.need_source, self.need_number = taken.need_source[flat], taken.need_number[flat]
         self.need_waited = taken.need_waited[flat]
-        if not holes.used[0]:
-            return
-        found: list[tuple[int, int, int]] = []
-        for source in np.flatnonzero(self.known.hole != receive.NONE).tolist():
-            hole, mine = int(self.known.hole[source]), []
-            while hole != receive.NONE:
-                mine.append((source, int(holes.first[hole]), int(holes.last[hole])))
-                hole = int(holes.following[hole])
-            found += reversed(mine)
-        columns = np.array(found, np.int64).reshape(-1, 3)
-        self.hole_source, self.hole_first, self.hole_last = (columns[:, place].copy() for place in range(3))
 
     # -- outcomes --------------------------------------------------------------------------------------------------
 

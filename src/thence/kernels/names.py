@@ -114,9 +114,9 @@ class Names:
         return found
 
     def texts(self) -> pa.LargeStringArray:
-        """Return every text, in the order of the codes."""
+        """Return every text, in the order of the codes; nothing is copied, since what is entered does not change."""
         ends = self._ends[: self._known + 1]
-        return pa.LargeStringArray.from_buffers(self._known, pa.py_buffer(ends.copy()), pa.py_buffer(self._data.copy()))
+        return pa.LargeStringArray.from_buffers(self._known, pa.py_buffer(ends), pa.py_buffer(self._data))
 
 
 def _read_only(array: Any) -> Any:

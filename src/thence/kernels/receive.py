@@ -653,7 +653,7 @@ def event_times(times: Any, now: float, began: float, doubted: float, max_jump: 
 
 
 @njit(cache=True)
-def read_causes(offsets: Any, causes: Any, own: Any, valid: Any, names: int) -> Any:
+def read_causes(offsets: Any, causes: Any, own: Any, valid: Any) -> Any:
     """Read explicit causes whose ids are coded; a cause that is named again is dropped, and so is a null.
 
     Return, for each row, the start and length of its needs and whether it can be used; and the needs, flat. A row
@@ -662,7 +662,6 @@ def read_causes(offsets: Any, causes: Any, own: Any, valid: Any, names: int) -> 
     rows = len(own)
     start, length = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
     good = np.zeros(rows, np.bool_)
-    mark = np.full(names, -1, np.int64)
     source = np.empty(len(causes), np.int64)
     n = 0
     for row in range(rows):
@@ -675,8 +674,10 @@ def read_causes(offsets: Any, causes: Any, own: Any, valid: Any, names: int) -> 
                 if code == own[row]:
                     fine = False
                     break
-                if code >= 0 and mark[code] != row:
-                    mark[code] = row
+                place = n
+                while place < after and source[place] != code:
+                    place += 1
+                if code >= 0 and place == after:
                     source[after] = code
                     after += 1
         good[row] = fine
