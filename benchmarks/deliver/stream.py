@@ -47,7 +47,8 @@ def pass_through(table: Any) -> Any:
 
     keys = [StructField("run", table.schema["run"].dataType), StructField("destination", table.schema["run"].dataType)]
     schema = StructType([*keys, StructField(PACKED, BinaryType())])
-    packed = table.mapInArrow(packer(("run", "destination"), "arrival"), schema)
+    keyed = table.selectExpr("run as __key_0", "destination as __key_1", "*")
+    packed = keyed.mapInArrow(packer(("run", "destination"), "arrival", "message"), schema)
     stepped = packed.groupBy("run", "destination").transformWithStateInPandas(
         statefulProcessor=Same(), outputStructType=schema, outputMode="Append", timeMode="None"
     )

@@ -1,6 +1,6 @@
-"""One key's desk alone, without Spark: processor time a row, twin and engine, and memory over many batches.
+"""One key's state alone, without Spark: processor time a row by both steppers, and memory over many batches.
 
-    python benchmarks/deliver/desk.py [--rows 1000000]
+    python benchmarks/deliver/steppers.py [--rows 1000000]
 
 Writes results/desk.json. Processor time, so that other work on the machine counts little.
 """
@@ -20,23 +20,34 @@ sys.path.insert(0, str(Path(__file__).parent))
 import _data
 import numpy as np
 import pyarrow as pa
-from thence.spark.desk import Desk, Setup
 
 from thence.delivery import Columns, Policy
+from thence.delivery.key_state import KeyState, Setup
 
 HERE = Path(__file__).parent
 BATCH = 10_000
+WAIT = Policy()
 
 
-def run(table: pa.Table, fast_from: int) -> dict[str, Any]:
-    setup = Setup("stamp", (_data.ROSTER,), Columns("stamp"), Policy(), fast_from)
-    desk = Desk(setup, ("run", _data.ROSTER.name(_data.SINK)))
+def causes(rows: int) -> pa.Table:
+    """A hot key: every second row names one of the eight before it."""
+    rng = Random(1)
+    order = np.argsort([place + rng.expovariate(1 / 20) for place in range(rows)], kind="stable")
+    named = [[f"m{max(0, place - rng.randint(1, 8))}"] if place % 2 else [] for place in range(rows)]
+    table = pa.table({"message": [f"m{place}" for place in range(rows)], "depends_on": named})
+    table = table.append_column("run", pa.array(["run"] * rows)).append_column("destination", pa.array(["d"] * rows))
+    return table.take(pa.array(order)).combine_chunks()
+
+
+def run(table: pa.Table, fast_from: int, by: Any = "stamp", policy: Policy = WAIT) -> dict[str, Any]:
+    setup = Setup(by, (_data.ROSTER,) if by == "stamp" else (), Columns(by), policy, fast_from)
+    key = KeyState(setup, ("run", _data.ROSTER.name(_data.SINK)))
     out = held = 0
     marks = []
     before = time.process_time()
     for batch in table.to_batches(max_chunksize=BATCH):
-        out += len(desk.take(batch))
-        held = max(held, len(desk.held))
+        out += len(key.take(batch))
+        held = max(held, len(key))
         marks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
     seconds = time.process_time() - before
     rows = len(table)
@@ -64,8 +75,18 @@ def main(rows: int) -> None:
     result = {
         "bytes a stamp": sum(sizes) / len(sizes),
         "copying the rows alone, ns a row": round(1e9 * copied / rows),
-        "twin": run(table, 1),
-        "engine": run(table.slice(0, rows // 10), 1 << 40),
+        "by arrays": run(table, 1),
+        "plain": run(table.slice(0, rows // 10), 1 << 40),
+    }
+    explicit = causes(rows)
+    run(explicit.slice(0, 2 * BATCH), 1, "depends_on")
+    lossy = explicit.filter(pa.array(np.random.default_rng(1).random(rows) > 0.001))
+    result["explicit causes"] = {
+        "by arrays": run(explicit, 1, "depends_on"),
+        "by arrays, a thousandth lost, released after 500 rows": run(
+            lossy, 1, "depends_on", Policy("release", after_rows=500)
+        ),
+        "plain": run(explicit.slice(0, rows // 10), 1 << 40, "depends_on"),
     }
     (HERE / "results" / "desk.json").write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
