@@ -2,8 +2,8 @@
 
 Law. The rules are those of `thence.sources`; each operator here gives, row for row, what its plain form gives. A
 batch and a stream take the same call where a record alone tells enough, and an operator says so where it does not.
-Expressions do what expressions can; the rest is the plain function in the workers. Nothing collects, nothing needs a
-driver's JVM: all of it works through Spark Connect.
+Expressions do what expressions can; the rest is the plain function in the workers. Nothing here collects,
+nor needs a driver's JVM.
 """
 
 from __future__ import annotations
