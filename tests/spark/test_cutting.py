@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from support.traces import Knobs, random_trace
 
+from thence.cli import main
 from thence.model.columns import EVENT_COLUMNS, ddl
 from thence.model.events import Event
-from thence.spark.cutting import cut_events, cut_frame
-from thence.trace.cutting import Cut, Stretch, cut_rows
+from thence.spark.cutting import cut_events, cut_frame, rows_about
+from thence.trace.cutting import Cut, Stretch, cut_rows, message_cut
+from thence.trace.parquet import write_parquet
 from thence.trace.schema import row_of
 
 EVENTS = [
@@ -41,3 +44,23 @@ def rows(spark: SparkSession) -> object:
 def test_both_cut_the_same_rows(rows, cut: Cut) -> None:  # type: ignore[no-untyped-def]
     wanted: list[Event] = cut_rows(EVENTS, cut)
     assert [event for event, _ in cut_events(cut_frame(rows, cut), 10_000)] == wanted
+
+
+def test_rows_around_a_message(rows) -> None:  # type: ignore[no-untyped-def]
+    wanted = cut_rows(EVENTS, message_cut(EVENTS, "m3"))
+    assert [event for event, _ in rows_about(rows, "m3")] == wanted
+
+
+def test_a_slice_is_the_same_page_whoever_cuts(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_parquet(EVENTS, tmp_path / "run.parquet")
+    pages = []
+    for engine in ("local", "spark"):
+        made = tmp_path / engine / "page.html"
+        made.parent.mkdir()
+        asked = ["show", str(tmp_path / "run.parquet"), "--engine", engine, "--violation", "2", "--out", str(made)]
+        assert main(asked) == 0
+        pages.append(made.read_text())
+    assert pages[0] == pages[1]
+    capsys.readouterr()
