@@ -25,6 +25,7 @@ from thence.auditing.tables import concatenated, of_batch, refused_table
 from thence.auditing.threads import in_threads
 from thence.kernels import findings
 from thence.kernels.chunk import summarise, summary_of
+from thence.kernels.compiling import telling
 from thence.kernels.ids import repeated
 from thence.kernels.merge_chunks import ChunkMerger
 from thence.kernels.rows import as_they_come
@@ -143,7 +144,7 @@ def _round(
     merging: _Merging | None = None
     progress("judging", 0, total)
     results = in_threads(lambda task: _judged(task, want, outcome.troubled), tasks, cores)
-    for task, found in zip(tasks, results, strict=True):
+    for task, found in zip(tasks, _telling(results, progress), strict=True):
         if merging is not None and merging.run != task.run:
             merging.finish(outcome)
             merging = None
@@ -157,6 +158,12 @@ def _round(
     if merging is not None:
         merging.finish(outcome)
     return outcome
+
+
+def _telling(results: Iterator[pa.Table], progress: Progress) -> Iterator[pa.Table]:
+    """Pass results on, and tell of loops that are compiled meanwhile: that happens once on a machine."""
+    with telling(lambda count: progress("compiling loops, once on this machine", count, None)):
+        yield from results
 
 
 def _judged(task: Task, want: dict[str, frozenset[str]], troubled: set[str]) -> pa.Table:

@@ -92,10 +92,7 @@ class GroupRows(EventRows):
             return read_groups(group.place for group in own)
         low, high = self._windows(own, pairs)
         near = [group for group in own if bool(np.any((low <= (group.high or 0)) & (high >= (group.low or 0))))]
-        table = read_groups(group.place for group in near)
-        order = table.column("order").to_numpy()
-        place = np.searchsorted(low, order, side="right") - 1
-        return table.filter(pa.array((place >= 0) & (order <= np.append(high, -1)[place])))
+        return concatenated(list(in_threads(lambda group: _inside(group, low, high), near, self._cores)))
 
     def of_messages(self, run: str, messages: pa.Array) -> pa.Table:
         """Return the rows of a run that name some messages."""
@@ -125,17 +122,29 @@ class GroupRows(EventRows):
         return {group.run for group in self._groups if group.run is not None and group.place.file in asked}
 
 
+def _inside(group: RowGroup, low: Longs, high: Longs) -> pa.Table:
+    """Return the rows of a row group whose `order` lies in some ranges, sorted and apart from each other."""
+    table = read_groups([group.place])
+    order = table.column("order").to_numpy()
+    place = np.searchsorted(low, order, side="right") - 1
+    return table.filter(pa.array((place >= 0) & (order <= high[place])))
+
+
 def _sends(group: RowGroup, names: pa.Array) -> dict[str, int]:
     """Return the `order` of the sends of some messages in a row group."""
     with pq.ParquetFile(group.place.file) as file:
         table = file.read_row_group(group.place.group, columns=["kind", "message", "order"], use_threads=False)
-    chosen = table.filter(pc.is_in(table.column("message").cast(pa.string()), names))
+    chosen = table.filter(pc.is_in(_plain(table.column("message")), names))
     chosen = chosen.filter(_equal(chosen.column("kind"), "send"))
     return dict(zip(chosen.column("message").to_pylist(), chosen.column("order").to_pylist(), strict=True))
 
 
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column if pa.types.is_string(column.type) else column.cast(pa.string())
+
+
 def _naming(table: pa.Table, messages: pa.Array) -> pa.Table:
-    return table.filter(pc.is_in(table.column("message").cast(pa.string()), messages))
+    return table.filter(pc.is_in(_plain(table.column("message")), messages))
 
 
 def _null_first(table: pa.Table) -> pa.Array:
@@ -151,7 +160,7 @@ def _null_first(table: pa.Table) -> pa.Array:
 
 
 def _equal(column: pa.ChunkedArray, text: str) -> pa.ChunkedArray:
-    return pc.equal(column.cast(pa.string()), text)
+    return pc.equal(_plain(column), text)
 
 
 def _names(column: pa.ChunkedArray) -> set[str]:

@@ -27,12 +27,36 @@ def by_process(process: Ints, index: Longs, processes: int) -> tuple[Longs, Long
         rows[fill[process[row]]] = row
         fill[process[row]] += 1
     for p in range(processes):
-        mine = rows[starts[p] : starts[p + 1]]
-        for i in range(1, len(mine)):
-            if index[mine[i]] < index[mine[i - 1]]:
-                mine[:] = mine[np.argsort(index[mine])]
+        for i in range(starts[p] + 1, starts[p + 1]):
+            if index[rows[i]] < index[rows[i - 1]]:
+                _sort_by(index, rows, starts[p], starts[p + 1])
                 break
     return rows, starts
+
+
+@njit(cache=True, nogil=True)
+def _sort_by(keys: Longs, rows: Longs, start: int, end: int) -> None:
+    """Sort some rows by their keys (a heap in place: nothing to compile but these lines)."""
+    count = end - start
+    for first in range(count // 2 - 1, -1, -1):
+        _sift_down(keys, rows, start, first, count)
+    for last in range(count - 1, 0, -1):
+        rows[start], rows[start + last] = rows[start + last], rows[start]
+        _sift_down(keys, rows, start, 0, last)
+
+
+@njit(cache=True, nogil=True)
+def _sift_down(keys: Longs, rows: Longs, start: int, place: int, count: int) -> None:
+    row = rows[start + place]
+    while 2 * place + 1 < count:
+        child = 2 * place + 1
+        if child + 1 < count and keys[rows[start + child]] < keys[rows[start + child + 1]]:
+            child += 1
+        if keys[rows[start + child]] <= keys[row]:
+            break
+        rows[start + place] = rows[start + child]
+        place = child
+    rows[start + place] = row
 
 
 @njit(cache=True, nogil=True)

@@ -13,6 +13,10 @@ import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
+from thence.kernels.arrays import Flags, Hashes, Ints, Letters
+
+Number = int | np.integer
+
 FEW = 128
 """Names that there is room for at first; the table has twice as many places as there is room for names."""
 SEED, PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
@@ -20,25 +24,27 @@ SEED, PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
 @njit(cache=True, nogil=True)
-def code_of(table: Any, spans: Any, hashes: Any, data: Any, h: Any, start: Any, end: Any) -> Any:
+def code_of(table: Ints, spans: Ints, hashes: Hashes, data: Letters, h: np.uint64, start: Number, end: Number) -> int:
     """Return the code of a span of bytes whose hash is `h`, or where in the table it belongs, counted down from -1."""
     at = np.int64(h & np.uint64(len(table) - 1))
     while True:
         code = table[at]
         if code < 0:
-            return -1 - at
+            return -1 - int(at)
         if hashes[code] == h and spans[code, 1] - spans[code, 0] == end - start:
             first = spans[code, 0]
             i = 0
             while i < end - start and data[first + i] == data[start + i]:
                 i += 1
             if i == end - start:
-                return code
+                return int(code)
         at = (at + 1) & (len(table) - 1)
 
 
 @njit(cache=True, nogil=True)
-def enter(table: Any, spans: Any, hashes: Any, known: int, code: Any, h: Any, start: Any, end: Any) -> None:
+def enter(
+    table: Ints, spans: Ints, hashes: Hashes, known: Number, code: Number, h: np.uint64, start: Number, end: Number
+) -> None:
     """Enter the next name where `code_of` says it belongs."""
     table[-1 - code] = known
     spans[known, 0], spans[known, 1] = start, end
@@ -46,13 +52,13 @@ def enter(table: Any, spans: Any, hashes: Any, known: int, code: Any, h: Any, st
 
 
 @njit(cache=True, nogil=True)
-def grown(table: Any, spans: Any, hashes: Any) -> Any:
+def grown(table: Ints, spans: Ints, hashes: Hashes) -> tuple[Ints, Ints, Hashes]:
     """Return all three with room for four times as many names."""
-    return _widened(table, hashes), longer(spans), longer(hashes)
+    return _widened(table, hashes), _longer_spans(spans), longer(hashes)
 
 
 @njit(cache=True, nogil=True)
-def _widened(table: Any, hashes: Any) -> Any:
+def _widened(table: Ints, hashes: Hashes) -> Ints:
     """Return a table of four times the size, in which all hashes have their places."""
     wide = np.full(4 * len(table), -1, np.int32)
     for code in range(len(hashes)):
@@ -65,14 +71,23 @@ def _widened(table: Any, hashes: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def longer(array: Any) -> Any:
-    """Return an array that begins with this one and is four times as long."""
-    wide = np.empty((4 * len(array), *array.shape[1:]), array.dtype)
-    wide[: len(array)] = array
+    """Return an array that begins with this one and is four times as long; its type is that of the array."""
+    wide = np.empty(4 * len(array), array.dtype)
+    for i in range(len(array)):  # one by one: to copy a slice takes seconds to compile
+        wide[i] = array[i]
     return wide
 
 
 @njit(cache=True, nogil=True)
-def _intern(offsets: Any, data: Any, valid: Any) -> Any:
+def _longer_spans(spans: Ints) -> Ints:
+    wide = np.empty((4 * len(spans), 2), np.int32)
+    for i in range(len(spans)):
+        wide[i, 0], wide[i, 1] = spans[i, 0], spans[i, 1]
+    return wide
+
+
+@njit(cache=True, nogil=True)
+def _intern(offsets: Ints, data: Letters, valid: Flags) -> tuple[Ints, Ints]:
     rows = len(offsets) - 1
     codes = np.empty(rows, np.int32)
     table = np.full(2 * FEW, -1, np.int32)
@@ -100,7 +115,7 @@ def _intern(offsets: Any, data: Any, valid: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _gather(data: Any, spans: Any) -> Any:
+def _gather(data: Letters, spans: Ints) -> tuple[Ints, Letters]:
     offsets = np.zeros(len(spans) + 1, np.int32)
     for row in range(len(spans)):
         offsets[row + 1] = offsets[row] + spans[row, 1] - spans[row, 0]
@@ -113,14 +128,14 @@ def _gather(data: Any, spans: Any) -> Any:
     return offsets, letters
 
 
-def gathered(data: Any, spans: Any) -> pa.StringArray:
+def gathered(data: Letters, spans: Ints) -> pa.StringArray:
     """Return spans of bytes as texts; one that begins below 0 is null."""
     offsets, letters = _gather(data, spans)
     nulls = pa.array(spans[:, 0] >= 0).buffers()[1] if bool(np.any(spans[:, 0] < 0)) else None
     return pa.StringArray.from_buffers(len(spans), pa.py_buffer(offsets), pa.py_buffer(letters), nulls)
 
 
-def buffers(column: pa.StringArray | pa.BinaryArray) -> tuple[Any, Any]:
+def buffers(column: pa.StringArray | pa.BinaryArray) -> tuple[Ints, Letters]:
     """Return where each text begins and ends, and the bytes of all."""
     _, offsets, data = column.buffers()
     places = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]

@@ -73,7 +73,8 @@ def _stack(known: Clocks, at: Ints, index: Longs, carried: Clocks) -> tuple[Cloc
     origin = np.full(starts[processes], -1, np.int64)
     fill = starts[:-1].copy()
     for p in range(processes):
-        rows[starts[p]] = known[p]
+        for c in range(width):
+            rows[starts[p], c] = known[p, c]
     for i in range(len(at)):
         last = fill[at[i]]
         fill[at[i]] += 1

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from numba import njit
 
 from thence.kernels.arrays import Flags, Ints, Longs
+from thence.kernels.intern import longer
 from thence.kernels.judge_run import in_order
 from thence.kernels.label_scan import CLOCK_BYTES, Lane, lanes, meet
 from thence.kernels.rows import Rows, as_they_come, code
@@ -55,28 +56,30 @@ class Questions(NamedTuple):
 
     start: Longs
     goal: Longs
+    by_goal: Longs
+    """the questions sorted by `goal`"""
 
 
 @njit(cache=True, nogil=True)
 def _walk(
     columns: Columns, send_row: Longs, place: Ints, asked: Questions, hops: Ints, carried: Ints
-) -> tuple[Longs, Flags, list[tuple[int, int, int]]]:
+) -> tuple[Longs, Flags, Longs]:
     """Return the last delivery before each goal, whether the goal was reached, and all deliveries that came nearer.
 
-    `hops` (process x column) and `carried` (place x column) are room to work in. What came nearer is told as
-    (question, process, row), as it happened.
+    `hops` (process x column) and `carried` (place x column) are room to work in. What came nearer is told as question,
+    process and row, one after the other, as it happened.
     """
     sends, process, _, message = columns
     count, width = len(asked.start), hops.shape[1]
     last = np.full(count, -1, np.int64)
     reached = np.zeros(count, np.bool_)
     via = np.full(hops.shape, -1, np.int64)
-    by_goal = np.argsort(asked.goal)
     column = np.full(count, -1, np.int64)
     owner = np.full(width, -1, np.int64)
     free = np.arange(width)
     spare = width
-    nearer = [(-1, -1, -1)]
+    nearer = np.empty(3 * 64, np.int64)
+    told = 0
     following = ending = 0
     for row in range(asked.start[0], len(process)):
         p = process[row]
@@ -90,16 +93,20 @@ def _walk(
             following += 1
         at = place[message[row]]
         if at >= 0 and sends[row]:
-            carried[at] = hops[p]
+            for c in range(width):
+                carried[at, c] = hops[p, c]
         elif at >= 0:
             sent = send_row[message[row]]
             for c in range(width):
                 if owner[c] >= 0 and sent >= asked.start[owner[c]] and carried[at, c] < hops[p, c] - 1:
                     hops[p, c] = carried[at, c] + 1
                     via[p, c] = row
-                    nearer.append((owner[c], p, row))
-        while ending < count and asked.goal[by_goal[ending]] == row:
-            question = by_goal[ending]
+                    if told == len(nearer):
+                        nearer = longer(nearer)
+                    nearer[told], nearer[told + 1], nearer[told + 2] = owner[c], p, row
+                    told += 3
+        while ending < count and asked.goal[asked.by_goal[ending]] == row:
+            question = asked.by_goal[ending]
             mine = column[question]
             last[question], reached[question] = via[p, mine], hops[p, mine] < FAR
             owner[mine] = -1
@@ -108,7 +115,7 @@ def _walk(
             ending += 1
         if ending == count:
             break
-    return last, reached, nearer
+    return last, reached, nearer[:told]
 
 
 def shortest_paths(table: pa.Table, asked: Sequence[Pair]) -> list[Path | None]:
@@ -136,7 +143,7 @@ def _in_lane(rows: Rows, lane: Lane, codes: Longs) -> list[tuple[int, Path]]:
     place, places = slots(lane.sends, lane.message, matched.uses, np.zeros(len(lane.messages), np.bool_))
     found: list[tuple[int, Path]] = []
     for some in _rounds(which, start, goal, max(1, CLOCK_BYTES // (4 * (places + 3 * lane.width + 1)))):
-        asked = Questions(start[some], goal[some])
+        asked = _questions(start[some], goal[some])
         width = _overlap(asked)
         room = np.full((lane.width, width), FAR, np.int32), np.full((places, width), FAR, np.int32)
         last, reached, nearer = _walk(lane.columns, matched.send_row, place, asked, *room)
@@ -151,14 +158,18 @@ def _rounds(which: Longs, start: Longs, goal: Longs, widest: int) -> list[Longs]
     """Part questions, sorted by their start, so that none of the parts needs more columns than `widest`."""
     if not len(which):
         return []
-    if _overlap(Questions(start[which], goal[which])) <= widest:
+    if _overlap(_questions(start[which], goal[which])) <= widest:
         return [which]
     return [part for half in np.array_split(which, 2) for part in _rounds(half, start, goal, widest)]
 
 
+def _questions(start: Longs, goal: Longs) -> Questions:
+    return Questions(start, goal, np.argsort(goal, kind="stable"))
+
+
 def _overlap(asked: Questions) -> int:
     """Return how many questions are open at once at most."""
-    goals = np.sort(asked.goal)
+    goals = asked.goal[asked.by_goal]
     closed = np.searchsorted(goals, asked.start, side="left")
     return int(np.max(np.arange(1, len(goals) + 1) - closed, initial=1))
 
@@ -166,10 +177,10 @@ def _overlap(asked: Questions) -> int:
 class _Nearer:
     """The deliveries that came nearer, to be walked back from the end."""
 
-    def __init__(self, lane: Lane, send_row: Longs, nearer: list[tuple[int, int, int]]) -> None:
+    def __init__(self, lane: Lane, send_row: Longs, nearer: Longs) -> None:
         self.lane, self.send_row = lane, send_row
         self.rows: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for question, process, row in nearer:
+        for question, process, row in nearer.reshape(-1, 3).tolist():
             self.rows[question, process].append(row)
 
     def back(self, question: int, start: int, goal: int, at: int) -> list[int]:

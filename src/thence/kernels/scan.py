@@ -46,24 +46,23 @@ class Marks(NamedTuple):
     contact: Ints
 
 
-_FEW = 16
-"""So few values are sorted faster by moving each to its place."""
-
-
 @njit(cache=True, nogil=True)
 def sort_segments(offsets: Longs, values: Ints) -> Longs:
     """Sort each segment of `values` in place; return the rows whose segment holds a value twice or one below 0."""
     odd = []
     for row in range(len(offsets) - 1):
         start, end = offsets[row], offsets[row + 1]
-        if end - start > _FEW:
-            values[start:end].sort()
-        for i in range(start + 1, end if end - start <= _FEW else start):
-            value, at = values[i], i
-            while at > start and values[at - 1] > value:
-                values[at] = values[at - 1]
-                at -= 1
-            values[at] = value
+        step = 1
+        while step < (end - start) // 3:
+            step = 3 * step + 1
+        while step > 0:  # Shell's sort: a library's takes longer to compile than most runs to judge
+            for i in range(start + step, end):
+                value, at = values[i], i
+                while at >= start + step and values[at - step] > value:
+                    values[at] = values[at - step]
+                    at -= step
+                values[at] = value
+            step //= 3
         bad = end > start and values[start] < 0
         for i in range(start + 1, end):
             bad = bad or values[i] == values[i - 1]
@@ -203,7 +202,8 @@ def scan(
             continue
         if role[row] == IMPORTED:
             if len(before):
-                before[imports] = mine
+                for c in range(width):
+                    before[imports, c] = mine[c]
             imports += 1
             if at < 0:
                 continue
