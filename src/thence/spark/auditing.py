@@ -33,6 +33,7 @@ from thence.errors import MisuseError
 from thence.kernels import findings
 from thence.spark.event_columns import event_columns
 from thence.spark.layout import look_at
+from thence.spark.reading import in_this_folder
 from thence.spark.results import AuditResult
 from thence.spark.transport import lightened, pack, placed, tables
 
@@ -161,7 +162,8 @@ class Job:
         return max(1, len(self.plan.chunked) and self.plan.slots // 64)
 
     def _judge(self, packed: DataFrame) -> DataFrame:
-        return packed.mapInArrow(stages.judging(block=self.block, buckets=self._buckets), findings.DDL)
+        work = stages.judging(block=self.block, buckets=self._buckets)
+        return packed.mapInArrow(in_this_folder(work), findings.DDL)
 
     def _merge(self, judged: DataFrame, *, last_round: bool) -> DataFrame:
         """Put the summaries of each run together; compare the hashes of ids with them, or by themselves if many."""

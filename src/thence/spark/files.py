@@ -24,7 +24,7 @@ from thence.kernels import findings
 from thence.spark.auditing import Job, audit_frame, check_sizes, pointers
 from thence.spark.event_columns import event_columns
 from thence.spark.layout import look_at
-from thence.spark.reading import SHORTEST, SLICE, read_events
+from thence.spark.reading import SHORTEST, SLICE, in_this_folder, read_events
 from thence.spark.results import AuditResult
 from thence.trace.detect import Format
 from thence.trace.paths import Paths
@@ -85,7 +85,7 @@ def _split(spark: SparkSession, groups: list[RowGroup], plan: Plan) -> DataFrame
         if named:
             yield from pieces_of(read_groups(named).combine_chunks(), plan, COMPRESSION)
 
-    return tasks.repartitionById(count, F.col("task")).mapInArrow(split, PIECES)
+    return tasks.repartitionById(count, F.col("task")).mapInArrow(in_this_folder(split), PIECES)
 
 
 def _set_aside(spark: SparkSession, refused: Sequence[Quarantined]) -> list[DataFrame]:

@@ -6,7 +6,9 @@ Law. The rows are those of `trace.batches` on the same files: every event, and e
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import chdir, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
@@ -57,7 +59,7 @@ def read_events(
         return frame
     rows = [(task, *asdict(each).values()) for task, share in enumerate(shares) for each in share.slices]
     names = spark.createDataFrame(rows, f"task int, {_SLICE}").repartitionById(len(shares), F.col("task"))
-    read = names.drop("task").mapInArrow(_reading(tuple(columns)), schema)
+    read = names.drop("task").mapInArrow(in_this_folder(_reading(tuple(columns))), schema)
     return read.unionByName(frame) if cut.refused else read
 
 
@@ -77,6 +79,20 @@ def _weight(part: Slice) -> int:
     if part.format == "parquet":
         return ROW * (part.length or 0)
     return part.length or Path(part.file).stat().st_size
+
+
+Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def in_this_folder(work: Work) -> Work:
+    """Return work that is done in the caller's folder, if the worker has it: that is what relative names mean."""
+    folder = os.getcwd()
+
+    def there(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with chdir(folder) if os.path.isdir(folder) else nullcontext():
+            yield from work(batches)
+
+    return there
 
 
 def _reading(columns: tuple[Column, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
