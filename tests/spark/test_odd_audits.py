@@ -1,4 +1,7 @@
-"""Odd files judged on Spark, with and without `order`: what docs/any-file.md says comes out, as in this process."""
+"""Odd files judged on Spark, with and without `order`: what docs/any-file.md says comes out, as in this process.
+
+A sample of the rows behind it is judged on both engines by `test_audit_cli.py`; all of it takes minutes.
+"""
 
 from __future__ import annotations
 
@@ -8,27 +11,11 @@ import pytest
 from support.odd_audits import audit_case, check_case
 from support.odd_files import CORPUS, OddFile
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("spark")]
-CASES = [(case, order) for case in CORPUS for order in (True, False)]
-NAMED = {
-    "Parquet with a damaged page",
-    "a row whose run cannot be read, in a file of several runs",
-    "a line in which a column stands twice",
-    "a file of no format known here, in a folder",
-}
-"""Judged with every run of the tests, like every ninth of the others; the rest takes minutes."""
+pytestmark = [pytest.mark.timeout(300), pytest.mark.soak, pytest.mark.usefixtures("spark")]
 
 
-@pytest.mark.parametrize(
-    ("case", "order"),
-    [
-        pytest.param(
-            case, order, id=f"{case.kind}-{'order' if order else 'no order'}",
-            marks=[] if case.kind in NAMED or place % 9 == 0 else pytest.mark.soak,
-        )
-        for place, (case, order) in enumerate(CASES)
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("order", [True, False], ids=["order", "no order"])
+@pytest.mark.parametrize("case", CORPUS, ids=lambda case: case.kind)
 def test_what_comes_out(case: OddFile, order: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "here"
     folder.mkdir()
