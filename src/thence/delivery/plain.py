@@ -338,9 +338,9 @@ class Delivery:
         if self.reading.by != "clock":
             return ""
         source = need[0]
-        wanted = max([t for s, t in rule.held[ticket].waited if s == source], default=need[1])
+        wanted = max([t for s, t in rule.held[ticket].waited if s == source], default=0)
         seen = rule.seen.get(source, 0)
-        if 2 * seen > wanted:
+        if not wanted or 2 * seen > wanted:
             return ""
         return (
             f"; component {source} says {wanted}, and {seen} messages of {source} came here: looks like a clock that "

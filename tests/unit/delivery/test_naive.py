@@ -77,9 +77,7 @@ def told(row: Row, said: Row) -> Row:
     """What the page says of a row and its outcome; of rows without causes to go by it says less."""
     outcome = said["outcome"]
     found: Row = {"n": row["n"], "outcome": outcome, "position": said.get("position")}
-    if outcome == "quarantined" and said.get("reason", "").startswith("on a cycle"):
-        found["reason"] = said["reason"]
-    elif outcome == "duplicate":
+    if (outcome == "quarantined" and said.get("reason", "").startswith("on a cycle")) or outcome == "duplicate":
         found["reason"] = said["reason"]
     elif outcome != "quarantined":
         found |= {name: list(said[name] or ()) for name in ("missing", "waited_for")}
