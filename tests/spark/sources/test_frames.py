@@ -174,3 +174,17 @@ def test_kafkas_headers_are_read_as_the_consumer_reads_them(spark: Any) -> None:
         sources.from_kafka(spark.createDataFrame([("t",)], "topic string"), destination="sink")
     with pytest.raises(MisuseError, match="no topics"):
         sources.kafka_options("localhost:1", [])
+
+
+def test_the_example_delivers_the_changes_it_ships(spark: Any) -> None:
+    import importlib.util
+
+    path = Path(__file__).parents[3] / "examples" / "sources" / "debezium.py"
+    spec = importlib.util.spec_from_file_location("debezium_example", path)
+    assert spec is not None
+    assert spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    lines = [line.split() for line in example.main()]
+    assert len(lines) == len(example.DATA.read_text().splitlines())
+    assert {line[-1] for line in lines if line[0] not in ("schema", "heartbeat")} == {"delivered"}
