@@ -18,6 +18,7 @@ from thence.check.stepping import in_words
 from thence.check.system import System
 from thence.errors import MisuseError
 from thence.model.message import name_of
+from thence.model.plain import Row
 
 MOST = 2000
 
@@ -27,13 +28,13 @@ class StateGraph:
     """Systems as numbers from 0, the roots first found, and the steps between them."""
 
     setting: Setting
-    nodes: list[dict[str, Any]] = field(default_factory=list)
+    nodes: list[Row] = field(default_factory=list)
     """of each system: what is in flight, what is held, and what it broke"""
     edges: list[tuple[int, int, str]] = field(default_factory=list)
     """from, to, the step in words"""
     roots: list[int] = field(default_factory=list)
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """Return it as plain data."""
         edges = [{"from": source, "to": target, "step": step} for source, target, step in self.edges]
         return {"setting": self.setting.row(), "roots": self.roots, "nodes": self.nodes, "edges": edges}
@@ -52,7 +53,7 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _label(node: dict[str, Any]) -> str:
+def _label(node: Row) -> str:
     parts = [f"in flight: {', '.join(node['in flight'])}" if node["in flight"] else ""]
     parts += [f"held: {', '.join(node['held'])}" if node["held"] else "", node["breaks"] or ""]
     return "; ".join(part for part in parts if part) or "nothing under way"
@@ -87,7 +88,7 @@ def state_graph(setting: Setting, *, properties: frozenset[str] | None = None, m
     return made
 
 
-def _node(moves: Moves, system: System, breaks: str | None) -> dict[str, Any]:
+def _node(moves: Moves, system: System, breaks: str | None) -> Row:
     name = moves.roster.name
     flight = [f"{name_of(name(f.copy.sender), f.copy.count)} to {name(f.copy.destination)}" for f in system.flight]
     held = [

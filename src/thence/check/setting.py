@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from thence.check.judge_memory import Perm
 from thence.check.variant import Variant
 from thence.errors import MisuseError
 from thence.model.faults import groups_of
+from thence.model.plain import Row
 from thence.model.roster import Roster, positions
 from thence.protocols.base import Member
 from thence.protocols.registry import REGISTRY, Entry
@@ -74,7 +75,7 @@ class Setting:
     changes: int = 1
     """how often the detector `any` changes its mind at each process, before it must become complete"""
     groups: str = ""
-    options: dict[str, Any] = field(default_factory=dict)
+    options: Row = field(default_factory=dict)
     variant: Variant | None = None
     """the printed form of that name, if it is none of the registry's"""
 
@@ -123,7 +124,7 @@ class Setting:
         """Whether messages address whole groups."""
         return "groups" in self.entry.needs
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """Return it as plain data; `printed` says whether the protocol is a variant."""
         said = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "variant"}
         return {**said, "options": dict(self.options), "printed": self.variant is not None}

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from thence.model.plain import Row
 from thence.protocols.base import Member
 
 NOT_STEPS = ("type:", "noqa", "fmt:", "pragma")
@@ -30,7 +31,7 @@ class ProtocolStep:
     text: str
     times: int = 0
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """Return it as plain data."""
         return {"step": self.text, "file": self.file, "line": self.line, "times": self.times}
 

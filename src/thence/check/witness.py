@@ -20,6 +20,7 @@ from thence.errors import MisuseError, TraceError
 from thence.model.events import Event, Kind, render
 from thence.model.message import MESSAGE, Copy, name_of
 from thence.model.order import Violation
+from thence.model.plain import Fields, Row
 from thence.protocols.effects import Deliver, Effect, Sent
 from thence.trace.diagram import diagram
 from thence.trace.explain import path, sentence
@@ -208,7 +209,7 @@ class Witness:
         """Draw it, a column for each process, time downwards."""
         return diagram(self.scene(), limit=60)
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """Return it as plain data."""
         roster = self.setting.roster()
         return {
@@ -272,7 +273,7 @@ def loads(text: str, variants: Mapping[str, Variant] | None = None) -> Witness:
         raise TraceError(f"cannot read the execution: {type(error).__name__} {error}") from None
 
 
-def _read_setting(row: Mapping[str, Any], variants: Mapping[str, Variant]) -> Setting:
+def _read_setting(row: Fields, variants: Mapping[str, Variant]) -> Setting:
     said = {key: value for key, value in row.items() if key != "printed"}
     if not row.get("printed", False):
         return Setting(**said)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from thence.cli._common import Engine as EngineOption
 from thence.cli._common import JsonFile, console, detail, finish, table, working, write_json
 from thence.errors import MisuseError, TraceError
+from thence.model.plain import Row
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -138,7 +139,7 @@ def _show(report: CostReport, out: Console) -> None:
         out.print("... --json names them all")
 
 
-def _named(run: dict[str, Any]) -> str:
+def _named(run: Row) -> str:
     return f"run {run['run']}" + (f", label {run['label']}" if run["label"] is not None else "")
 
 

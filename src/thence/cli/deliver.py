@@ -9,6 +9,7 @@ import typer
 
 from thence.cli._common import JsonFile, console, finish, table, working, write_json
 from thence.errors import MisuseError
+from thence.model.plain import Row
 
 EXAMPLE = "thence deliver arrivals.parquet --by stamp --out ordered"
 SHOWN = 20
@@ -53,12 +54,12 @@ def deliver(
         raise MisuseError("--stream and --checkpoint DIR go together")
     if not stream and out.exists() and any(out.iterdir()):
         raise MisuseError(f"{out} is not empty; name a new folder")
-    options: dict[str, Any] = {"policy": policy, "after_rows": after_rows, "after_seconds": after_seconds}
+    options: Row = {"policy": policy, "after_rows": after_rows, "after_seconds": after_seconds}
     options |= {"remember": remember, "held_limit": held_limit, "when_full": when_full, "max_jump": max_jump}
     options |= {"filter_limit": filter_limit, "wait_seconds": wait_seconds, "ttl_seconds": ttl_seconds}
     if checkpoint is not None:
         options["give_up"] = checkpoint / "give-up"
-    result: dict[str, Any] = {"out": str(out)}
+    result: Row = {"out": str(out)}
     with working("Starting Spark"):
         session = _session(cores)
     names = _pairs(columns)
@@ -87,7 +88,7 @@ def _session(cores: int) -> Any:
 
 def _ordered(
     session: Any, path: str, by: str, roster: str | None, names: dict[str, str], key: list[str] | None,
-    options: dict[str, Any], stream: bool, files: int | None,
+    options: Row, stream: bool, files: int | None,
 ) -> Any:  # fmt: skip
     from thence.delivery.columns import Columns
     from thence.delivery.reading import BYS, By
@@ -137,7 +138,7 @@ def _outcomes(session: Any, out: Path) -> dict[str, int]:
     return {row["outcome"]: row["count"] for row in sorted(rows)}
 
 
-def _waiting(session: Any, out: Path, checkpoint: Path | None, key: list[str] | None) -> list[dict[str, Any]]:
+def _waiting(session: Any, out: Path, checkpoint: Path | None, key: list[str] | None) -> list[Row]:
     from thence.spark import waiting
 
     if checkpoint is not None:
@@ -147,14 +148,14 @@ def _waiting(session: Any, out: Path, checkpoint: Path | None, key: list[str] | 
     return [row.asDict() for row in found.collect()]
 
 
-def _show(result: dict[str, Any], json_file: str | None) -> None:
+def _show(result: Row, json_file: str | None) -> None:
     to = console(json_file)
     counts = ", ".join(f"{count} {outcome}" for outcome, count in result["outcomes"].items())
     to.print(f"{result['rows']} rows in {result['out']}: {counts or 'none'}")
     show_waiting(result["waiting"], json_file)
 
 
-def show_waiting(rows: list[dict[str, Any]], json_file: str | None) -> None:
+def show_waiting(rows: list[Row], json_file: str | None) -> None:
     """Show what waits: all in JSON, the first for people."""
     to = console(json_file)
     to.print(f"{len(rows)} rows wait")

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from thence.cli._common import JsonFile, console, finish, progress, write_json
+from thence.model.plain import Row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +38,7 @@ class Demo:
     runs: dict[str, tuple[Result, Judgement]] = field(default_factory=dict)
     traces: dict[str, Path] = field(default_factory=dict)
     arrivals: dict[str, Path] = field(default_factory=dict)
-    result: dict[str, Any] = field(default_factory=dict)
+    result: Row = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
     spark: SparkSession | None = None

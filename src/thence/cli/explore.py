@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from thence.cli._common import JsonFile, console, finish, option_of, write_json
+from thence.model.plain import Row
 
 if TYPE_CHECKING:
     from thence.check.coverage import Coverage
@@ -150,7 +151,7 @@ def _draw(setting: Setting, judged: frozenset[str] | None, target: Path, json_fi
 def _find(setting: Setting, properties: frozenset[str] | None, limit: float | None) -> tuple[Coverage, Smallest | None]:
     from thence.check.shrink import find
 
-    options: dict[str, Any] = {} if properties is None else {"properties": properties}
+    options: Row = {} if properties is None else {"properties": properties}
     if not sys.stderr.isatty():
         return find(setting, time_limit=limit, **options)
     from rich.console import Console
@@ -194,7 +195,7 @@ def _show(witness: Witness, out: Any) -> None:
     out.print(witness.diagram())
 
 
-def result_row(coverage: Coverage, smallest: Smallest | None) -> dict[str, Any]:
+def result_row(coverage: Coverage, smallest: Smallest | None) -> Row:
     """Return the result as plain data."""
     failure = None
     if smallest is not None:

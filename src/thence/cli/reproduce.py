@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from thence.cli._common import JsonFile, console, finish, progress, working, write_json
 from thence.errors import MisuseError
+from thence.model.plain import Row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,12 +115,12 @@ class _Runner:
         self.cores = cores
         self.spark: SparkSession | None = None
 
-    def __call__(self, grid: Grid, folder: Path) -> Iterable[dict[str, Any]]:
+    def __call__(self, grid: Grid, folder: Path) -> Iterable[Row]:
         from thence.sim.sweep_task import RESULT, Store
 
         store, done = Store(str(folder)), Store(str(folder)).finished()
 
-        def row(each: Planned) -> dict[str, Any]:
+        def row(each: Planned) -> Row:
             return dict(store.read(f"results/scenario={each.id}/{RESULT}").to_pylist()[0])
 
         left = [each for each in grid.scenarios if each.id not in done or row(each)["status"] == "failed"]

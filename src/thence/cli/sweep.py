@@ -6,12 +6,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from thence.cli._common import JsonFile, console, finish, table, working, write_json
 from thence.errors import MisuseError
+from thence.model.plain import Row
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,7 +85,7 @@ def bar() -> Iterator[Callable[[int, int], None] | None]:
         yield lambda finished, of: bar.update(task, completed=finished, total=of)
 
 
-def _show(said: dict[str, Any], out: Console) -> None:
+def _show(said: Row, out: Console) -> None:
     rows = said["settings"]
     varied = [name for name in _settings(rows) if len({str(row[name]) for row in rows}) > 1 or name == "protocol"]
     body = [
@@ -101,12 +102,12 @@ def _show(said: dict[str, Any], out: Console) -> None:
         out.print(f"FAILED: {each['scenario']}: {each['error']}")
 
 
-def _settings(rows: list[dict[str, Any]]) -> list[str]:
+def _settings(rows: list[Row]) -> list[str]:
     from thence.sim.sweep_task import SETTING
 
     return [name for name in SETTING if rows and name in rows[0]]
 
 
-def _interval(row: dict[str, Any], name: str) -> str | None:
+def _interval(row: Row, name: str) -> str | None:
     mean, half = row[name], row[f"{name}_ci95"]
     return None if mean is None else f"{mean:.4g}" if half is None else f"{mean:.4g} ± {half:.2g}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from thence.cli._common import JsonFile, console, table, write_json
 from thence.errors import MisuseError
+from thence.model.plain import Row
 
 EXAMPLE = "thence why trio/c.toml"
 
@@ -35,7 +36,7 @@ def why(
     write_json(json_file, answer)
 
 
-def _show(answer: dict[str, Any], json_file: str | None) -> None:
+def _show(answer: Row, json_file: str | None) -> None:
     out, now = console(json_file), time.time()
     held = [
         (row["message"], row["sender"], ", ".join(row["waits_for"]) or row["reason"], _ago(row["since"], now))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from thence.costing.preparing import Part, head_of, prepare, replayed
 from thence.costing.recommending import asked_for, together, total
@@ -22,6 +21,7 @@ from thence.costing.traffic import Finding
 from thence.errors import MisuseError
 from thence.model.columns import REPLAYED_COLUMNS
 from thence.model.events import Event
+from thence.model.plain import Fields
 from thence.protocols.registry import Need
 from thence.trace.read import Trace, open_trace
 from thence.trace.source import Quarantined
@@ -39,7 +39,7 @@ def cost(
     protocols: Sequence[str] | None = None,
     *,
     sample: int = SAMPLE,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
+    options: Mapping[str, Fields] | None = None,
 ) -> CostReport:
     """Replay a trace, given as files or as events, through protocols; `options` are those of each, by its name."""
     names = asked_for(protocols, options or {}, sample)

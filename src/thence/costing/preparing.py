@@ -7,14 +7,15 @@ fails is a row with its error. Both depend on their rows, and on a few numbers o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypedDict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypedDict
 
 from thence.costing.replaying import Cost, prefix, replay
 from thence.costing.traffic import Profile, profile
 from thence.errors import TraceError
 from thence.model.events import Event
 from thence.model.order import Rejected, usable
+from thence.model.plain import Fields
 from thence.model.roster import Roster
 from thence.trace.causality import causal_order
 
@@ -81,7 +82,7 @@ def _hidden(gaps: int, refused: list[str], rejected: list[Rejected]) -> str | No
     return f"{gaps} processes leave out an index" if gaps else None
 
 
-def replayed(rows: Sequence[Event], protocol: str, roster: Roster, options: Mapping[str, Any]) -> Cost:
+def replayed(rows: Sequence[Event], protocol: str, roster: Roster, options: Fields) -> Cost:
     """Replay rows of one run and label through a protocol; its own mistake is a row that says so."""
     try:
         return replay(rows, protocol, roster, options=options)

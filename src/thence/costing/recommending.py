@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any
 
 from thence.costing.replaying import Cost
 from thence.costing.traffic import Finding
 from thence.errors import MisuseError
+from thence.model.plain import Row
 from thence.protocols.registry import REGISTRY, Entry, Need, lookup
 
 NEVER: dict[str, str] = {
@@ -82,7 +82,7 @@ class Recommendation:
     passed_over: tuple[tuple[str, str], ...] = ()
     """the others, each with its reason"""
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """Return it as plain data."""
         row = asdict(self)
         row["ranking"] = [{"protocol": name, "bytes_per_message": size} for name, size in self.ranking]

@@ -19,7 +19,7 @@ a copy that leaves late still arrives when it did, if it has left by then.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -27,6 +27,7 @@ from thence.costing.separators import graph_of, written
 from thence.errors import MisuseError, PeerError
 from thence.model.events import Event
 from thence.model.message import MESSAGE, Copy
+from thence.model.plain import Fields, Row
 from thence.model.roster import Roster
 from thence.protocols.effects import Deliver, Effect, Hold, Sent, Transmit
 from thence.protocols.registry import create, lookup
@@ -79,12 +80,12 @@ class Cost:
     deferred_seconds: float | None = 0.0
     stuck: int = 0
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """Return it as plain data."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def replay(rows: Sequence[Event], protocol: str, roster: Roster, *, options: Mapping[str, Any] | None = None) -> Cost:
+def replay(rows: Sequence[Event], protocol: str, roster: Roster, *, options: Fields | None = None) -> Cost:
     """Replay usable rows of one run and one label, causes first; a protocol that refuses them says why.
 
     A protocol that needs a topology and is told no separators is given those of the traffic itself.
@@ -132,9 +133,7 @@ def prefix(rows: Sequence[Event], deliveries: int) -> tuple[list[Event], bool]:
 
 
 class _Replay:
-    def __init__(
-        self, protocol: str, roster: Roster, label: str | None, arrivals: bool, options: dict[str, Any]
-    ) -> None:
+    def __init__(self, protocol: str, roster: Roster, label: str | None, arrivals: bool, options: Row) -> None:
         entry = lookup(protocol)
         self.roster, self.label = roster, label
         self.members = [create(protocol, roster, place, label=label, **options) for place in range(len(roster))]

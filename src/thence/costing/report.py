@@ -6,13 +6,14 @@ give the same report, whether this process or Spark made them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from thence.costing.recommending import Recommendation, recommend
 from thence.costing.replaying import Cost
 from thence.costing.traffic import Finding
+from thence.model.plain import Fields
 
 Row = dict[str, Any]
 """a row of a table, as plain data"""
@@ -30,7 +31,7 @@ MEANS: dict[str, tuple[tuple[str, ...], str]] = {
 """each mean: the totals that are added, and the total by which their sum is divided"""
 
 
-def means(totals: Mapping[str, Any]) -> dict[str, float | None]:
+def means(totals: Fields) -> dict[str, float | None]:
     """Return the means of a row of totals; null where a total is unknown or there is nothing to divide by."""
     found: dict[str, float | None] = {}
     for name, (parts, by) in MEANS.items():
@@ -88,7 +89,7 @@ def report_of(runs: Sequence[Row], costs: Sequence[Row], summary: Sequence[Row],
     )
 
 
-def chosen(summary: Sequence[Mapping[str, Any]], needs: Sequence[Mapping[str, Any]]) -> Recommendation:
+def chosen(summary: Sequence[Fields], needs: Sequence[Fields]) -> Recommendation:
     """Choose from the rows of a summary and of its needs."""
     if not summary:
         return Recommendation(None, "no run is causal, so there is nothing to recommend from")
@@ -96,10 +97,10 @@ def chosen(summary: Sequence[Mapping[str, Any]], needs: Sequence[Mapping[str, An
     return recommend(found, {row["protocol"]: cost_of(row) for row in summary})
 
 
-def cost_of(row: Mapping[str, Any]) -> Cost:
+def cost_of(row: Fields) -> Cost:
     """Return the totals of a row as a cost."""
     return Cost(**{name: row[name] for name in Cost.__slots__})
 
 
-def _run_and_label(row: Mapping[str, Any]) -> tuple[str, str]:
+def _run_and_label(row: Fields) -> tuple[str, str]:
     return row["run"] or "", row["label"] or ""

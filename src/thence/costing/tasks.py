@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from thence.costing.preparing import head_of, prepare, replayed
+from thence.model.plain import Row
 from thence.model.roster import Roster
 from thence.trace.schema import event_of
 
@@ -22,12 +23,12 @@ HEAD = "head"
 """kind of the row that carries, as JSON in `message`, what only the whole run can tell: see `preparing.Head`"""
 
 _FINDINGS = "findings map<string,struct<met:boolean,why:string>>"
-_PROFILE: dict[str, Any] = {
+_PROFILE: Row = {
     "processes": "int", "messages": "bigint", "copies": "bigint", "deliveries": "bigint", "verdict": "string",
     "reason": "string", "basis": "string", "sampled": "boolean", "held": "bigint", "held_rows": "bigint",
     "held_seconds": "double",
 }  # fmt: skip
-_COST: dict[str, Any] = {
+_COST: Row = {
     "status": "string", "reason": "string", "messages": "bigint", "copies": "bigint", "entries": "bigint",
     "facts": "bigint", "bytes": "bigint", "paper_bytes": "bigint", "bytes_max": "bigint", "hops": "bigint",
     "hop_bytes": "bigint", "log": "bigint", "log_max": "bigint",
@@ -82,7 +83,7 @@ def preparing(sample: int) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
     return work
 
 
-def replaying(options: dict[str, dict[str, Any]]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def replaying(options: dict[str, Row]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Replay each payload through its protocol."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

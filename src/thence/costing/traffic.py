@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from thence.costing.separators import graph_of, parts, separating
 from thence.model.events import Event
 from thence.model.order import Verdict
+from thence.model.plain import Row
 from thence.model.roster import Roster
 from thence.protocols.effects import Hold, Sent
 from thence.protocols.ks import KS
@@ -57,7 +58,7 @@ class Profile:
     held_seconds: float | None = 0.0
     findings: dict[Need, Finding] = field(default_factory=dict)
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """Return it as plain data."""
         row = asdict(self)
         row["findings"] = {need: found._asdict() for need, found in self.findings.items()}

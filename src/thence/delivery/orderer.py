@@ -30,8 +30,9 @@ from thence.delivery.state import decode as decode_state
 from thence.delivery.state import encode as encode_state
 from thence.delivery.state import ints, spans
 from thence.errors import MisuseError
+from thence.model.plain import Fields
 
-Row = Mapping[str, Any]
+Row = Fields
 Key = tuple[Any, ...]
 BY_HAND = "given up by hand"
 

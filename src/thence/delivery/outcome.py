@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from thence.model.plain import Row
 
 
 class Kind(StrEnum):
@@ -64,7 +66,7 @@ class Outcome(NamedTuple):
     missing: Sequence[str] = ()
     blocker: str | None = None
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> Row:
         """Return the output columns, in order."""
         told = self._asdict()
         del told["ticket"]

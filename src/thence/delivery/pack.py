@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from thence.errors import MisuseError, PeerError
+from thence.model.plain import Fields, Row
 
 MAGIC = b"thence-d"
 VERSION = 2
@@ -69,7 +70,7 @@ Column = tuple[str, Numbers | Texts | bytes]
 """A type and its values: q (whole numbers), d (numbers), s (texts), b (bytes)"""
 
 
-def pack(header: Mapping[str, Any], columns: Mapping[str, Column]) -> bytes:
+def pack(header: Fields, columns: Mapping[str, Column]) -> bytes:
     """Write a header and named columns."""
     parts: list[bytes] = []
     index: list[tuple[str, str, int, int]] = []
@@ -92,7 +93,7 @@ def pack(header: Mapping[str, Any], columns: Mapping[str, Column]) -> bytes:
     return b"".join([prefix, _padded(head), *parts])
 
 
-def unpack(data: bytes | memoryview) -> tuple[dict[str, Any], dict[str, Any]]:
+def unpack(data: bytes | memoryview) -> tuple[Row, Row]:
     """Read what `pack` wrote; number columns come back as `array`, texts as `Texts`, bytes as bytes."""
     data = memoryview(data)
     if bytes(data[:8]) != MAGIC or len(data) < 16:
@@ -107,7 +108,7 @@ def unpack(data: bytes | memoryview) -> tuple[dict[str, Any], dict[str, Any]]:
         head = json.loads(bytes(data[16:at]))
         header, index = head["header"], head["columns"]
         at += -at % 8
-        columns: dict[str, Any] = {}
+        columns: Row = {}
         for name, kind, length, more in index:
             columns[name], at = _read(data, at, kind, length, more)
     except (ValueError, KeyError, TypeError, OverflowError) as error:

@@ -14,9 +14,10 @@ is kept, without bound or, with `filter_limit`, up to that many, and then it is 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from thence.errors import MisuseError
+from thence.model.plain import Row
 
 Name = Literal["wait", "release", "fail"]
 
@@ -76,7 +77,7 @@ class Policy:
         """Whether it says nothing until the input ends: a stream would never fail."""
         return self.name == "fail" and self.after_rows is None and self.after_seconds is None
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Row:
         """Return it as plain data."""
         return asdict(self)
 

@@ -24,6 +24,7 @@ from typing import Any
 from thence.delivery.pack import Column, Texts, pack, unpack
 from thence.delivery.reading import Reading
 from thence.errors import MisuseError
+from thence.model.plain import Row
 
 Sources = Any
 """Sources of one kind: whole numbers for stamps, else `Texts` (or what `texts_of` makes of them)."""
@@ -100,10 +101,10 @@ _SOURCES = {"delivered_source", "hole_source", "seen_source", "quarantined", "so
 _HEADER = ("by", "protocol", "roster", "rows", "position", "now", "began", "doubted")
 
 
-def encode(state: State, extra: bytes = b"", about: dict[str, Any] | None = None) -> bytes:
+def encode(state: State, extra: bytes = b"", about: Row | None = None) -> bytes:
     """Write a state; `extra` is the caller's own (the held rows themselves), and so is `about`."""
     kind = "q" if state.by == "stamp" else "s"
-    header: dict[str, Any] = {name: getattr(state, name) for name in _HEADER}
+    header: Row = {name: getattr(state, name) for name in _HEADER}
     header["orders"] = [[order.label, order.me] for order in state.orders]
     header["about"] = about or {}
     columns: dict[str, Column] = {"extra": ("b", extra)}
@@ -130,7 +131,7 @@ def texts_of(value: Any) -> Texts:
     return value if isinstance(value, Texts) else Texts.of(list(value))
 
 
-def decode(data: bytes | memoryview) -> tuple[State, bytes, dict[str, Any]]:
+def decode(data: bytes | memoryview) -> tuple[State, bytes, Row]:
     """Read what `encode` wrote."""
     header, columns = unpack(data)
     state = State(**{name: header[name] for name in _HEADER})
@@ -143,7 +144,7 @@ def decode(data: bytes | memoryview) -> tuple[State, bytes, dict[str, Any]]:
     return state, columns.get("extra", b""), header["about"]
 
 
-def _take(into: Order | HeldRows, columns: dict[str, Any], prefix: str, empty: Any) -> None:
+def _take(into: Order | HeldRows, columns: Row, prefix: str, empty: Any) -> None:
     for name in vars(into):
         value = columns.get(prefix + name)
         if value is not None:

@@ -23,6 +23,7 @@ from thence.delivery.key_state import KeyState, Setup
 from thence.delivery.pack import Texts, pack, unpack
 from thence.delivery.state import HeldRows, Order, State, decode, encode
 from thence.errors import MisuseError
+from thence.model.plain import Row
 
 TAIL = 1 << 15
 MOST_ROWS = 4096
@@ -101,7 +102,7 @@ class StoredKey:
         self.written += len(blob)
         return blob
 
-    def _about(self) -> dict[str, Any]:
+    def _about(self) -> Row:
         sealed = self.sealed
         ids = [sealed.id_parts, sealed.ids]
         return {"made": self.made, "last": self.last, "ids": ids, "next": sealed.next, "held": list(sealed.held)}
@@ -174,7 +175,7 @@ class StoredKey:
 
 
 def whole(
-    state: State, extra: bytes, about: dict[str, Any], get: Callable[[str], bytes | None], sealed: Sealed
+    state: State, extra: bytes, about: Row, get: Callable[[str], bytes | None], sealed: Sealed
 ) -> tuple[State, list[pa.RecordBatch]]:
     """Put a state together from its blob and its parts; return it and the held rows, in the order of their tickets."""
     sealed.id_parts, sealed.ids = about["ids"]
@@ -268,7 +269,7 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], kind) for kind in schema.types], schema=schema)
 
 
-def made_with(setup: Setup, schema: pa.Schema) -> dict[str, Any]:
+def made_with(setup: Setup, schema: pa.Schema) -> Row:
     """Say what a checkpoint is made with."""
     names = setup.columns
     columns = [names.run, names.destination, names.message, names.sender, names.time, names.cause]
@@ -280,7 +281,7 @@ def made_with(setup: Setup, schema: pa.Schema) -> dict[str, Any]:
     }
 
 
-def agree(before: dict[str, Any], now: dict[str, Any]) -> None:
+def agree(before: Row, now: Row) -> None:
     """Refuse to go on with what differs from what a checkpoint was made with."""
     for name in ("by", "columns", "key"):
         if before[name] != now[name]:

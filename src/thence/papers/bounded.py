@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil, log2
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from thence.model.plain import Row
 from thence.papers.claims import Claim, Data, Finding, NoDataError, Rows, found, near
 from thence.papers.paper import Paper, Scale
 from thence.papers.rows import choose, joined, total
@@ -49,7 +50,7 @@ class Stamps(Observer):
         self._epochs[process] = epoch
 
 
-def run(scenario: Scenario, members: Sequence[Member] | None = None) -> dict[str, Any]:
+def run(scenario: Scenario, members: Sequence[Member] | None = None) -> Row:
     """Run a scenario, perhaps with members of a printed form, and say what its stamps were like."""
     stamps, meter = Stamps(), Meter()
     outcome = Simulation(scenario, meter, stamps, members=members).run()
@@ -64,10 +65,10 @@ def run(scenario: Scenario, members: Sequence[Member] | None = None) -> dict[str
     }  # fmt: skip
 
 
-def printed(name: str, scenario: Scenario) -> dict[str, Any]:
+def printed(name: str, scenario: Scenario) -> Row:
     """Run a printed form."""
     kind = VARIANTS[name].protocol
-    options: dict[str, Any] = {} if scenario.bound is None else {"bound": scenario.bound}
+    options: Row = {} if scenario.bound is None else {"bound": scenario.bound}
     members = [kind(scenario.roster, place, **options) for place in range(scenario.processes)]
     return run(scenario, members) | {"protocol": name}
 

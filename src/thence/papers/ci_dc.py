@@ -262,7 +262,8 @@ def tables(data: Data) -> list[Table]:
 def _sensitivity(data: Data) -> Table:
     rows: list[tuple[Cell, ...]] = []
     sizes = sorted({row["processes"] for row in choose(data["runs"], **({"fifo": False} | OTHERS[0]))})
-    for other in ({"delay": DELAY, "fifo": False}, *({"fifo": False} | each for each in OTHERS)):
+    first: Row = {"delay": DELAY, "fifo": False}
+    for other in (first, *({"fifo": False} | each for each in OTHERS)):
         for mode, fanout in MODES.items():
             chosen = choose(data["runs"], **other, fanout=fanout)
             ours, prs = (curve(chosen, "entries_per_copy", protocol=p) if sizes else {} for p in PROTOCOLS[:2])

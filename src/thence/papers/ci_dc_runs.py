@@ -9,8 +9,8 @@ messages for unicasts, half of them to settle: dependents of PRS need some n² m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from thence.model.plain import Row
 from thence.papers.claims import Rows
 from thence.papers.paper import Scale
 from thence.protocols.effects import Sent
@@ -22,7 +22,7 @@ PROTOCOLS = ("ci-dc", "prs", "rst")
 SIZES = ((8, 10, 12), (10, 15, 20, 25, 30, 40, 50), (10, 15, 20, 25, 30, 35, 40, 45, 50))
 MODES = {"multicast": "uniform", "unicast": "unicast"}
 DELAY = "exponential:0.05"
-OTHERS: tuple[dict[str, Any], ...] = (
+OTHERS: tuple[Row, ...] = (
     {"delay": "exponential:0.01"},
     {"delay": "exponential:0.2"},
     {"delay": DELAY, "fifo": True},

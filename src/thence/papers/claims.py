@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from thence.model.plain import Fields
 from thence.sim.stats import Estimate
 
 Verdict = Literal["reproduced", "differs", "not determinable"]
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "differs", "not determinable")
-Row = Mapping[str, Any]
+Row = Fields
 Rows = Sequence[Row]
 Data = Mapping[str, Rows]
 """the data sets of one paper by name"""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from thence.model.message import Copy, name_of
 from thence.model.minimum import Fact, Minimum
 from thence.model.order import judge
+from thence.model.plain import Row
 from thence.model.roster import Roster, positions
 from thence.papers.ci_dc_runs import worst_case
 from thence.papers.claims import Rows
@@ -84,7 +83,7 @@ def name(roster: Roster, sender: int, count: int) -> str:
     return name_of(roster.name(sender), count)
 
 
-def compared(scenario: Scenario, members: list[Member] | None = None) -> dict[str, Any]:
+def compared(scenario: Scenario, members: list[Member] | None = None) -> Row:
     """Run a scenario and compare every copy and every log with the minimum; members may be those of a printed form."""
     recorder = Recorder()
     facts = Facts(recorder)
@@ -120,7 +119,7 @@ class Sizes(Observer):
         self.hop_facts = max(self.hop_facts, self.member.facts(copy) or 0)
 
 
-def special(protocol: str, n: int, messages: int, seed: int) -> dict[str, Any]:
+def special(protocol: str, n: int, messages: int, seed: int) -> Row:
     """Run a special case and return the largest sizes, judged by its own guarantee."""
     scenario = Scenario(protocol, n, messages, fanout=SPECIAL[protocol], seed=seed)
     recorder, sizes = Recorder(), Sizes()

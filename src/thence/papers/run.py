@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from thence import __version__
+from thence.model.plain import Row
 from thence.papers import bounded, ci_dc, costs, genuine, ks98, separators
 from thence.papers.claims import VERDICTS, Claim, Data, Finding, NoDataError, Rows
 from thence.papers.paper import Paper, Scale
@@ -32,7 +33,7 @@ from thence.sim.grid import Grid
 PAPERS: dict[str, Paper] = {
     module.PAPER.name: module.PAPER for module in (ks98, ci_dc, separators, genuine, bounded, costs)
 }
-Run = Callable[[Grid, Path], Iterable[dict[str, Any]]]
+Run = Callable[[Grid, Path], Iterable[Row]]
 """runs a grid, keeping its files in a folder, and returns a row for each scenario"""
 During = Callable[[str], AbstractContextManager[None]]
 
@@ -51,7 +52,7 @@ class Reproduced:
     broken: list[str] = field(default_factory=list)
     """protocols that broke their promise on the way: nothing that follows can be trusted"""
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """Return it as plain data, the rows left out."""
         claims = [
             {"claim": claim.id, "where": claim.where, "published": claim.published, "threshold": claim.threshold,
@@ -80,7 +81,7 @@ def reproduce(paper: Paper, scale: Scale, run: Run, folder: Path, *, during: Dur
     return Reproduced(paper, data, [(claim, claim.find(data)) for claim in paper.claims], broken)
 
 
-def _problem(row: dict[str, Any]) -> str:
+def _problem(row: Row) -> str:
     if row["status"] != "done":
         return str(row["error"])
     return "delivered before a cause" if row["early"] else "waits for ever" if row["stuck"] else ""
@@ -109,7 +110,7 @@ def counted(made: Sequence[Reproduced]) -> Table:
     return Table("Verdicts", ("paper", *VERDICTS), tuple(rows))
 
 
-def write(out: Path, made: Sequence[Reproduced], command: str) -> dict[str, Any]:
+def write(out: Path, made: Sequence[Reproduced], command: str) -> Row:
     """Write everything, and return what is in reproduce.json."""
     from thence.report.plots import save, svg
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
+from thence.model.plain import Row
 from thence.papers.chapter7.experiments import SCENARIOS, StampSizes, mean, stamp_sizes
 from thence.papers.chapter7.networks import PLACEMENTS, Network, broadcasts, gateway, office
 from thence.papers.claims import Data, NoDataError, Rows
@@ -47,12 +47,12 @@ def measure(scale: Scale) -> dict[str, Rows]:
     return made
 
 
-def _fixed(n: int) -> dict[str, Any]:
+def _fixed(n: int) -> Row:
     network = office(processes=n)
     return {"processes": n, "matrix clock": network.matrix, "vector clocks": network.vectors}
 
 
-def _cells(n: int, placement: str, messages: int, seeds: list[int]) -> list[dict[str, Any]]:
+def _cells(n: int, placement: str, messages: int, seeds: list[int]) -> list[Row]:
     rows = []
     for reading, (together, literal) in READINGS.items():
         for scenario, chosen in SCENARIOS.items():
@@ -64,8 +64,8 @@ def _cells(n: int, placement: str, messages: int, seeds: list[int]) -> list[dict
     return rows
 
 
-def _measured(sizes: StampSizes) -> dict[str, Any]:
-    row: dict[str, Any] = {"elements": sizes.average, "stamps": _plain(sizes.stamps)}
+def _measured(sizes: StampSizes) -> Row:
+    row: Row = {"elements": sizes.average, "stamps": _plain(sizes.stamps)}
     return row | {f"history {name}": _plain(seen) for name, seen in sizes.histories.items()}
 
 
@@ -74,7 +74,7 @@ def _plain(seen: Counter[int]) -> dict[str, int]:
     return {str(size): seen[size] for size in sorted(seen)}
 
 
-def _delays(n: int, placement: str, messages: int, seed: int) -> list[dict[str, Any]]:
+def _delays(n: int, placement: str, messages: int, seed: int) -> list[Row]:
     network = office(placement, n)
     return [
         {"processes": n, "placement": placement, "scenario": scenario, "delay": delay, "seed": seed,
@@ -84,7 +84,7 @@ def _delays(n: int, placement: str, messages: int, seed: int) -> list[dict[str, 
     ]  # fmt: skip
 
 
-def _beside(network: Network, messages: int, seed: int) -> list[dict[str, Any]]:
+def _beside(network: Network, messages: int, seed: int) -> list[Row]:
     rows = []
     for separators in ("without", "with"):
         chosen = tuple(network.extended.separators) if separators == "with" else ()

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from thence.errors import MisuseError, PeerError
 from thence.model.codec import BOOL, INT, TEXT, Shape
 from thence.model.order import Guarantee
+from thence.model.plain import Row
 from thence.model.roster import Roster
 from thence.protocols.a_causal import ACausal
 from thence.protocols.a_fifo import AFifo
@@ -84,7 +85,7 @@ class Entry:
         """Whether processes can join and leave."""
         return "fixed membership" not in self.needs
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """Return the entry as plain data for tables and JSON."""
         row = {key: value for key, value in asdict(self).items() if key != "protocol"}
         return {

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thence.errors import MisuseError
+from thence.model.plain import Fields
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from thence.sim.stats import Estimate
 
-Row = Mapping[str, Any]
+Row = Fields
 COLORS = ("#1f6f8b", "#d1495b", "#66a182", "#edae49", "#6d597a", "#2e4057", "#8d96a3", "#b56576", "#355070")
 GREY = "#b8bec6"
 SUFFIXES = (".png", ".svg")

@@ -10,15 +10,16 @@ import json
 import os
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thence.errors import MisuseError
+from thence.model.plain import Row
 
 if TYPE_CHECKING:
     from thence.runtime.endpoint import Endpoint
 
 LINE_LIMIT = 1 << 16
-Answered = dict[str, Any]
+Answered = Row
 """what goes out as JSON"""
 
 

@@ -18,11 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from thence.errors import MisuseError, PeerError
 from thence.model.events import Event, Kind
 from thence.model.message import MESSAGE, Copy, name_of
+from thence.model.plain import Row
 from thence.model.roster import Roster
 from thence.protocols import Deferred, Deliver, Duplicate, Effect, GoesWithout, Member, Sent, Transmit, create, require
 from thence.protocols.ack_member import AckMember
@@ -159,7 +160,7 @@ class Core:
         require(protocol, GIVEN, driver="a live endpoint")
         if len(processes) > ROSTER_LIMIT:
             raise MisuseError(f"{len(processes)} processes; a live endpoint takes up to {ROSTER_LIMIT}")
-        chosen: dict[str, Any] = dict(options or {})
+        chosen: Row = dict(options or {})
         return cls(create(protocol, Roster(processes), me, **chosen), run=run, record=record)
 
     @property

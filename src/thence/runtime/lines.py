@@ -16,12 +16,13 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import TextIO
 
 from thence.errors import MisuseError, ThenceError
+from thence.model.plain import Row
 from thence.runtime.endpoint import Endpoint, Message
 
-Write = Callable[[dict[str, Any]], None]
+Write = Callable[[Row], None]
 
 
 async def converse(
@@ -35,7 +36,7 @@ async def converse(
     """Run an endpoint between two streams until it is interrupted, or until `linger` seconds after the input's end."""
     source, target = source or sys.stdin, target or sys.stdout
 
-    def write(row: dict[str, Any]) -> None:
+    def write(row: Row) -> None:
         target.write(json.dumps(row, ensure_ascii=False) + "\n")
         target.flush()
 
@@ -62,7 +63,7 @@ async def converse(
 
 async def _deliver(me: Endpoint, write: Write, waiting: dict[int, Message], manual: bool) -> None:
     async for message in me.deliveries():
-        row: dict[str, Any] = {"delivered": message.id, "number": message.number, "sender": message.sender}
+        row: Row = {"delivered": message.id, "number": message.number, "sender": message.sender}
         if message.label is not None:
             row["label"] = message.label
         try:
@@ -120,7 +121,7 @@ async def _line(me: Endpoint, line: str, write: Write, waiting: dict[int, Messag
         raise MisuseError(f"{line.strip()[:60]!r} is neither a send nor the done of a delivery that is open")
 
 
-def _send(asked: dict[str, Any]) -> tuple[list[str], bytes]:
+def _send(asked: Row) -> tuple[list[str], bytes]:
     to = asked["send"]
     if not isinstance(to, list) or not all(isinstance(name, str) for name in to):
         raise MisuseError(f"send is {to!r:.60}; a list of names is expected")

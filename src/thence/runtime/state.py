@@ -11,6 +11,7 @@ from base64 import b64decode, b64encode
 from typing import Any
 
 from thence.errors import PeerError, ThenceError
+from thence.model.plain import Row
 from thence.protocols import lookup
 from thence.runtime.core import Aside, Core, Delivery, Ref
 from thence.runtime.inputs import Key
@@ -55,7 +56,7 @@ def load(data: bytes, *, run: str = "run", record: bool = True) -> Core:
         raise PeerError(f"a snapshot of {len(data)} bytes cannot be read: {error}") from error
 
 
-def _core(state: dict[str, Any], run: str, record: bool) -> Core:
+def _core(state: Row, run: str, record: bool) -> Core:
     member = lookup(state["protocol"]).protocol.restore(b64decode(state["member"]))
     core = Core(member, run=run, record=record)
     core.number, core.digest = state["number"], bytes.fromhex(state["digest"])
@@ -80,12 +81,12 @@ def _key(row: list[Any]) -> Key:
     return row[0], row[1], row[2]
 
 
-def _outbox(outbox: Outbox) -> dict[str, Any]:
+def _outbox(outbox: Outbox) -> Row:
     front = [[entry.number, _text(entry.head), entry.ref] for entry in outbox.front]
     return {"sent": outbox.sent, "acked": outbox.acked, "closed": outbox.closed, "front": front}
 
 
-def _read_outbox(row: dict[str, Any]) -> Outbox:
+def _read_outbox(row: Row) -> Outbox:
     outbox = Outbox()
     outbox.sent, outbox.acked, outbox.closed = row["sent"], row["acked"], row["closed"]
     for number, head, ref in row["front"]:

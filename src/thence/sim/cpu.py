@@ -11,6 +11,7 @@ from time import thread_time_ns
 from typing import Any, cast
 
 from thence.model.message import Copy
+from thence.model.plain import Row
 from thence.protocols.base import Member
 from thence.protocols.effects import Deferred, Effect, Sent
 
@@ -53,7 +54,7 @@ class Clock:
         self.idle = _idle()
         self.members: list[Member] = [cast(Member, Timed(member, self.times)) for member in members]
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """Return calls and microseconds for each operation: mean, median and the 99th of a hundred."""
         return [
             {"operation": operation, "calls": len(times), **_spread(sorted(max(0, t - self.idle) for t in times))}

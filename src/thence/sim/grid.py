@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from thence.errors import MisuseError
+from thence.model.plain import Fields, Row
 from thence.sim.scenario import Scenario, scenario_of
 
 FIELDS = tuple(field.name for field in fields(Scenario))
@@ -105,7 +106,7 @@ def _told(wrong: Mapping[str, int]) -> str:
     return "; ".join(lines[:SHOWN]) + rest
 
 
-def _measure(found: Any, name: str, text: str) -> dict[str, Any]:
+def _measure(found: Any, name: str, text: str) -> Row:
     known = {"warmup": (float, int), "batches": (int,)}
     if not isinstance(found, dict):
         raise MisuseError(f"{name}:{_line(text, 'measure')}: measure is a table of warmup and batches")
@@ -132,7 +133,7 @@ class _Block:
         return values[place] if place < len(values) else line
 
 
-def _block(block: Mapping[str, Any], place: _Block, name: str, wrong: dict[str, int]) -> Iterator[Planned]:
+def _block(block: Fields, place: _Block, name: str, wrong: dict[str, int]) -> Iterator[Planned]:
     axes: dict[str, list[Any]] = {}
     for key, value in block.items():
         if key not in FIELDS:
@@ -174,14 +175,14 @@ def _values(key: str, value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _checked(row: Mapping[str, Any]) -> tuple[str | None, Scenario | None]:
+def _checked(row: Fields) -> tuple[str | None, Scenario | None]:
     try:
         return None, scenario_of(row)
     except MisuseError as error:
         return str(error), None
 
 
-def _blame(row: dict[str, Any], picks: Mapping[str, int], place: _Block) -> str:
+def _blame(row: Row, picks: Mapping[str, int], place: _Block) -> str:
     """Return the line and the value without which the scenario could run; the line of the block if there is none."""
     for key in row:
         without = {other: value for other, value in row.items() if other != key}

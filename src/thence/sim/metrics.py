@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import fsum
-from typing import Any
 
 from thence.model.message import Copy
+from thence.model.plain import Row
 from thence.protocols.effects import Sent
 from thence.sim.causes import Causes
 from thence.sim.record import Sizes
@@ -50,9 +50,9 @@ class Measures:
         found = self.estimates[name]
         return None if found is None else found.mean
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """Return it as plain data."""
-        row: dict[str, Any] = {name: e and e.row() for name, e in self.estimates.items()}
+        row: Row = {name: e and e.row() for name, e in self.estimates.items()}
         for name in ("messages", "copies", "early", "log_size_max", "held_at_once"):
             row[name] = getattr(self, name)
         return row

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
+from thence.model.plain import Row
 from thence.protocols.effects import Pending
 
 
@@ -38,9 +38,9 @@ class Outcome:
         """Tell whether something waits for ever although nothing was lost."""
         return bool(self.stuck) and not self.crashed and not self.lost
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """Return it as plain data."""
-        row: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__ if name != "stuck"}
+        row: Row = {name: getattr(self, name) for name in self.__slots__ if name != "stuck"}
         row["hops"] = dict(sorted(self.hops.items()))
         row["deadlock"] = self.deadlock
         row["stuck"] = [

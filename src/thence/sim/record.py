@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from thence.errors import MisuseError
 from thence.model.events import Event, Kind
 from thence.model.message import Copy, name_of
+from thence.model.plain import Row
 from thence.model.roster import Roster
 from thence.protocols.base import Member
 from thence.protocols.effects import Sent
@@ -236,7 +237,7 @@ class ArrivalRecorder(Observer):
 
     def jsonl(self) -> Iterator[bytes]:
         """Yield the lines; stamps in base64, and the first line says the roster."""
-        roster: dict[str, Any] = {"roster": list(self.roster.names)}
+        roster: Row = {"roster": list(self.roster.names)}
         for run, destination, arrival, message, sender, stamp in self.rows:
             row = {"run": run, "destination": destination, "arrival": arrival, "message": message, "sender": sender}
             row["stamp"] = base64.b64encode(stamp).decode()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from thence.model.events import Event
 from thence.model.order import Judgement, judge
+from thence.model.plain import Row
 from thence.sim.cpu import Clock
 from thence.sim.metrics import Measures, Meter, over_seeds
 from thence.sim.outcome import Outcome
@@ -26,7 +26,7 @@ class Result:
     measures: Measures | None = None
     recorder: Recorder | None = None
     arrivals: ArrivalRecorder | None = None
-    cpu: list[dict[str, Any]] | None = None
+    cpu: list[Row] | None = None
 
     @property
     def events(self) -> list[Event]:
@@ -37,9 +37,9 @@ class Result:
         """Judge the recorded run by definition, against what its protocol promises."""
         return judge(self.events, self.scenario.entry.guarantee)
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """Return everything but the tables as plain data."""
-        row: dict[str, Any] = {"scenario": self.scenario.row(), "outcome": self.outcome.row()}
+        row: Row = {"scenario": self.scenario.row(), "outcome": self.outcome.row()}
         if self.measures is not None:
             row["measures"] = self.measures.row()
         if self.cpu is not None:

@@ -8,12 +8,12 @@ starts, with a sentence that says what would have been accepted.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from thence.errors import MisuseError
 from thence.model.faults import groups_of
+from thence.model.plain import Fields, Row
 from thence.model.roster import Roster
 from thence.protocols.base import Member
 from thence.protocols.registry import Entry, Need, create, lookup
@@ -87,7 +87,7 @@ class Scenario:
         """Return a scenario that differs in these fields."""
         return replace(self, **changes)
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """Return it as plain data; `scenario_of` reads it back."""
         row = asdict(self)
         row["partitions"], row["options"] = list(self.partitions), dict(self.options)
@@ -154,7 +154,7 @@ class Scenario:
         return entry
 
 
-def scenario_of(row: Mapping[str, Any]) -> Scenario:
+def scenario_of(row: Fields) -> Scenario:
     """Return the checked scenario that plain data describes: JSON, a line of a grid, a row of a table."""
     known = {field.name: field for field in fields(Scenario)}
     for key in row:

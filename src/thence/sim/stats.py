@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
-from typing import Any
+
+from thence.model.plain import Row
 
 LEVEL = 0.95
 _T = (
@@ -40,7 +41,7 @@ class Estimate:
     def __str__(self) -> str:
         return f"{self.mean:.4g}" if self.half is None else f"{self.mean:.4g} ± {self.half:.2g}"
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """Return it as plain data."""
         return {"mean": self.mean, "ci95": self.half, "values": self.values}
 

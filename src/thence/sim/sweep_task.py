@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from thence.model.plain import Row
 from thence.sim import Result, Scenario, scenario_of, simulate
 from thence.sim.metrics import PER_COPY, STAMPS
 
@@ -116,9 +117,7 @@ def _split(names: list[str]) -> list[tuple[str, str, str]]:
     return [name.rpartition("/") for name in names]
 
 
-def run_one(
-    store: Store, id: str, spec: str, *, traces: bool, warmup: float, batches: int, run: Run = simulate
-) -> dict[str, Any]:
+def run_one(store: Store, id: str, spec: str, *, traces: bool, warmup: float, batches: int, run: Run = simulate) -> Row:
     """Run a scenario and write its files; return how it went."""
     store.write(f"running/{id}", b"")
     started, cpu = perf_counter(), process_time()
@@ -132,19 +131,17 @@ def run_one(
     return {"scenario": id, "status": row["status"], "error": row["error"], **timing}
 
 
-def write_result(store: Store, id: str, row: dict[str, Any]) -> None:
+def write_result(store: Store, id: str, row: Row) -> None:
     """Write a result: from now on the scenario is finished."""
     store.write(f"results/scenario={id}/{RESULT}", _parquet([row], RESULT_SCHEMA))
 
 
-def failed(spec: dict[str, Any], error: str) -> dict[str, Any]:
+def failed(spec: Row, error: str) -> Row:
     """Return the result of a scenario that could not be run to its end."""
     return _setting(spec) | {"status": "failed", "error": error}
 
 
-def _row(
-    spec: dict[str, Any], *, traces: bool, warmup: float, batches: int, run: Run
-) -> tuple[dict[str, Any], bytes | None]:
+def _row(spec: Row, *, traces: bool, warmup: float, batches: int, run: Run) -> tuple[Row, bytes | None]:
     try:
         scenario = scenario_of(spec)
         result = run(scenario, trace=traces, warmup=warmup, batches=batches)
@@ -153,7 +150,7 @@ def _row(
         return failed(spec, f"{type(error).__name__}: {error}"), None
 
 
-def _setting(spec: dict[str, Any]) -> dict[str, Any]:
+def _setting(spec: Row) -> Row:
     row = {name: spec.get(name, getattr(_DEFAULT, name)) for name in ("run", "seed", *SETTING)}
     row["rate"], row["loss"], row["duplicates"] = (float(row[n]) for n in ("rate", "loss", "duplicates"))
     for name in ("partitions", "options"):
@@ -164,10 +161,10 @@ def _setting(spec: dict[str, Any]) -> dict[str, Any]:
 _DEFAULT = Scenario()
 
 
-def _done(result: Result) -> dict[str, Any]:
+def _done(result: Result) -> Row:
     outcome, measures = result.outcome, result.measures
     assert measures is not None
-    row: dict[str, Any] = {
+    row: Row = {
         "status": "done", "error": None, "sent": outcome.messages, "copies": outcome.copies,
         "deliveries": outcome.deliveries, "held_copies": outcome.holds, "deferred_sends": outcome.deferred,
         "doubled_copies": outcome.duplicates, "lost_copies": outcome.lost, "hops": sum(outcome.hops.values()),
@@ -190,7 +187,7 @@ def _trace(result: Result) -> bytes:
         return path.read_bytes()
 
 
-def _parquet(rows: list[dict[str, Any]], schema: Any) -> bytes:
+def _parquet(rows: list[Row], schema: Any) -> bytes:
     """Return rows as a Parquet file; plainly, for one row is neither found nor read sooner with more beside it."""
     sink = pa.BufferOutputStream()
     table = pa.Table.from_pylist(rows, schema=schema)

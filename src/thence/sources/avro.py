@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from thence.errors import MisuseError, PeerError
+from thence.model.plain import Fields, Row
 
 Schemas = Mapping[int, Any]
 MAGIC = 0
@@ -49,7 +50,7 @@ def decode(data: bytes, schema: Any) -> Any:
     return value
 
 
-def _full_name(schema: Mapping[str, Any], space: str) -> str:
+def _full_name(schema: Fields, space: str) -> str:
     name = str(schema["name"])
     return name if "." in name else ".".join(filter(None, (schema.get("namespace", space), name)))
 
@@ -59,7 +60,7 @@ class _Reader:
 
     def __init__(self, data: bytes, schema: Any) -> None:
         self.data, self.at = data, 0
-        self.named: dict[str, Any] = {}
+        self.named: Row = {}
         self._collect(schema, "")
 
     def _collect(self, schema: Any, space: str) -> None:
@@ -115,13 +116,13 @@ class _Reader:
                 return self.read(self.named[full], space)
         raise MisuseError(f"Avro schema names type {name!r}, which it does not define")
 
-    def record(self, schema: Mapping[str, Any], space: str) -> dict[str, Any]:
+    def record(self, schema: Fields, space: str) -> Row:
         return {field["name"]: self.read(field["type"], space) for field in schema["fields"]}
 
-    def enum(self, schema: Mapping[str, Any], space: str) -> Any:
+    def enum(self, schema: Fields, space: str) -> Any:
         return self._pick(schema["symbols"], self.number(), "enum")
 
-    def fixed(self, schema: Mapping[str, Any], space: str) -> bytes:
+    def fixed(self, schema: Fields, space: str) -> bytes:
         return self.take(int(schema["size"]))
 
     def blocks(self, item: Callable[[], object]) -> None:
@@ -135,13 +136,13 @@ class _Reader:
                 if self.at == before and count > len(self.data):
                     raise PeerError(f"Avro block announces {count} items of no bytes")
 
-    def array(self, schema: Mapping[str, Any], space: str) -> list[Any]:
+    def array(self, schema: Fields, space: str) -> list[Any]:
         out: list[Any] = []
         self.blocks(lambda: out.append(self.read(schema["items"], space)))
         return out
 
-    def map(self, schema: Mapping[str, Any], space: str) -> dict[str, Any]:
-        out: dict[str, Any] = {}
+    def map(self, schema: Fields, space: str) -> Row:
+        out: Row = {}
         self.blocks(lambda: out.update({self.string(): self.read(schema["values"], space)}))
         return out
 
@@ -162,7 +163,7 @@ _PLAIN: Mapping[str, Callable[[_Reader], Any]] = {
     "bytes": lambda reader: reader.take(reader.number()),
     "string": _Reader.string,
 }
-_COMPLEX: Mapping[str, Callable[[_Reader, Mapping[str, Any], str], Any]] = {
+_COMPLEX: Mapping[str, Callable[[_Reader, Fields, str], Any]] = {
     "record": _Reader.record,
     "error": _Reader.record,
     "enum": _Reader.enum,

@@ -29,11 +29,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from thence.delivery import Orderer
 from thence.errors import MisuseError, PeerError
+from thence.model.plain import Fields
 from thence.sources.arrival import Record
 from thence.sources.headers import read_headers
 from thence.sources.kafka_client import PATIENCE, client, connection, patiently
@@ -51,7 +52,7 @@ class CausalConsumer:
 
     def __init__(
         self,
-        config: Mapping[str, Any],
+        config: Fields,
         topics: Iterable[str],
         orderer: Callable[[], Orderer],
         *,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from thence.errors import MisuseError
+from thence.model.plain import Fields, Row
 
 PATIENCE = 60.0
 """seconds to wait for a broker that is away"""
@@ -34,7 +35,7 @@ def client() -> ModuleType:
     return confluent_kafka
 
 
-def connection(config: Mapping[str, Any]) -> dict[str, Any]:
+def connection(config: Fields) -> Row:
     """Return the settings that say how to reach the broker, and not those of a consumer alone."""
     return {key: value for key, value in config.items() if key.startswith(_EVERYBODYS)}
 

@@ -6,10 +6,11 @@ produced and what it observed since; or, with a member, by the member's stamps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from thence.errors import MisuseError, PeerError
+from thence.model.plain import Fields
 from thence.protocols import Member, Sent
 from thence.sources.headers import write_headers
 from thence.sources.kafka_client import PATIENCE, client
@@ -18,7 +19,7 @@ from thence.sources.kafka_client import PATIENCE, client
 class CausalProducer:
     """Produces records that say their causes: everything this process has sent and delivered before."""
 
-    def __init__(self, config: Mapping[str, Any], sender: str, member: Member | None = None) -> None:
+    def __init__(self, config: Fields, sender: str, member: Member | None = None) -> None:
         """Start a producer for `sender`; with `member`, records carry its stamps in place of ids of causes."""
         self.sender, self.member = sender, member
         self.count = 0
@@ -56,7 +57,7 @@ class CausalProducer:
             except BufferError:
                 self._producer.poll(0.1)
 
-    def observe(self, row: Mapping[str, Any]) -> None:
+    def observe(self, row: Fields) -> None:
         """Say that this process has delivered a row: it is a cause of what is produced from now on."""
         if self.member is None:
             self._frontier.append(str(row["message"]))

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import add
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -31,6 +30,7 @@ from thence.costing.local import SAMPLE
 from thence.costing.recommending import Recommendation, asked_for
 from thence.costing.report import MEANS, CostReport, chosen, report_of
 from thence.model.columns import REPLAYED_COLUMNS
+from thence.model.plain import Fields
 
 PARTITIONS = 200
 """Tasks of a replay at most; else four for each of the session's shuffle partitions."""
@@ -50,7 +50,7 @@ def cost(
     protocols: Sequence[str] | None = None,
     *,
     sample: int = SAMPLE,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
+    options: Mapping[str, Fields] | None = None,
 ) -> CostResult:
     """Replay a table of events through protocols; `options` are those of each protocol, by its name."""
     names = asked_for(protocols, options or {}, sample)

@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from thence.errors import MisuseError
+from thence.model.plain import Fields, Row
 from thence.spark.delivering import column
 from thence.spark.streaming import ACTION, CAUSE, DRAIN, GIVE_UP
 from thence.spark.waits import FIELDS, waiting
@@ -31,7 +31,7 @@ def give_up(
     cause: str | None = None,
     key: Sequence[str] | None = None,
     folder: str | os.PathLike[str] | None = None,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Tell a stream that a cause will not come, or (without one) to drain a key; return the keys that are told.
 
     `key`: values of the key columns, as texts. `folder`: where the stream listens, CHECKPOINT/give-up if not said.
@@ -56,7 +56,7 @@ def give_up(
     return keys
 
 
-def _write(folder: Path, lines: list[Mapping[str, Any]]) -> None:
+def _write(folder: Path, lines: list[Fields]) -> None:
     if not lines:
         return
     name = f"{uuid.uuid4().hex}.json"

@@ -19,6 +19,7 @@ from typing import Any
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from thence.metrics import Metrics, Server
+from thence.model.plain import Row
 from thence.spark.streaming import METRICS
 
 _COUNTED = ("delivered", "released", "late", "duplicate", "quarantined")
@@ -39,7 +40,7 @@ class Delivery:
     oldest_seconds: float | None = None
     state_bytes: int = 0
 
-    def after(self, rows: int, told: dict[str, Any]) -> Delivery:
+    def after(self, rows: int, told: Row) -> Delivery:
         """Return the totals after one more micro-batch."""
         count = {name: told.get(name) or 0 for name in _COUNTED}
         change = (told.get("held") or 0) - (told.get("held_before") or 0)

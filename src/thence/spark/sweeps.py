@@ -28,6 +28,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from thence.model.plain import Row
 from thence.sim import simulate
 from thence.sim.grid import Grid, Planned
 from thence.sim.stats import estimate
@@ -165,7 +166,7 @@ def run_scenarios(scenarios: DataFrame, store: Store, *, tasks: int, **how: Any)
 class _Work:
     spark: SparkSession
     store: Store
-    how: dict[str, Any]
+    how: Row
 
     def through(self, left: list[Planned]) -> None:
         """Run scenarios until each has a result."""
@@ -269,7 +270,7 @@ def summary(results: DataFrame) -> DataFrame:
 def _joined(table: pa.Table) -> pa.Table:
     rows = sorted(table.to_pylist(), key=lambda row: row["seed"])
     good = [row for row in rows if row["status"] == "done"]
-    found: dict[str, Any] = {name: rows[0][name] for name in SETTING}
+    found: Row = {name: rows[0][name] for name in SETTING}
     found |= {"seeds": len(rows), "failed": len(rows) - len(good), "deadlocks": sum(row["deadlock"] for row in good)}
     for name in MEASURES:
         values = [row[name] for row in good if row[name] is not None]

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +26,7 @@ from thence.delivery.reading import Reading
 from thence.delivery.state import decode
 from thence.delivery.stored_key import Sealed, whole
 from thence.errors import MisuseError
+from thence.model.plain import Row
 from thence.model.roster import Roster
 from thence.spark.delivering import MADE, column
 
@@ -97,7 +97,7 @@ def _explained(names: list[str]) -> Callable[[pa.Table], pa.Table]:
     return explained
 
 
-def _waiting(found: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
+def _waiting(found: Mapping[str, bytes]) -> Iterator[Row]:
     """Yield what one key holds back: its blob stands under the empty name, its parts under theirs."""
     state, extra, about = decode(found[""])
     state, _ = whole(state, extra, about, found.get, Sealed())

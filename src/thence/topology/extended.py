@@ -31,6 +31,7 @@ from itertools import combinations
 from typing import Any
 
 from thence.errors import MisuseError
+from thence.model.plain import Fields
 from thence.topology.graph import Graph, check_graph
 from thence.topology.routes import Routes
 from thence.topology.separators import Separator, both_ways
@@ -72,7 +73,7 @@ def from_toml(text: str) -> Extended:
         raise MisuseError(f"the description is not TOML: {error}") from None
 
 
-def described(table: Mapping[str, Any]) -> Extended:
+def described(table: Fields) -> Extended:
     """Read a description given as a table."""
     reading = _Reading()
     fronts = reading.unit(table, "", 0)
@@ -95,7 +96,7 @@ class _Reading:
     witnesses: dict[str, frozenset[str]] = field(default_factory=dict)
     separators: dict[str, frozenset[str]] = field(default_factory=dict)
 
-    def unit(self, table: Mapping[str, Any], path: str, level: int) -> list[list[str]]:
+    def unit(self, table: Fields, path: str, level: int) -> list[list[str]]:
         """Read what stands in one table: the units of each level in it."""
         allowed = LEVELS[level:]
         for key in table:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DoubleType, StringType, StructField, StructType
 
 from thence.errors import MisuseError
+from thence.model.plain import Fields, Row
 from thence.sources import Record, from_change
 from thence.sources import from_changes as plain
 from thence.sources.avro import Schemas
@@ -83,7 +84,7 @@ def _refuse(records: DataFrame, order: str) -> None:
         raise MisuseError("order='commit' in a stream needs the columns topic, partition and offset of the records")
 
 
-def _one_by_one(records: DataFrame, told: Mapping[str, Any]) -> DataFrame:
+def _one_by_one(records: DataFrame, told: Fields) -> DataFrame:
     given = [name for name in _READ if name in records.columns]
     options = dict(told)
 
@@ -95,7 +96,7 @@ def _one_by_one(records: DataFrame, told: Mapping[str, Any]) -> DataFrame:
     return records.withColumn("__thence", row).select(*records.columns, "__thence.*")
 
 
-def _together(records: DataFrame, told: Mapping[str, Any]) -> DataFrame:
+def _together(records: DataFrame, told: Fields) -> DataFrame:
     given = [name for name in _READ if name in records.columns]
     schema = StructType([*records.schema.fields, *ADDED.fields])
     if told["server"] is not None:
@@ -113,7 +114,7 @@ def _server(given: list[str], schemas: Schemas | None) -> Callable[..., str | No
     return server
 
 
-def _grouped(given: list[str], told: dict[str, Any]) -> Any:
+def _grouped(given: list[str], told: Row) -> Any:
     """Return what each connector runs; it travels to the workers."""
 
     def together(table: pa.Table) -> pa.Table:
