@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from thence.model.plain import Row
 from thence.papers.ci_dc_runs import DELAY, MODES, OTHERS, PROTOCOLS, SIZES, grid, measure
 from thence.papers.claims import (
     Answer,
