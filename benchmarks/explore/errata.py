@@ -21,7 +21,7 @@ from thence.check.shrink import find, shrunk
 from thence.check.witness import Witness, loads
 from thence.model.events import parse
 from thence.papers.variants import VARIANTS, setting_of
-from thence.trace.diagram import diagram
+from thence.trace.diagrams import diagram
 from thence.trace.scene import scene_of
 
 HERE = Path(__file__).parent

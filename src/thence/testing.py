@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from thence.auditing.explanation import explanation
+from thence.auditing.explaining import explanation
 from thence.auditing.local import audit
 from thence.auditing.result import AuditResult
 from thence.model.events import Event

@@ -20,7 +20,7 @@ from thence.auditing.tables import completed
 from thence.model.events import Event, order_of, parse
 from thence.model.order import Judgement, judge
 from thence.spark import audit, auditing, layout
-from thence.spark.event_columns import event_columns
+from thence.spark.event_columns import with_event_columns
 from thence.spark.layout import look_at, slot_column
 from thence.spark.transport import lightened, restored
 
@@ -90,7 +90,7 @@ def laid_out(spark: SparkSession, runs: list[list[Event]], parts: int) -> DataFr
 def test_partitions_that_are_chunks_are_judged_where_they_lie(spark: SparkSession) -> None:
     some = long_runs()[:2]
     laid = laid_out(spark, some, 5)
-    assert look_at(event_columns(laid), 500).counts is not None
+    assert look_at(with_event_columns(laid), 500).counts is not None
     with audit(laid, chunk_rows=500) as result:
         check(findings(result), known(some))
 
@@ -102,7 +102,7 @@ def test_partitions_that_moved_are_noticed(spark: SparkSession, monkeypatch: pyt
 
     def look_at_another(frame: DataFrame, chunk_rows: int, *, in_place: bool = True) -> Plan:
         looked.append(in_place)
-        return look_at(event_columns(laid) if in_place else frame, chunk_rows, in_place=in_place)
+        return look_at(with_event_columns(laid) if in_place else frame, chunk_rows, in_place=in_place)
 
     monkeypatch.setattr(auditing, "look_at", look_at_another)
     with audit(laid.repartition(7, "message"), chunk_rows=500) as result:
@@ -117,7 +117,7 @@ def test_files_that_are_chunks_may_share_a_partition(spark: SparkSession, tmp_pa
         5, F.floor(F.col("order") / 202).cast("int")
     ).write.parquet(str(tmp_path / "files"))
     together = spark.read.parquet(str(tmp_path / "files")).coalesce(2)
-    assert len(look_at(event_columns(together), 500).counts or ()) == 5
+    assert len(look_at(with_event_columns(together), 500).counts or ()) == 5
     with audit(together, chunk_rows=500) as result:
         check(findings(result), known(some))
 
@@ -135,13 +135,13 @@ def test_rows_go_to_their_slots_by_themselves(spark: SparkSession, lay: str, cou
     some = [*long_runs()[:count], *(small_runs()[:12] if count > 1 else [])]
     laid = frame(spark, rows(some)).repartition(1 if lay == "one partition" else 5, "message")
     laid = gapped(laid) if lay == "gaps" else laid
-    plan = look_at(event_columns(laid), 500)
+    plan = look_at(with_event_columns(laid), 500)
     assert plan.direct
     assert plan.counts is None
     assert plan.narrow
     assert all(large.chunks >= 4 for large in plan.large.values())
     placed = (
-        event_columns(laid)
+        with_event_columns(laid)
         .select("run", "order", slot_column(plan, F.col("run"), F.col("order")).alias("slot"))
         .toArrow()
     )
@@ -172,7 +172,7 @@ def test_texts_travel_as_they_are(spark: SparkSession) -> None:
         "run string, process string, index long, kind string, message string, destinations array<string>, "
         "label string, order long"
     )
-    events = event_columns(spark.createDataFrame(table, schema))
+    events = with_event_columns(spark.createDataFrame(table, schema))
     known = sorted(completed(events.toArrow()).to_pylist(), key=str)
     for plan in (Plan(narrow=True, low=0, only="r"), Plan(narrow=True, low=None), Plan()):
         frame = events if plan.low is not None or not plan.narrow else events.drop("order")
@@ -186,7 +186,8 @@ def test_few_stretches_and_many_are_planned_alike(spark: SparkSession, monkeypat
     laid = frame(spark, rows(some)).repartition(4, "message")
     unordered = laid.withColumn("order", F.when(F.col("run") != some[0][0].run, F.col("order")))
     frames = [
-        event_columns(each) for each in (laid, unordered, gapped(laid), laid_out(spark, some[:1], 5), laid.limit(0))
+        with_event_columns(each)
+        for each in (laid, unordered, gapped(laid), laid_out(spark, some[:1], 5), laid.limit(0))
     ]
     few = [look_at(each, 500) for each in frames]
     assert [len(each.large) for each in few] == [2, 2, 2, 1, 0]

@@ -15,7 +15,7 @@ import thence
 from thence.errors import MisuseError
 from thence.java import Java
 from thence.spark import archive
-from thence.spark.probe import probe
+from thence.spark.probing import probe
 from thence.spark.session import _environment, defaults, local_session
 
 

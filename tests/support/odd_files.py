@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from thence.kernels.columns import arrow_schema
 from thence.model.events import Event, parse
 from thence.trace.jsonl import format_line
-from thence.trace.lines import LINE_LIMIT
+from thence.trace.line_reader import LINE_LIMIT
 from thence.trace.schema import row_of
 
 EVENTS = parse("a!1>bc b?a1 b!1>c c?a1 c?b1", run="r")

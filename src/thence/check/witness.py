@@ -22,7 +22,7 @@ from thence.model.message import MESSAGE, Copy, name_of
 from thence.model.order import Violation
 from thence.model.plain import Fields, Row
 from thence.protocols.effects import Deliver, Effect, Sent
-from thence.trace.diagram import diagram
+from thence.trace.diagrams import diagram
 from thence.trace.explain import path, sentence
 from thence.trace.scene import Finding, Scene, scene_of, violated
 

@@ -1,7 +1,7 @@
 """The command `thence`: one file per verb, wiring only.
 
-To add a verb: write `cli/<verb>.py` with a function of the verb's name and a text `EXAMPLE`, and add two lines to
-`build`. What a verb needs beyond typer it imports inside its function, so that `thence --help` stays fast.
+To add a verb: write `cli/<verb>.py` with a function `command` and a text `EXAMPLE`, and name it twice in `build`.
+What a verb needs beyond typer it imports inside its function, so that `thence --help` stays fast.
 
 Exit codes: 0 fine, 1 the data violates causal order or a check failed, 2 wrong usage or unreadable input.
 """
@@ -9,7 +9,8 @@ Exit codes: 0 fine, 1 the data violates causal order or a check failed, 2 wrong 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from thence import __version__
@@ -44,9 +45,10 @@ def build() -> typer.Typer:
 
     from thence.cli._common import talking
 
-    def add(verb: Callable[..., None], example: str) -> None:
-        escaped = example.replace("[", r"\[")  # typer reads markup here
-        app.command(verb.__name__.replace("_", "-"), epilog=f"Example: {escaped}")(talking(verb))
+    def add(verb: ModuleType) -> None:
+        name = verb.__name__.rpartition(".")[2].replace("_", "-")
+        example = verb.EXAMPLE.replace("[", r"\[")  # typer reads markup here
+        app.command(name, epilog=f"Example: {example}")(talking(verb.command))
 
     # The verbs, in the order of `thence --help`.
     from thence.cli import (
@@ -69,23 +71,23 @@ def build() -> typer.Typer:
         why,
     )
 
-    add(demo.demo, demo.EXAMPLE)
-    add(doctor.doctor, doctor.EXAMPLE)
-    add(simulate.simulate, simulate.EXAMPLE)
-    add(deliver.deliver, deliver.EXAMPLE)
-    add(waiting.waiting, waiting.EXAMPLE)
-    add(give_up.give_up, give_up.EXAMPLE)
-    add(audit.audit, audit.EXAMPLE)
-    add(explain.explain, explain.EXAMPLE)
-    add(show.show, show.EXAMPLE)
-    add(convert.convert, convert.EXAMPLE)
-    add(explore.explore, explore.EXAMPLE)
-    add(cost.cost, cost.EXAMPLE)
-    add(sweep.sweep, sweep.EXAMPLE)
-    add(reproduce.reproduce, reproduce.EXAMPLE)
-    add(protocols.protocols, protocols.EXAMPLE)
-    add(endpoint.endpoint, endpoint.EXAMPLE)
-    add(why.why, why.EXAMPLE)
+    add(demo)
+    add(doctor)
+    add(simulate)
+    add(deliver)
+    add(waiting)
+    add(give_up)
+    add(audit)
+    add(explain)
+    add(show)
+    add(convert)
+    add(explore)
+    add(cost)
+    add(sweep)
+    add(reproduce)
+    add(protocols)
+    add(endpoint)
+    add(why)
     return app
 
 

@@ -31,7 +31,7 @@ DelimiterOption = Annotated[str | None, typer.Option(metavar="RE", help="What pa
 CoresOption = Annotated[int, typer.Option(help="Cores to work on.", min=1)]
 
 
-def audit(
+def command(
     trace: TraceArgument,
     format: FormatOption = "auto",
     pattern: PatternOption = None,
@@ -61,7 +61,7 @@ def audit(
         result.allow_empty = allow_empty
         detail(f"route: {result.route}")
         with working("Collecting what was found"):
-            show(result, choice, opened, paths, console(json_file))
+            tell(result, choice, opened, paths, console(json_file))
             write_pieces(json_file, result.json(paths))
             if out is not None:
                 from thence.auditing.output import write_findings
@@ -145,7 +145,7 @@ def _audit_logs(opened: Trace, result: AuditResult) -> None:
 # -- for people --------------------------------------------------------------------------------------------------------
 
 
-def show(result: AuditResult, choice: Choice | None, opened: Trace, paths: int, out: Console) -> None:
+def tell(result: AuditResult, choice: Choice | None, opened: Trace, paths: int, out: Console) -> None:
     """Print what people want to know, the worst first."""
     say = out.print
     if choice is not None:

@@ -32,7 +32,7 @@ class To(StrEnum):
     perfetto = "perfetto"
 
 
-def convert(
+def command(
     trace: Annotated[list[str], typer.Argument(metavar="TRACE", help="Files, folders or globs.")],
     to: Annotated[To, typer.Option("--to", help="The format to write.")],
     around: Annotated[

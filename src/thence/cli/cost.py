@@ -23,7 +23,7 @@ EXAMPLE = "thence cost trace.jsonl --protocols ks,rst,ech --plot cost.svg"
 SHOWN = 20
 
 
-def cost(
+def command(
     trace: Annotated[list[str], typer.Argument(metavar="TRACE...", help="Files, folders or globs.")],
     protocols: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Separated by commas; default: those that can be recommended.")

@@ -15,7 +15,7 @@ EXAMPLE = "thence deliver arrivals.parquet --by stamp --out ordered"
 SHOWN = 20
 
 
-def deliver(
+def command(
     arrivals: Annotated[str, typer.Argument(help="A file, a folder or a glob: .parquet, .jsonl or .jsonl.gz.")],
     by: Annotated[str, typer.Option(help="What rows say of their causes: stamp, clock or depends_on.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the ordered rows go, as Parquet.")],

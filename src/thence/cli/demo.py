@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from thence.model.order import Judgement
-    from thence.report.page import Section
+    from thence.report.results_page import Section
     from thence.sim import Result, Scenario
 
 EXAMPLE = "thence demo --out demo"
@@ -54,7 +54,7 @@ class Demo:
         return self.spark
 
 
-def demo(
+def command(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where traces, arrivals and the page go.")] = Path(
         "demo"
     ),
@@ -109,10 +109,10 @@ def scenario_for(protocol: str, seed: int) -> Scenario | None:
 
 def simulate_and_judge(made: Demo) -> None:
     """Run every protocol on the same workload, record it, and judge the record by definition."""
-    from thence.cli.simulate import show
+    from thence.cli.simulate import print_table
     from thence.model.order import judge
     from thence.protocols.registry import REGISTRY
-    from thence.report.page import Section
+    from thence.report.results_page import Section
     from thence.report.simulation import comparison_table
     from thence.sim import simulate
 
@@ -131,7 +131,7 @@ def simulate_and_judge(made: Demo) -> None:
         if kept.violations or kept.undelivered or kept.duplicates or kept.misdelivered or result.outcome.stuck:
             made.failures.append(f"{name} broke its promise ({scenario.entry.guarantee}) with seed {made.seed}")
     compared = comparison_table(list(made.runs.values()))
-    show(compared, made.console)
+    print_table(compared, made.console)
     made.sections.append(Section("Every protocol on the same traffic", [compared]))
     made.console.print(f"Every process may send to any others; copies overtake each other. Traces are in {made.out}.\n")
     made.result["runs"] = {
@@ -142,8 +142,8 @@ def simulate_and_judge(made: Demo) -> None:
 
 def catch_the_liar(made: Demo) -> None:
     """Show that delivery on arrival is found out, and why it is wrong."""
-    from thence.report.page import Section, Words
-    from thence.trace.diagram import diagram
+    from thence.report.results_page import Section, Words
+    from thence.trace.diagrams import diagram
     from thence.trace.explain import path
     from thence.trace.scene import scene_of, violated
 
@@ -169,8 +169,8 @@ def catch_the_liar(made: Demo) -> None:
 def audit_on_spark(made: Demo) -> None:
     """Audit every recorded trace on Spark in one go; the verdicts must be those of the definition."""
     from thence.cli._common import working
-    from thence.cli.simulate import show
-    from thence.report.page import Section
+    from thence.cli.simulate import print_table
+    from thence.report.results_page import Section
     from thence.report.tables import Cell, Table
     from thence.spark import audit
     from thence.trace.jsonl import read_jsonl
@@ -189,7 +189,7 @@ def audit_on_spark(made: Demo) -> None:
             made.failures.append(f"the audit on Spark says {found} of {name}, the definition {judgement.verdict}")
     title = f"The audit on Spark of {len(events)} events, the same verdicts as the definition"
     audited = Table(title, ("run", "verdict", "violations"), tuple(shown))
-    show(audited, made.console)
+    print_table(audited, made.console)
     made.sections.append(Section("Audit on Spark", [audited]))
     made.result["audit"] = {name: row["verdict"] for name, row in verdicts.items()}
 
@@ -198,7 +198,7 @@ def deliver_on_spark(made: Demo) -> None:
     """Deliver the recorded arrivals of ks on Spark: each destination gets what its process got, in that order."""
     from thence.cli._common import working
     from thence.delivery.columns import Columns
-    from thence.report.page import Section, Words
+    from thence.report.results_page import Section, Words
     from thence.spark import deliver, with_rosters
     from thence.spark.arrivals import read_arrivals
 
@@ -227,10 +227,10 @@ def deliver_on_spark(made: Demo) -> None:
 
 def cost_of_the_traffic(made: Demo) -> None:
     """Replay the traffic of ks through every protocol that could be recommended, and recommend one."""
-    from thence.cli.simulate import show
+    from thence.cli.simulate import print_table
     from thence.costing import profile, recommend, replay
     from thence.costing.recommending import recommendable
-    from thence.report.page import Section, Words
+    from thence.report.results_page import Section, Words
     from thence.report.simulation import costs_table
 
     run = made.runs["ks"][0]
@@ -239,7 +239,7 @@ def cost_of_the_traffic(made: Demo) -> None:
     choice = recommend(profile(events, roster).findings, costs)
     priced = costs_table(list(costs.values()), choice)
     made.console.print()
-    show(priced, made.console)
+    print_table(priced, made.console)
     made.console.print(f"Recommended for this traffic: {choice.reason}.")
     made.sections.append(Section("What each protocol would cost", [priced, Words(f"Recommended: {choice.reason}.")]))
     made.result["cost"] = {"recommended": choice.row(), "protocols": {name: cost.row() for name, cost in costs.items()}}
@@ -247,7 +247,7 @@ def cost_of_the_traffic(made: Demo) -> None:
 
 def write_page(made: Demo) -> None:
     """Write what was shown as one HTML page."""
-    from thence.report.page import Links, Section, page
+    from thence.report.results_page import Links, Section, page
     from thence.report.spacetime.simulated import side_by_side_page
 
     pictured = made.out / "space-time.html"

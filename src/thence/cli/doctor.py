@@ -38,7 +38,7 @@ class Finding:
         return self.status in ("ok", "note")
 
 
-def doctor(
+def command(
     start: Annotated[
         bool, typer.Option("--start/--no-start", help="Start a Spark session and run a small job.")
     ] = True,
@@ -133,7 +133,7 @@ def _archive(java: Java, *, make: bool) -> Finding:
 
 def _spark(java: Java) -> Iterator[Finding]:
     """Start a session on `java`, run a job through its workers, and say how that went."""
-    from thence.spark.probe import probe
+    from thence.spark.probing import probe
     from thence.spark.session import local_session
 
     began = time.perf_counter()

@@ -13,7 +13,7 @@ from thence.errors import MisuseError
 EXAMPLE = "thence endpoint --init trio --processes a,b,c"
 
 
-def endpoint(
+def command(
     config: Annotated[Path | None, typer.Argument(help="The configuration of one endpoint, a TOML file.")] = None,
     init: Annotated[
         Path | None, typer.Option("--init", metavar="DIR", help="Make a working loopback set in a new folder.")

@@ -12,7 +12,7 @@ from thence.cli.audit import CoresOption, TraceArgument, audited
 EXAMPLE = "thence explain trace.jsonl --violation 2"
 
 
-def explain(
+def command(
     trace: TraceArgument,
     violation: Annotated[
         int,
@@ -36,11 +36,11 @@ def explain(
     Exit code 1 if there is such a violation, 0 if the execution has none, 2 if there are fewer than asked for.
     """
     if fact is not None:
-        from thence.cli.explain_fact import explain_fact
+        from thence.cli.explain_fact import why_on_copy
 
-        explain_fact(trace, fact, run, json_file)
+        why_on_copy(trace, fact, run, json_file)
         return
-    from thence.auditing.explanation import explanation
+    from thence.auditing.explaining import explanation
     from thence.auditing.result import path_rows
     from thence.trace.read import open_trace
 

@@ -10,7 +10,7 @@ MOST = 5000
 """events of a run: everything is worked out by definition, with the past of every event at hand"""
 
 
-def explain_fact(trace: list[str], asked: tuple[str, str, str, str], run: str | None, json_file: str | None) -> None:
+def why_on_copy(trace: list[str], asked: tuple[str, str, str, str], run: str | None, json_file: str | None) -> None:
     """Read one run, and say why the copy must, or need not, carry the fact."""
     from thence.model.fixed_points import FixedPoints
     from thence.model.order import by_label, usable

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 EXAMPLE = "thence explore --protocol ks --processes 3 --messages 4"
 
 
-def explore(
+def command(
     protocol: Annotated[str, typer.Option(help="What to explore; see `thence protocols`.")] = "ks",
     processes: Annotated[int, typer.Option(help="How many processes.")] = 3,
     messages: Annotated[int, typer.Option(help="How many messages at most.")] = 3,

@@ -13,7 +13,7 @@ from thence.errors import MisuseError
 EXAMPLE = "thence give-up checkpoint a7"
 
 
-def give_up(
+def command(
     checkpoint: Annotated[Path, typer.Argument(help="The checkpoint folder of a delivering stream.")],
     cause: Annotated[str | None, typer.Argument(help="The cause, as `thence waiting` names the blocker.")] = None,
     key: Annotated[

@@ -7,11 +7,11 @@ from thence.cli._common import JsonFile, console, write_json
 EXAMPLE = "thence protocols --json protocols.json"
 
 
-def protocols(json_file: JsonFile = None) -> None:
+def command(json_file: JsonFile = None) -> None:
     """Say of every protocol what it needs, what it promises and what it costs."""
-    from thence.cli.simulate import show
+    from thence.cli.simulate import print_table
     from thence.protocols.registry import REGISTRY
     from thence.report.simulation import protocols_table
 
-    show(protocols_table(list(REGISTRY.values())), console(json_file))
+    print_table(protocols_table(list(REGISTRY.values())), console(json_file))
     write_json(json_file, [entry.row() for entry in REGISTRY.values()])

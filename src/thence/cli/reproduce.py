@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 EXAMPLE = "thence reproduce ci-dc separators --out reproduce"
 
 
-def reproduce(
+def command(
     papers: Annotated[
         list[str] | None,
         typer.Argument(metavar="PAPER", help="ks98, ci-dc, separators, genuine, bounded, costs; all if none."),
@@ -49,7 +49,7 @@ def reproduce(
 
     Exit code 1: a simulation failed, or a protocol broke its promise in one. Verdicts do not change it.
     """
-    from thence.cli.simulate import show
+    from thence.cli.simulate import print_table
     from thence.papers.paper import Scale
     from thence.papers.run import PAPERS, counted, write
     from thence.papers.run import reproduce as measured
@@ -65,11 +65,11 @@ def reproduce(
     broken = [problem for each in made for problem in each.broken]
     for each in made:
         if each.findings:
-            show(_short(each.verdicts(), each.paper.name), shown)
+            print_table(_short(each.verdicts(), each.paper.name), shown)
         elif not each.broken:
-            show(each.paper.tables(each.data)[0], shown)
+            print_table(each.paper.tables(each.data)[0], shown)
     if any(each.findings for each in made):
-        show(counted(made), shown)
+        print_table(counted(made), shown)
     shown.print(f"The page is {out / 'index.html'}.")
     for problem in broken:
         shown.print(f"FAILED: {problem}")

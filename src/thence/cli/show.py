@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EXAMPLE = "thence show run.jsonl --violation 1 --out why.html"
 
 
-def show(
+def command(
     trace: TraceArgument,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="The page; default: named after the trace, here.")

@@ -20,7 +20,7 @@ EXAMPLE = "thence simulate --protocol ks --processes 8 --messages 1000 --fanout 
 SHOWN = 10
 
 
-def simulate(
+def command(
     protocol: Annotated[str, typer.Option(help="See `thence protocols`.")] = "ks",
     processes: Annotated[int, typer.Option("--processes", "-n", help="How many; named a, b, c, ...")] = 8,
     messages: Annotated[int, typer.Option(help="Messages to send, over all processes.")] = 1000,
@@ -134,11 +134,11 @@ def _tell(result: Result, written: dict[str, int], out: Console) -> None:
     from thence.report.simulation import cpu_table, measures_table, outcome_table
     from thence.sim import explain
 
-    show(outcome_table(result.outcome), out)
+    print_table(outcome_table(result.outcome), out)
     if result.measures is not None and result.measures.copies:
-        show(measures_table(result.measures), out)
+        print_table(measures_table(result.measures), out)
     if result.cpu is not None:
-        show(cpu_table(result.cpu), out)
+        print_table(cpu_table(result.cpu), out)
     stuck = result.outcome.stuck
     if stuck:
         out.print("Deadlock." if result.outcome.deadlock else "Something waits for ever for what was lost.")
@@ -150,7 +150,7 @@ def _tell(result: Result, written: dict[str, int], out: Console) -> None:
         out.print(f"{rows} rows written to {path}")
 
 
-def show(made: Table, out: Console) -> None:
+def print_table(made: Table, out: Console) -> None:
     """Print a table and its note."""
     from thence.report.tables import text
 

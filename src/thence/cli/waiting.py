@@ -14,7 +14,7 @@ from thence.errors import MisuseError
 EXAMPLE = "thence waiting checkpoint"
 
 
-def waiting(
+def command(
     checkpoint: Annotated[Path, typer.Argument(help="The checkpoint folder of a delivering stream.")],
     cores: Annotated[int, typer.Option(help="Cores of the embedded Spark session.", min=1)] = 2,
     json_file: JsonFile = None,

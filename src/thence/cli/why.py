@@ -15,7 +15,7 @@ from thence.model.plain import Row
 EXAMPLE = "thence why trio/c.toml"
 
 
-def why(
+def command(
     config: Annotated[Path, typer.Argument(help="The configuration of a running endpoint.")],
     give_up: Annotated[
         str | None, typer.Option("--give-up", metavar="PROCESS", help="Give up a process that is gone for good.")

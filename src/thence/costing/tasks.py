@@ -64,7 +64,7 @@ _COSTS_ARROW = pa.schema(
 )
 
 
-def preparing(sample: int) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
+def prepare_task(sample: int) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
     """Prepare one run and label."""
 
     def work(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
@@ -83,7 +83,7 @@ def preparing(sample: int) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
     return work
 
 
-def replaying(options: dict[str, Row]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def replay_task(options: dict[str, Row]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Replay each payload through its protocol."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

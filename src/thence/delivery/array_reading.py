@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from thence.delivery.arrow_rows import Rows
 from thence.delivery.reading import Read, Reading
 from thence.kernels import receive, stamps
-from thence.kernels.names import Names
+from thence.kernels.name_codes import Names
 from thence.kernels.rows import fixed
 from thence.kernels.stamps import LARGE
 

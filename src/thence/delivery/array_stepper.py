@@ -18,7 +18,7 @@ from thence.delivery.array_reading import ArrayReading, Readings
 from thence.delivery.arrow_rows import Leaving, Rows
 from thence.delivery.event_time import doubt
 from thence.delivery.outcome import SHOWN, Kind, listed
-from thence.delivery.pack import Texts
+from thence.delivery.packing import Texts
 from thence.delivery.plain_state import resumed
 from thence.delivery.policy import Policy
 from thence.delivery.reading import Reading

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from thence.delivery.columns import Columns
 from thence.delivery.event_time import seconds
 from thence.delivery.outcome import WAITING_COLUMNS, Outcome
-from thence.delivery.pack import Texts, pack, unpack
+from thence.delivery.packing import Texts, pack, unpack
 from thence.delivery.plain import Delivery
 from thence.delivery.plain_state import resumed, state_of
 from thence.delivery.policy import Name, Policy

@@ -12,7 +12,7 @@ from typing import Any
 
 from thence.delivery.event_time import EventTime
 from thence.delivery.foreign import ForeignRule
-from thence.delivery.pack import Texts
+from thence.delivery.packing import Texts
 from thence.delivery.plain import Delivery, Kept
 from thence.delivery.policy import Policy
 from thence.delivery.reading import Read, Reading

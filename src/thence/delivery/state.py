@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from thence.delivery.pack import Column, Texts, pack, unpack
+from thence.delivery.packing import Column, Texts, pack, unpack
 from thence.delivery.reading import Reading
 from thence.errors import MisuseError
 from thence.model.plain import Row

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from thence.delivery.array_stepper import from_texts, to_texts
 from thence.delivery.key_state import KeyState, Setup
-from thence.delivery.pack import Texts, pack, unpack
+from thence.delivery.packing import Texts, pack, unpack
 from thence.delivery.state import HeldRows, Order, State, decode, encode
 from thence.errors import MisuseError
 from thence.model.plain import Row

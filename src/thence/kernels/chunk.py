@@ -42,7 +42,7 @@ from thence.kernels.label_scan import (
 )
 from thence.kernels.packing import packed
 from thence.kernels.rows import DELIVER, RECEIVE, SEND, Rows, as_they_come, code
-from thence.kernels.scan import ASTRAY, IMPORTED, increasing
+from thence.kernels.scanning import ASTRAY, IMPORTED, increasing
 from thence.kernels.usable import (
     GOOD,
     NEVER_SENT,

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numba import njit
 
 from thence.kernels.arrays import Hashes, Ints, Letters
-from thence.kernels.intern import PRIME, SEED, buffers
+from thence.kernels.interning import PRIME, SEED, buffers
 
 
 @njit(cache=True, nogil=True)

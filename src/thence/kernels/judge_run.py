@@ -33,8 +33,8 @@ from thence.kernels.label_scan import (
     run_clocks,
 )
 from thence.kernels.rows import Rows, as_they_come, code
-from thence.kernels.scan import ASTRAY, increasing
-from thence.kernels.scan import DUPLICATE as REPEATED
+from thence.kernels.scanning import ASTRAY, increasing
+from thence.kernels.scanning import DUPLICATE as REPEATED
 from thence.kernels.usable import CYCLE, GOOD, fates, gaps
 
 

@@ -15,7 +15,7 @@ from numba import njit
 
 from thence.kernels.arrays import Bytes, Clocks, Flags, Ints, Longs
 from thence.kernels.rows import DELIVER, SEND, Rows
-from thence.kernels.scan import Columns, Marks, locate, match, scan, slots
+from thence.kernels.scanning import Columns, Marks, locate, match, scan, slots
 
 ClockType = type[np.int32] | type[np.int64]
 CLOCK_BYTES = 256 << 20

@@ -23,11 +23,11 @@ import pyarrow.compute as pc
 from numba import njit
 
 from thence.kernels.arrays import Flags, Ints, Longs
-from thence.kernels.intern import longer
+from thence.kernels.interning import longer
 from thence.kernels.judge_run import in_order
 from thence.kernels.label_scan import CLOCK_BYTES, Lane, lanes, meet
 from thence.kernels.rows import Rows, as_they_come, code
-from thence.kernels.scan import Columns, slots
+from thence.kernels.scanning import Columns, slots
 from thence.kernels.usable import GOOD, fates
 
 STEPS = pa.list_(

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from thence.kernels.arrays import Bytes, Flags, Ints, Longs
 from thence.kernels.columns import arrow_schema
-from thence.kernels.intern import intern
-from thence.kernels.scan import sort_segments
+from thence.kernels.interning import intern
+from thence.kernels.scanning import sort_segments
 from thence.model.columns import JUDGED_COLUMNS, PLACE_COLUMNS, Column
 from thence.model.events import KINDS
 

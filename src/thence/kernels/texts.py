@@ -18,7 +18,7 @@ import pyarrow as pa
 from numba import njit
 
 from thence.kernels.arrays import Flags, Ints, Letters
-from thence.kernels.intern import FEW, PRIME, SEED, buffers, code_of, enter, gathered, grown, longer
+from thence.kernels.interning import FEW, PRIME, SEED, buffers, code_of, enter, gathered, grown, longer
 
 MARKS = END, NEXT, NULL, UNADDRESSED, NOBODY, ODD, LABEL, INDEX = 0xFE, 0xFF, 0xFD, 0xFC, 0xFB, 0xFA, 0xF9, 0xF8
 """All of them beyond `LAST`, the greatest byte of UTF-8 texts."""

@@ -15,7 +15,7 @@ from numba import njit
 from thence.kernels.arrays import Bytes, Flags, Ints, Longs
 from thence.kernels.derive import by_process
 from thence.kernels.rows import CRASH, DELIVER, INTERNAL, KIND_NAMES, RECEIVE, SEND, Rows
-from thence.kernels.scan import increasing
+from thence.kernels.scanning import increasing
 
 GOOD, ODD, TWICE, NO_MESSAGE, NO_DESTINATIONS, SENT_TWICE, NEVER_SENT, OTHER_LABEL, CYCLE = range(9)
 

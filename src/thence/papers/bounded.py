@@ -50,7 +50,7 @@ class Stamps(Observer):
         self._epochs[process] = epoch
 
 
-def run(scenario: Scenario, members: Sequence[Member] | None = None) -> Row:
+def measured(scenario: Scenario, members: Sequence[Member] | None = None) -> Row:
     """Run a scenario, perhaps with members of a printed form, and say what its stamps were like."""
     stamps, meter = Stamps(), Meter()
     outcome = Simulation(scenario, meter, stamps, members=members).run()
@@ -70,7 +70,7 @@ def printed(name: str, scenario: Scenario) -> Row:
     kind = VARIANTS[name].protocol
     options: Row = {} if scenario.bound is None else {"bound": scenario.bound}
     members = [kind(scenario.roster, place, **options) for place in range(scenario.processes)]
-    return run(scenario, members) | {"protocol": name}
+    return measured(scenario, members) | {"protocol": name}
 
 
 def measure(scale: Scale) -> dict[str, Rows]:
@@ -81,16 +81,16 @@ def measure(scale: Scale) -> dict[str, Rows]:
     unicasts = Scenario("epochs", 3, 60, fanout="unicast", delay="adversarial:0.05")
     tight = Scenario("bounded", 3, 200, bound=1)
     return {
-        "sizes": [run(Scenario("epochs", n, 20 * n)) for n in scale.sizes(SIZES)],
+        "sizes": [measured(Scenario("epochs", n, 20 * n)) for n in scale.sizes(SIZES)],
         "lengths": [
-            run(Scenario(protocol, 4, messages, bound=100 if protocol == "bounded" else None, seed=seed))
+            measured(Scenario(protocol, 4, messages, bound=100 if protocol == "bounded" else None, seed=seed))
             for protocol in ("bounded", "gossip") for messages in lengths for seed in seeds
         ],
         "bounds": [
-            run(Scenario("bounded", 3, lengths[0], bound=bound, seed=seed))
+            measured(Scenario("bounded", 3, lengths[0], bound=bound, seed=seed))
             for bound in (4, 8, 16, 32) for seed in seeds
         ],
-        "three epochs": [run(unicasts.with_(seed=seed)) for seed in many],
+        "three epochs": [measured(unicasts.with_(seed=seed)) for seed in many],
         "as printed": [printed("epochs-wrap", unicasts.with_(seed=seed)) for seed in many],
         "one too many": [printed("bounded-printed", tight.with_(seed=seed)) for seed in seeds],
     }  # fmt: skip

@@ -25,7 +25,7 @@ from thence.papers import bounded, ci_dc, costs, genuine, ks98, separators
 from thence.papers.claims import VERDICTS, Claim, Data, Finding, NoDataError, Rows
 from thence.papers.paper import Paper, Scale
 from thence.papers.rows import KEPT
-from thence.report.page import Links, Part, Picture, Section, Words, page
+from thence.report.results_page import Links, Part, Picture, Section, Words, page
 from thence.report.spacetime.simulated import side_by_side_page
 from thence.report.tables import Cell, Table, text
 from thence.sim.grid import Grid

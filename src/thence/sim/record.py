@@ -23,7 +23,7 @@ from thence.model.roster import Roster
 from thence.protocols.base import Member
 from thence.protocols.effects import Sent
 from thence.sim.simulation import Observer, Simulation
-from thence.trace.detect import by_name
+from thence.trace.formats import by_name
 
 Clear = tuple[tuple[str, tuple[str, ...]], ...]
 """a stamp in the clear: messages with destinations"""

@@ -31,7 +31,7 @@ from thence.auditing.transport import DDL as PIECES
 from thence.auditing.transport import pointer
 from thence.errors import MisuseError
 from thence.kernels import findings
-from thence.spark.event_columns import event_columns
+from thence.spark.event_columns import with_event_columns
 from thence.spark.layout import look_at
 from thence.spark.reading import in_this_folder
 from thence.spark.results import AuditResult
@@ -51,7 +51,7 @@ def audit(events: DataFrame, *, chunk_rows: int = CHUNK_ROWS, block: int | None 
     columns of the clocks it keeps at a time (default: as many as fit).
     """
     check_sizes(chunk_rows, block)
-    return audit_frame(event_columns(events), chunk_rows=chunk_rows, block=block)
+    return audit_frame(with_event_columns(events), chunk_rows=chunk_rows, block=block)
 
 
 def check_sizes(chunk_rows: int, block: int | None) -> None:

@@ -57,13 +57,13 @@ def cost(
     rows = _typed(events).where(~F.coalesce(F.col("run"), F.lit("")).endswith("/hops"))
     kept = _prefixes(rows, sample) if "order" in events.columns else rows
     work = kept.where((F.col("kind") != "crash") | F.col("kind").isNull()).unionByName(_heads(rows))
-    prepared = work.groupBy("run", "label").applyInArrow(tasks.preparing(sample), tasks.PREPARED).persist()
+    prepared = work.groupBy("run", "label").applyInArrow(tasks.prepare_task(sample), tasks.PREPARED).persist()
     choice = events.sparkSession.createDataFrame([(name,) for name in names], "protocol string")
     jobs = prepared.select("run", "label", "verdict", "payload").crossJoin(F.broadcast(choice))
     cores = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or PARTITIONS)
     jobs = jobs.repartition(min(PARTITIONS, 4 * cores), "run", "label", "protocol")
     plain = {name: dict(given) for name, given in (options or {}).items()}
-    costs = jobs.mapInArrow(tasks.replaying(plain), tasks.COSTS).persist()
+    costs = jobs.mapInArrow(tasks.replay_task(plain), tasks.COSTS).persist()
     return CostResult(prepared, costs, names)
 
 

@@ -20,7 +20,7 @@ from thence.model.events import Event
 from thence.spark.reading import read_events
 from thence.spark.session import local_session
 from thence.trace.cutting import Cut, around, message_cut, places_of
-from thence.trace.detect import Format
+from thence.trace.formats import Format
 from thence.trace.scene import Finding, Origin, Row
 from thence.trace.schema import event_of
 

@@ -18,7 +18,7 @@ _PLACED = ("file", "line", "reason")
 _ALWAYS = ("run", "process", "index", "message", "destinations")
 
 
-def event_columns(events: DataFrame, *, located: bool = False) -> DataFrame:
+def with_event_columns(events: DataFrame, *, located: bool = False) -> DataFrame:
     """Return the frame in the columns of a normal table; optional ones only where they can hold something.
 
     `located`: the rows are from a reader of ours, and come with `file`, `line` and the `reason` why one is no event.

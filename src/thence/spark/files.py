@@ -22,11 +22,11 @@ from thence.auditing.transport import DDL as PIECES
 from thence.auditing.transport import pieces_of
 from thence.kernels import findings
 from thence.spark.auditing import Job, audit_frame, check_sizes, pointers
-from thence.spark.event_columns import event_columns
+from thence.spark.event_columns import with_event_columns
 from thence.spark.layout import look_at
 from thence.spark.reading import SHORTEST, SLICE, in_this_folder, read_events
 from thence.spark.results import AuditResult
-from thence.trace.detect import Format
+from thence.trace.formats import Format
 from thence.trace.paths import Paths
 from thence.trace.read import Trace, open_trace
 from thence.trace.source import Quarantined, is_packed
@@ -51,7 +51,7 @@ def audit_trace(
     """Audit the tables of a trace; logs with clocks are for `trace.clocks`."""
     check_sizes(chunk_rows, block)
     files = {path: kind for path, kind in trace.files.items() if kind != "shiviz"}
-    frame = event_columns(read_events(spark, files), located=True)
+    frame = with_event_columns(read_events(spark, files), located=True)
     footers = read_footers(files) if set(files.values()) == {"parquet"} else None
     route = choose(footers=footers, look=lambda: _look(frame, files, chunk_rows), chunk_rows=chunk_rows)
     refused = [*trace.quarantine]

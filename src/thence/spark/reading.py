@@ -22,7 +22,7 @@ from thence.model.columns import JUDGED_COLUMNS, PLACE_COLUMNS, Column, ddl
 from thence.model.events import Event
 from thence.trace.arrow import refused_batch
 from thence.trace.batches import read_batches
-from thence.trace.detect import Format
+from thence.trace.formats import Format
 from thence.trace.jsonl import format_line
 from thence.trace.read import cut_files
 from thence.trace.slices import Slice

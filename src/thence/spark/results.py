@@ -28,7 +28,7 @@ from thence.auditing.result import (
 from thence.auditing.tables import completed, events_of
 from thence.kernels import findings
 from thence.model.events import Event
-from thence.spark.paths import paths
+from thence.spark.proofs import paths
 from thence.trace.explain import Step
 
 FEW = 50_000

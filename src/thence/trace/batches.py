@@ -19,7 +19,7 @@ import pyarrow.json as pj
 from thence.model.columns import EVENT_COLUMNS, Column, names_of
 from thence.trace.arrow import EVENTS, all_events, located_batch, placed_batch, refused_batch
 from thence.trace.jsonl import DEEPEST, broken_off, located_line, too_deep
-from thence.trace.lines import LINE_LIMIT, Block, blocks, lines_of
+from thence.trace.line_reader import LINE_LIMIT, Block, blocks, lines_of
 from thence.trace.parquet_reader import group_batches
 from thence.trace.slices import Slice, open_slice
 from thence.trace.source import BROKEN

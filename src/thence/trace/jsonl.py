@@ -21,7 +21,7 @@ from typing import IO, NoReturn
 from thence.errors import MisuseError
 from thence.model.columns import EVENT_COLUMNS
 from thence.model.events import Event
-from thence.trace.lines import LINE_LIMIT, Line, lines
+from thence.trace.line_reader import LINE_LIMIT, Line, lines
 from thence.trace.schema import event_of, readable, row_of, shown
 from thence.trace.source import BROKEN, Quarantined, create, excerpt, first_line, open_bytes
 

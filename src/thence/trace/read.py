@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from thence.errors import MisuseError, TraceError
 from thence.model.columns import EVENT_COLUMNS, Column
 from thence.model.events import Event
-from thence.trace.detect import FORMATS, Format, Unfit, detect
+from thence.trace.formats import FORMATS, Format, Unfit, detect
 from thence.trace.jsonl import Located, broken_off, located
 from thence.trace.paths import File, Paths, find_files
 from thence.trace.shiviz import ClockEvent, read_shiviz

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from thence.trace.detect import Format
+from thence.trace.formats import Format
 from thence.trace.source import BROKEN, is_packed, open_bytes
 
 COUNTED = 1 << 20

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from thence.kernels import intern
+from thence.kernels import interning as intern
 from thence.kernels.ids import hashes_of
 from thence.kernels.texts import END, UNADDRESSED, split
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from thence.report.page import Picture, Section, Words, page
 from thence.report.plots import figure, svg
+from thence.report.results_page import Picture, Section, Words, page
 from thence.report.tables import Table
 
 EVIL = '<script>alert("x")</script> & more'

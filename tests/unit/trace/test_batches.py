@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from thence.kernels.columns import arrow_schema
 from thence.model.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Column, names_of
 from thence.model.events import parse
-from thence.trace import batches, lines
+from thence.trace import batches
+from thence.trace import line_reader as lines
 from thence.trace.arrow import schema_of
 from thence.trace.batches import read_batches
 from thence.trace.jsonl import Located, write_jsonl

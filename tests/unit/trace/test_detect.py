@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from thence.trace.detect import Unfit, by_name, detect
+from thence.trace.formats import Unfit, by_name, detect
 
 LINE = b'{"run":"r","process":"a","index":1,"kind":"internal"}\n'
 

@@ -14,7 +14,7 @@ from thence.cli import main
 from thence.model.columns import EVENT_COLUMNS
 from thence.model.events import parse
 from thence.trace.jsonl import write_jsonl
-from thence.trace.lines import LINE_LIMIT
+from thence.trace.line_reader import LINE_LIMIT
 
 PAGE = (Path(__file__).parents[3] / "docs" / "trace.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

@@ -8,7 +8,7 @@ import pytest
 
 from thence.model.events import Event, parse
 from thence.model.order import Violation, judge
-from thence.trace.diagram import diagram
+from thence.trace.diagrams import diagram
 from thence.trace.explain import Step, path, sentence
 from thence.trace.scene import scene_of, shown_by, violated
 

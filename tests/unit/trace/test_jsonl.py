@@ -10,7 +10,8 @@ import pytest
 
 from thence.errors import MisuseError
 from thence.model.events import Event, parse
-from thence.trace import lines, source
+from thence.trace import line_reader as lines
+from thence.trace import source
 from thence.trace.jsonl import located, parse_row, read_jsonl, write_jsonl
 from thence.trace.source import Quarantined
 

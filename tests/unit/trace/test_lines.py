@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thence.trace import lines as module
-from thence.trace.lines import Line, lines
+from thence.trace import line_reader as module
+from thence.trace.line_reader import Line, lines
 from thence.trace.read import cut_files, located_rows
 from thence.trace.slices import cut_lines
 

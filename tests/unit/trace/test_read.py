@@ -8,7 +8,7 @@ import pytest
 
 from thence.errors import MisuseError, TraceError
 from thence.model.events import parse
-from thence.trace.detect import detect
+from thence.trace.formats import detect
 from thence.trace.jsonl import write_jsonl
 from thence.trace.parquet import write_parquet
 from thence.trace.paths import find_files

@@ -12,8 +12,8 @@ from itertools import islice
 
 from thence.errors import MisuseError
 from thence.model.events import Event
-from thence.report.page import Links, Section, Words
-from thence.report.page import page as plain_page
+from thence.report.results_page import Links, Section, Words
+from thence.report.results_page import page as plain_page
 from thence.report.spacetime.assemble import page
 from thence.report.spacetime.encode import PAGE_EVENTS
 from thence.report.spacetime.findings import Numbered, by_run

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from thence.auditing.result import AuditResult, key_of, violation_of
 from thence.errors import MisuseError
-from thence.trace.diagram import diagram
+from thence.trace.diagrams import diagram
 from thence.trace.scene import Scene, shown_by, violated
 
 DRAWN = 24

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
-from thence.kernels.intern import PRIME, SEED, buffers, longer
+from thence.kernels.interning import PRIME, SEED, buffers, longer
 
 Ints = NDArray[np.int64]
 FEW = 64
