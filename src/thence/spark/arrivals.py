@@ -7,8 +7,8 @@ clock is an object; the first line may say the `roster`. Parquet that thence wro
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,6 +18,10 @@ from thence.delivery.columns import Columns
 from thence.delivery.reading import By
 from thence.errors import MisuseError, TraceError
 from thence.model.roster import Roster
+from thence.trace.detect import Format, Unfit, detect
+from thence.trace.lines import lines
+from thence.trace.paths import find_files
+from thence.trace.source import is_packed, open_bytes
 
 ROSTER = "roster"
 
@@ -32,65 +36,81 @@ def read_arrivals(
     files_per_batch: int | None = None,
 ) -> tuple[DataFrame, list[Roster] | None]:
     """Return the table at a file, folder or glob, and the rosters it carries, if any."""
-    kind = _kind(path)
+    kind, files = _files(path)
+    names = [spark_name(file) for file in files]
     if kind == "parquet":
-        known = session.read.parquet(path)
-        schema, rosters = known.schema, _parquet_rosters(path)
+        known = session.read.parquet(*names)
+        schema, rosters = known.schema, _parquet_rosters(files)
     else:
-        known = session.read.json(path)
-        schema, rosters = _json_schema(known.schema, by, columns), _json_roster(path)
+        known = session.read.json(names)
+        schema, rosters = _json_schema(known.schema, by, columns), _json_roster(files)
     if not stream:
-        table = known if kind == "parquet" else session.read.schema(schema).json(path)
+        table = known if kind == "parquet" else session.read.schema(schema).json(names)
     else:
         reader = session.readStream.schema(schema)
         if files_per_batch is not None:
             reader = reader.option("maxFilesPerTrigger", files_per_batch)
-        table = reader.parquet(path) if kind == "parquet" else reader.json(path)
+        table = reader.parquet(_watched(path)) if kind == "parquet" else reader.json(_watched(path))
     return (table if kind == "parquet" else _from_json(table, by, columns)), rosters
 
 
-def _files(path: str) -> list[Path]:
-    here = Path(path)
-    if here.is_dir():
-        found = [p for p in sorted(here.rglob("*")) if p.is_file() and not p.name.startswith(("_", "."))]
-    elif any(sign in path for sign in "*?["):
-        start = Path(here.anchor or ".")
-        found = sorted(start.glob(str(here.relative_to(here.anchor) if here.anchor else here)))
-    else:
-        found = [here] if here.exists() else []
-    if not found:
-        raise TraceError(f"{path}: no such file, and no files in it")
-    return found
+def spark_name(path: Path) -> str:
+    """Return a file or folder as Spark has to be told it, so that it takes no character of the name for a glob."""
+    return re.sub(r"([][{}*?\\])", r"\\\1", str(path.absolute()))
 
 
-def _kind(path: str) -> str:
-    names = [file.name for file in _files(path)]
-    if all(".parquet" in name for name in names):
-        return "parquet"
-    if all(".json" in name for name in names):
-        return "json"
-    raise MisuseError(f"{path}: {names[0]} is neither .parquet nor .json, .jsonl or .jsonl.gz; one kind at a time")
+def _watched(path: str) -> str:
+    """Return what a stream watches; one that watches an escaped name reads files twice, so such names are refused."""
+    if not Path(path).exists():
+        return path
+    if spark_name(Path(path)) != str(Path(path).absolute()):
+        raise MisuseError(f"a stream cannot watch {path}: Spark takes [ ] {{ }} * ? and \\ for a glob; rename it")
+    return str(Path(path).absolute())
 
 
-def _parquet_rosters(path: str) -> list[Roster] | None:
+def _files(path: str) -> tuple[Format, list[Path]]:
+    """Return the files behind a name and the one format that they have."""
+    formats = _formats(path)
+    if not formats:
+        raise TraceError(f"{path} holds no arrivals: JSON lines or Parquet are accepted")
+    kind = next(iter(formats.values()))
+    for each, found in formats.items():
+        if found != kind or found == "shiviz":
+            raise MisuseError(f"{each} is {found}; JSON lines or Parquet are accepted, one kind at a time")
+        if is_packed(each) and each.suffix != ".gz":
+            raise TraceError(f"{each} is gzipped, which Spark knows by a name that ends in .gz alone; rename it")
+    return kind, list(formats)
+
+
+def _formats(path: str) -> dict[Path, Format]:
+    formats: dict[Path, Format] = {}
+    for file in find_files(path):
+        found = detect(file.path)
+        if not isinstance(found, Unfit):
+            formats[file.path] = found
+        elif file.named or found.claims:
+            raise TraceError(f"{file.path}: {found.reason}")
+    return formats
+
+
+def _parquet_rosters(files: list[Path]) -> list[Roster] | None:
     from thence.trace.parquet import read_rosters
 
     found: dict[Roster, None] = {}
-    for file in _files(path):
+    for file in files:
         found |= dict.fromkeys(read_rosters(file))
     return list(found) or None
 
 
-def _json_roster(path: str) -> list[Roster] | None:
-    import gzip
-
+def _json_roster(files: list[Path]) -> list[Roster] | None:
     found: dict[Roster, None] = {}
-    for file in _files(path):
-        with gzip.open(file, "rt") if file.suffix == ".gz" else file.open(encoding="utf-8") as lines:
-            try:
-                first: Any = json.loads(next(iter(lines), "{}"))
-            except ValueError:
-                continue
+    for file in files:
+        with open_bytes(file) as stream:
+            line = next(lines(stream), None)
+        try:
+            first = json.loads(line.data) if line is not None and line.whole else None
+        except ValueError:
+            continue
         if isinstance(first, dict) and isinstance(first.get(ROSTER), list):
             found[Roster(first[ROSTER])] = None
     return list(found) or None

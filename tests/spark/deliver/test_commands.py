@@ -28,13 +28,15 @@ def write(made: Arrivals, folder: Path, parts: int) -> None:
 @pytest.mark.timeout(300)
 def test_files_in_and_out_batch_and_stream(spark: object, tmp_path: Path) -> None:
     made = arrivals("ks", 5, messages=150, lost=0.04)
+    odd = tmp_path / "in [x] {y,z}*"  # just a name
+    write(made, odd, 3)
     write(made, tmp_path / "in", 3)
     orderer = Orderer("stamp", roster=made.roster)
     left = [out for row in made.rows for out in orderer.push(row)]
     held = orderer.waiting()
     common = [str(tmp_path / "in"), "--by", "stamp", "--columns", "message=event_id"]
     said = tmp_path / "said.json"
-    assert main(["deliver", *common, "--out", str(tmp_path / "batch"), "--json", str(said)]) == 0
+    assert main(["deliver", str(odd), *common[1:], "--out", str(tmp_path / "batch"), "--json", str(said)]) == 0
     result = json.loads(said.read_text())
     assert result["rows"] == len(made.rows)
     assert result["outcomes"]["blocked"] == len(result["waiting"]) == len(held) > 0
