@@ -18,8 +18,8 @@ from thence.delivery.columns import Columns
 from thence.delivery.reading import By
 from thence.errors import MisuseError, TraceError
 from thence.model.roster import Roster
-from thence.trace.detect import Format, Unfit, detect
-from thence.trace.lines import lines
+from thence.trace.formats import Format, Unfit, detect
+from thence.trace.line_reader import lines
 from thence.trace.paths import find_files
 from thence.trace.source import is_packed, open_bytes
 
