@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from thence.cli._common import JsonFile, console, finish, table, working, write_json
-from thence.errors import MisuseError
+from thence.cli._common import Engine as EngineOption
+from thence.cli._common import JsonFile, console, detail, finish, table, working, write_json
+from thence.errors import MisuseError, TraceError
 from thence.model.plain import Row
+from thence.trace.engine import Choice, Engine, choose
 
 EXAMPLE = "thence deliver arrivals.parquet --by stamp --out ordered"
 SHOWN = 20
@@ -42,6 +46,7 @@ def command(
     once: Annotated[bool, typer.Option("--once", help="With --stream: take what is there, then stop.")] = False,
     checkpoint: Annotated[Path | None, typer.Option(metavar="DIR", help="Where a stream keeps its state.")] = None,
     files_per_batch: Annotated[int | None, typer.Option(help="With --stream: files in one micro-batch.")] = None,
+    engine: EngineOption = "auto",
     cores: Annotated[int, typer.Option(help="Cores of the embedded Spark session.", min=1)] = 2,
     json_file: JsonFile = None,
 ) -> None:
@@ -59,11 +64,71 @@ def command(
     options |= {"filter_limit": filter_limit, "wait_seconds": wait_seconds, "ttl_seconds": ttl_seconds}
     if checkpoint is not None:
         options["give_up"] = checkpoint / "give-up"
-    result: Row = {"out": str(out)}
-    with working("Starting Spark"):
-        session = _session(cores)
     names = _pairs(columns)
     keys = None if key is None else [name.strip() for name in key.split(",")]
+    choice = _choice(engine, arrivals, stream)
+    if choice.engine is Engine.LOCAL:
+        result = _local(arrivals, out, by, roster, names, keys, options)
+    else:
+        result = _on_spark(arrivals, out, by, roster, names, keys, options, checkpoint, once, files_per_batch, cores)
+    _show(result, json_file)
+    detail(f"delivered {choice}")
+    write_json(json_file, result | {"engine": choice.engine})
+
+
+def _choice(engine: str, arrivals: str, stream: bool) -> Choice:
+    from thence.trace.arrival_files import arrival_files
+
+    if stream:
+        if engine == Engine.LOCAL:
+            raise MisuseError("--stream runs on Spark; --engine local is for batches")
+        return Choice(Engine.SPARK, "a stream")
+    return choose(engine, arrival_files(arrivals).files)
+
+
+def _local(
+    arrivals: str, out: Path, by: str, roster: str | None, columns: dict[str, str], key: list[str] | None, options: Row
+) -> Row:
+    """Deliver in this process; what comes out is one Parquet file in the folder."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    from thence.delivery.local import deliver_table, setup_of
+    from thence.delivery.outcome import WAITING_COLUMNS
+    from thence.trace.arrival_files import arrival_files, read_arrivals
+
+    for name in ("wait_seconds", "ttl_seconds"):
+        if options.pop(name) is not None:
+            raise MisuseError(f"{name} is for streams; a batch has an end")
+    files = arrival_files(arrivals)
+    told = roster.split(",") if roster is not None else files.rosters() if by == "stamp" else None
+    setup = setup_of(by, told, columns, key, options)
+    names = setup.columns
+    table = read_arrivals(files, setup.by, names.cause, names.message, names.arrival)
+    if key is None and names.run not in table.column_names:
+        setup = replace(setup, columns=names.with_key((names.destination,)))
+    with working("Delivering"):
+        try:
+            ordered = deliver_table(table, setup)
+        except TraceError as error:
+            console("-").print(f"thence: {error}")
+            finish(1)
+    out.mkdir(parents=True, exist_ok=True)
+    pq.write_table(ordered, out / "part-00000.parquet")
+    counts = Counter(ordered.column("outcome").to_pylist())
+    blocked = ordered.filter(pc.equal(ordered.column("outcome"), "blocked"))
+    shown = [*setup.columns.key, *([names.message] if names.message in table.column_names else []), *WAITING_COLUMNS]
+    waits = blocked.select(shown).rename_columns(["message" if n == names.message else n for n in shown])
+    return _result(out, dict(sorted(counts.items())), waits.to_pylist())
+
+
+def _on_spark(
+    arrivals: str, out: Path, by: str, roster: str | None, names: dict[str, str], keys: list[str] | None,
+    options: Row, checkpoint: Path | None, once: bool, files_per_batch: int | None, cores: int,
+) -> Row:  # fmt: skip
+    stream = checkpoint is not None
+    with working("Starting Spark"):
+        session = _session(cores)
     ordered = _ordered(session, arrivals, by, roster, names, keys, options, stream, files_per_batch)
     with working("Delivering"):
         try:
@@ -73,11 +138,11 @@ def command(
                 ordered.write.parquet(str(out))
         except Exception as error:
             _failed(error)
-    result["outcomes"] = _outcomes(session, out)
-    result["rows"] = sum(result["outcomes"].values())
-    result["waiting"] = _waiting(session, out, checkpoint, keys)
-    _show(result, json_file)
-    write_json(json_file, result)
+    return _result(out, _outcomes(session, out), _waiting(session, out, checkpoint, keys))
+
+
+def _result(out: Path, outcomes: dict[str, int], waiting: list[Row]) -> Row:
+    return {"out": str(out), "outcomes": outcomes, "rows": sum(outcomes.values()), "waiting": waiting}
 
 
 def _session(cores: int) -> Any:

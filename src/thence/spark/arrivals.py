@@ -6,7 +6,6 @@ clock is an object; the first line may say the `roster`. Parquet that thence wro
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -16,14 +15,9 @@ from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType
 
 from thence.delivery.columns import Columns
 from thence.delivery.reading import By
-from thence.errors import MisuseError, TraceError
+from thence.errors import MisuseError
 from thence.model.roster import Roster
-from thence.trace.formats import Format, Unfit, detect
-from thence.trace.line_reader import lines
-from thence.trace.paths import find_files
-from thence.trace.source import is_packed, open_bytes
-
-ROSTER = "roster"
+from thence.trace.arrival_files import ROSTER, arrival_files
 
 
 def read_arrivals(
@@ -36,14 +30,15 @@ def read_arrivals(
     files_per_batch: int | None = None,
 ) -> tuple[DataFrame, list[Roster] | None]:
     """Return the table at a file, folder or glob, and the rosters it carries, if any."""
-    kind, files = _files(path)
-    names = [spark_name(file) for file in files]
+    found = arrival_files(path)
+    kind, rosters = found.kind, found.rosters()
+    names = [spark_name(file) for file in found.files]
     if kind == "parquet":
         known = session.read.parquet(*names)
-        schema, rosters = known.schema, _parquet_rosters(files)
+        schema = known.schema
     else:
         known = session.read.json(names)
-        schema, rosters = _json_schema(known.schema, by, columns), _json_roster(files)
+        schema = _json_schema(known.schema, by, columns)
     if not stream:
         table = known if kind == "parquet" else session.read.schema(schema).json(names)
     else:
@@ -66,54 +61,6 @@ def _watched(path: str) -> str:
     if spark_name(Path(path)) != str(Path(path).absolute()):
         raise MisuseError(f"a stream cannot watch {path}: Spark takes [ ] {{ }} * ? and \\ for a glob; rename it")
     return str(Path(path).absolute())
-
-
-def _files(path: str) -> tuple[Format, list[Path]]:
-    """Return the files behind a name and the one format that they have."""
-    formats = _formats(path)
-    if not formats:
-        raise TraceError(f"{path} holds no arrivals: JSON lines or Parquet are accepted")
-    kind = next(iter(formats.values()))
-    for each, found in formats.items():
-        if found != kind or found == "shiviz":
-            raise MisuseError(f"{each} is {found}; JSON lines or Parquet are accepted, one kind at a time")
-        if is_packed(each) and each.suffix != ".gz":
-            raise TraceError(f"{each} is gzipped, which Spark knows by a name that ends in .gz alone; rename it")
-    return kind, list(formats)
-
-
-def _formats(path: str) -> dict[Path, Format]:
-    formats: dict[Path, Format] = {}
-    for file in find_files(path):
-        found = detect(file.path)
-        if not isinstance(found, Unfit):
-            formats[file.path] = found
-        elif file.named or found.claims:
-            raise TraceError(f"{file.path}: {found.reason}")
-    return formats
-
-
-def _parquet_rosters(files: list[Path]) -> list[Roster] | None:
-    from thence.trace.parquet import read_rosters
-
-    found: dict[Roster, None] = {}
-    for file in files:
-        found |= dict.fromkeys(read_rosters(file))
-    return list(found) or None
-
-
-def _json_roster(files: list[Path]) -> list[Roster] | None:
-    found: dict[Roster, None] = {}
-    for file in files:
-        with open_bytes(file) as stream:
-            line = next(lines(stream), None)
-        try:
-            first = json.loads(line.data) if line is not None and line.whole else None
-        except ValueError:
-            continue
-        if isinstance(first, dict) and isinstance(first.get(ROSTER), list):
-            found[Roster(first[ROSTER])] = None
-    return list(found) or None
 
 
 def _json_schema(told: StructType, by: By, columns: Columns) -> StructType:

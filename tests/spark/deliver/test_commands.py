@@ -6,6 +6,7 @@ import base64
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from support.arrivals import Arrivals, arrivals
 
@@ -25,6 +26,12 @@ def write(made: Arrivals, folder: Path, parts: int) -> None:
         (folder / f"{part}.jsonl").write_text("\n".join(lines) + "\n")
 
 
+def table(folder: Path) -> list[dict[str, object]]:
+    """The rows of a folder of Parquet, in an order of their own."""
+    rows = [row for file in sorted(folder.glob("*.parquet")) for row in pq.read_table(file).to_pylist()]
+    return sorted(({name: row[name] for name in sorted(row)} for row in rows), key=lambda row: str(row))
+
+
 @pytest.mark.timeout(300)
 def test_files_in_and_out_batch_and_stream(spark: object, tmp_path: Path) -> None:
     made = arrivals("ks", 5, messages=150, lost=0.04)
@@ -36,10 +43,17 @@ def test_files_in_and_out_batch_and_stream(spark: object, tmp_path: Path) -> Non
     held = orderer.waiting()
     common = [str(tmp_path / "in"), "--by", "stamp", "--columns", "message=event_id"]
     said = tmp_path / "said.json"
-    assert main(["deliver", str(odd), *common[1:], "--out", str(tmp_path / "batch"), "--json", str(said)]) == 0
-    result = json.loads(said.read_text())
-    assert result["rows"] == len(made.rows)
-    assert result["outcomes"]["blocked"] == len(result["waiting"]) == len(held) > 0
+    told = {}
+    for engine in ("local", "spark"):
+        batch = ["--out", str(tmp_path / engine), "--engine", engine, "--json", str(said)]
+        assert main(["deliver", str(odd), *common[1:], *batch]) == 0
+        told[engine] = json.loads(said.read_text())
+        assert (told[engine].pop("engine"), told[engine].pop("out")) == (engine, str(tmp_path / engine))
+        told[engine]["waiting"].sort(key=lambda row: (row["destination"], row["message"]))
+        told[engine]["table"] = table(tmp_path / engine)
+    assert told["local"] == told["spark"]
+    assert told["local"]["rows"] == len(made.rows)
+    assert told["local"]["outcomes"]["blocked"] == len(told["local"]["waiting"]) == len(held) > 0
 
     streaming = ["--out", str(tmp_path / "out"), "--stream", "--once", "--checkpoint", str(tmp_path / "checkpoint")]
     assert main(["deliver", *common, *streaming, "--files-per-batch", "2", "--json", str(said)]) == 0

@@ -1,0 +1,91 @@
+"""Causal delivery of a whole table in this process: Arrow in, Arrow out.
+
+Law. Every input row comes out exactly once with the columns of `OUTPUT_COLUMNS` added, as `thence.spark.deliver` gives
+it for the same table: the same state of each key takes the same rows, by arrival (null first), then message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from thence.delivery.arrow_rows import OUTPUT, in_utc
+from thence.delivery.columns import Columns
+from thence.delivery.key_state import KeyState, Setup
+from thence.delivery.outcome import OUTPUT_COLUMNS
+from thence.delivery.policy import Policy
+from thence.delivery.reading import BYS, By, Rosters, rosters_of
+from thence.errors import MisuseError
+
+
+def setup_of(
+    by: str, roster: Rosters, columns: Mapping[str, str], key: Iterable[str] | None, policy: Mapping[str, object]
+) -> Setup:
+    """Return what every key is told; `policy` names the fields of a Policy, `policy` being its name."""
+    if by not in BYS:
+        raise MisuseError(f"by={by!r}; one of {', '.join(BYS)} is accepted")
+    how: By = by
+    fields = {"name" if name == "policy" else name: value for name, value in policy.items()}
+    chosen = Policy(**fields)  # type: ignore[arg-type]
+    return Setup(how, rosters_of(how, roster), Columns(how, columns, key), chosen.of(how))
+
+
+def deliver_table(table: pa.Table, setup: Setup) -> pa.Table:
+    """Return the rows of a table in causal order, key after key."""
+    _check(table, setup)
+    whole = [batch for key, rows in _by_key(table, setup) for batch in _delivered(key, rows, setup)]
+    if whole:
+        return pa.Table.from_batches(whole)
+    fields = {field.name: field.type for field in table.schema} | OUTPUT
+    return pa.table({name: pa.array([], kind) for name, kind in fields.items()})
+
+
+def _check(table: pa.Table, setup: Setup) -> None:
+    names = setup.columns
+    needed = [*names.key, names.cause]
+    needed += [names.sender] if setup.by == "clock" else [names.message] if setup.by == "depends_on" else []
+    for name in needed:
+        if name not in table.column_names:
+            has = ", ".join(table.column_names)
+            raise MisuseError(f"no column {name!r}; the table has {has}. columns= says other names")
+    for name in table.column_names:
+        if name.lower() in OUTPUT_COLUMNS:
+            raise MisuseError(f"column {name!r} is one that delivery adds; rename or drop it first")
+    if setup.policy.after_seconds is not None and names.time not in table.column_names:
+        raise MisuseError(f"after_seconds needs event time in column {names.time!r}; columns= says another name")
+
+
+def _by_key(table: pa.Table, setup: Setup) -> Iterator[tuple[tuple[object, ...], pa.Table]]:
+    """Yield the rows of each key in the order in which they are taken."""
+    names = setup.columns
+    if names.arrival in table.column_names:
+        table = table.take(pa.array(_taken(table, [names.arrival, names.message]), pa.int64()))
+    places: dict[str, list[int]] = {}
+    values: dict[str, tuple[object, ...]] = {}
+    columns = [table.column(name).to_pylist() for name in names.key]
+    for place, key in enumerate(zip(*columns, strict=True)):
+        text = repr(key)  # keys may be structs, which do not hash
+        values.setdefault(text, key)
+        places.setdefault(text, []).append(place)
+    for text, rows in places.items():
+        yield values[text], table.take(pa.array(np.array(rows), pa.int64()))
+
+
+def _taken(table: pa.Table, by: list[str]) -> list[int]:
+    """Return the places of the rows by some columns, null first; rows that are alike stay as they were read."""
+    columns = [table.column(name).to_pylist() for name in by if name in table.column_names]
+    keys = [tuple((value is not None, value) for value in row) for row in zip(*columns, strict=True)]
+    return sorted(range(len(table)), key=lambda place: [each if each[0] else (False,) for each in keys[place]])
+
+
+def _delivered(key: tuple[object, ...], rows: pa.Table, setup: Setup) -> Iterator[pa.RecordBatch]:
+    state = KeyState(setup, key)
+    for batch in rows.combine_chunks().to_batches():
+        out = state.take(in_utc(batch))
+        if len(out):
+            yield out
+    rest = state.end()
+    if rest is not None and len(rest):
+        yield rest

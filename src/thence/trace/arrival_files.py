@@ -1,0 +1,151 @@
+"""Tables of arrivals in files: which files, of which format, with which rosters; and their rows as one Arrow table.
+
+Law. Files are found and their formats told as for traces; one format at a time. In JSON lines a stamp is base64, a
+clock an object, and the first line of a file may say the `roster`. A line that is no JSON object is a row without
+anything in it but its text (`_corrupt_record`), as Spark reads it, and delivery quarantines it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from thence.errors import MisuseError, TraceError
+from thence.model.plain import Row
+from thence.model.roster import Roster
+from thence.trace.formats import Format, Unfit, detect
+from thence.trace.line_reader import lines
+from thence.trace.paths import find_files
+from thence.trace.source import is_packed, open_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROSTER = "roster"
+CORRUPT = "_corrupt_record"
+
+
+class ArrivalFiles(NamedTuple):
+    """Files of one format."""
+
+    kind: Format
+    files: list[Path]
+
+    def rosters(self) -> list[Roster] | None:
+        """Return the rosters that the files say, each once; None if they say none."""
+        if self.kind == "parquet":
+            from thence.trace.parquet import read_rosters
+
+            said = [roster for file in self.files for roster in read_rosters(file)]
+        else:
+            said = [roster for file in self.files if (roster := _first_roster(file)) is not None]
+        return list(dict.fromkeys(said)) or None
+
+
+def arrival_files(path: str) -> ArrivalFiles:
+    """Return the files behind a name, folder or glob, and the one format that they have."""
+    formats = _formats(path)
+    if not formats:
+        raise TraceError(f"{path} holds no arrivals: JSON lines or Parquet are accepted")
+    kind = next(iter(formats.values()))
+    for file, found in formats.items():
+        if found != kind or found == "shiviz":
+            raise MisuseError(f"{file} is {found}; JSON lines or Parquet are accepted, one kind at a time")
+        if is_packed(file) and file.suffix != ".gz":
+            raise TraceError(f"{file} is gzipped, which Spark knows by a name that ends in .gz alone; rename it")
+    return ArrivalFiles(kind, list(formats))
+
+
+def _formats(path: str) -> dict[Path, Format]:
+    formats: dict[Path, Format] = {}
+    for file in find_files(path):
+        found = detect(file.path)
+        if not isinstance(found, Unfit):
+            formats[file.path] = found
+        elif file.named or found.claims:
+            raise TraceError(f"{file.path}: {found.reason}")
+    return formats
+
+
+def _first_roster(file: Path) -> Roster | None:
+    with open_bytes(file) as stream:
+        line = next(lines(stream), None)
+    row = {} if line is None or not line.whole else _object(line.data)
+    names = row.get(ROSTER)
+    return Roster(names) if isinstance(names, list) else None
+
+
+def _object(data: bytes) -> Row:
+    try:
+        found = json.loads(data)
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {CORRUPT: data.decode("utf-8", "replace").rstrip("\r\n")}
+
+
+def read_arrivals(found: ArrivalFiles, by: str, cause: str, message: str, arrival: str) -> pa.Table:
+    """Return all rows; `cause`, `message` and `arrival` are the names of those columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if found.kind == "parquet":
+        try:
+            tables = [pq.ParquetFile(file).read() for file in found.files]
+        except (OSError, pa.ArrowException) as error:
+            raise TraceError(f"a file of arrivals cannot be read: {(str(error).splitlines() or [''])[0]}") from error
+        return pa.concat_tables(tables, promote_options="permissive")
+    rows = [row for file in found.files for row in _rows(file)]
+    causes = {"stamp": pa.binary(), "clock": pa.map_(pa.string(), pa.int64()), "depends_on": pa.list_(pa.string())}
+    types = {cause: causes[by], message: pa.string(), arrival: pa.int64()}
+    names = dict.fromkeys(name for row in rows for name in row if name != ROSTER)
+    return pa.table({name: _column([row.get(name) for row in rows], types.get(name)) for name in names})
+
+
+def _rows(file: Path) -> Iterator[Row]:
+    with open_bytes(file) as stream:
+        for line in lines(stream):
+            if not line.whole:
+                raise TraceError(f"{file}:{line.number}: a line longer than 64 MB; arrivals of that size are for Spark")
+            if line.data.strip():
+                yield _object(line.data)
+
+
+def _column(values: list[object], kind: pa.DataType | None) -> pa.Array:
+    """Return a column in its type; a value that does not fit is null, and mixed columns of the user's are text."""
+    import pyarrow as pa
+
+    if kind is not None:
+        return pa.array([_fitted(value, kind) for value in values], kind)
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([v if v is None or isinstance(v, str) else json.dumps(v) for v in values], pa.string())
+
+
+def _fitted(value: object, kind: pa.DataType) -> object:
+    import pyarrow as pa
+
+    if pa.types.is_binary(kind):
+        try:
+            return base64.b64decode(value) if isinstance(value, str) else None
+        except (binascii.Error, ValueError):
+            return None
+    if pa.types.is_map(kind):
+        return list(value.items()) if isinstance(value, dict) and all(map(_whole, value.values())) else None
+    if pa.types.is_list(kind):
+        return [_text(each) for each in value] if isinstance(value, list) else None
+    if pa.types.is_integer(kind):
+        return value if _whole(value) else None
+    return _text(value)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
+
+
+def _text(value: object) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,66 @@
+"""`thence deliver` in this process: from files to files at once. (On Spark it says the same: tests/spark/deliver.)"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from thence import Orderer
+from thence.cli import main
+from thence.delivery.outcome import OUTPUT_COLUMNS
+
+ROWS = [
+    {"run": "r", "destination": "d", "arrival": 3, "message": "c", "depends_on": ["b"], "line": 1},
+    {"run": "r", "destination": "d", "arrival": 1, "message": "b", "depends_on": ["a"], "line": 2},
+    {"run": "r", "destination": "d", "arrival": 4, "message": "x", "depends_on": ["lost"], "line": 3},
+    {"run": "r", "destination": "e", "arrival": 1, "message": "c", "depends_on": [], "line": 4},
+    {"run": "r", "destination": "d", "arrival": 2, "message": "a", "depends_on": [], "line": 5},
+    {"run": "r", "destination": "d", "arrival": None, "message": "a0", "depends_on": [], "line": 6},
+]
+
+
+@pytest.mark.parametrize("format", ["jsonl", "parquet"])
+def test_rows_come_out_as_the_orderer_gives_them(format: str, tmp_path: Path) -> None:
+    file, out, said = tmp_path / f"in [1]*.{format}", tmp_path / "out", tmp_path / "said.json"
+    if format == "jsonl":
+        file.write_text("\n".join(map(json.dumps, ROWS)) + "\n")
+    else:
+        pq.write_table(pa.Table.from_pylist(ROWS), file)
+    assert main(["deliver", str(file), "--by", "depends_on", "--out", str(out), "--json", str(said), "--quiet"]) == 0
+    by_arrival = sorted(ROWS, key=lambda row: (row["destination"], row["arrival"] or 0))
+    wanted = sorted(Orderer("depends_on").deliver(by_arrival), key=lambda row: int(row["line"]))
+    found = sorted(pq.read_table(out / "part-00000.parquet").to_pylist(), key=lambda row: int(row["line"]))
+    names = [*ROWS[0], *OUTPUT_COLUMNS]
+    assert [[row[name] for name in names] for row in found] == [
+        [list(row[name]) if isinstance(row[name], tuple) else row[name] for name in names] for row in wanted
+    ]
+    result = json.loads(said.read_text())
+    assert (result["engine"], result["rows"], result["outcomes"]) == ("local", 6, {"blocked": 1, "delivered": 5})
+    assert [(row["message"], row["blocker"]) for row in result["waiting"]] == [("x", "lost")]
+
+
+def test_what_is_no_json_is_quarantined_not_lost(tmp_path: Path) -> None:
+    file, out = tmp_path / "in.jsonl", tmp_path / "out"
+    file.write_text(json.dumps(ROWS[4]) + "\n[1]\n{oops\n")
+    assert main(["deliver", str(file), "--by", "depends_on", "--out", str(out)]) == 0
+    outcomes = pq.read_table(out / "part-00000.parquet").column("outcome").to_pylist()
+    assert sorted(outcomes) == ["delivered", "quarantined", "quarantined"]
+
+
+def test_what_cannot_be_done_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text("\n".join(map(json.dumps, ROWS)) + "\n")
+    out = ["--out", str(tmp_path / "out")]
+    assert main(["deliver", str(file), "--by", "depends_on", *out, "--policy", "fail"]) == 1
+    assert "lost has not arrived" in capsys.readouterr().err
+    assert main(["deliver", str(file), "--by", "time", *out]) == 2
+    assert "one of stamp, clock, depends_on is accepted" in capsys.readouterr().err
+    assert main(["deliver", str(file), "--by", "clock", *out]) == 2
+    assert "no column 'clock'" in capsys.readouterr().err
+    stream = ["--stream", "--checkpoint", str(tmp_path / "c"), "--engine", "local"]
+    assert main(["deliver", str(file), "--by", "depends_on", *out, *stream]) == 2
+    assert "--stream runs on Spark" in capsys.readouterr().err
