@@ -146,7 +146,7 @@ def costs(spark: Any) -> None:
     from thence.spark.costs import cost
     from thence.trace.schema import row_of
 
-    run = simulate(Scenario(processes=4, messages=60), trace=True, measure=False)
+    run = simulate(Scenario(processes=4, messages=200), trace=True, measure=False)
     table = pa.Table.from_pylist([row_of(event) for event in run.events], schema=arrow_schema())
     with cost(spark.createDataFrame(table), ["ks", "bss"]) as result:
         found = {row["protocol"]: row.asDict() for row in result.costs.collect()}

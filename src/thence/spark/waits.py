@@ -90,7 +90,7 @@ def _explained(names: list[str]) -> Callable[[pa.Table], pa.Table]:
         rows = list(_waiting(found)) if found.get("") else []
         made = pa.Table.from_pylist(rows, schema=pa.schema([(field.name, types[field.name]) for field in FIELDS]))
         for place, name in enumerate(names):
-            values = pa.chunked_array([table.column(name).combine_chunks().take(pa.array([0] * len(made)))])
+            values = pa.chunked_array([table.column(name).combine_chunks().take(pa.array([0] * len(made), pa.int64()))])
             made = made.add_column(place, pa.field(name, values.type), values)
         return made
 
