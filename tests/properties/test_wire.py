@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.slow_codec import slow_decode
+from support.slow_codec import Slow, slow_decode
 from support.wire import PROTOCOLS, inputs, stamps, survives
 
 from thence.errors import PeerError, ThenceError
+from thence.model.codec import INT, ByProcess, Shape
 from thence.model.entries import Entries
 from thence.model.message import Copy
 from thence.model.roster import Roster
@@ -133,6 +135,66 @@ def test_logs_round_trip(log: dict) -> None:
     reader = Reader(bytes(out), 20)
     assert Entries().read(reader) == log
     reader.done()
+
+
+TABLE = ByProcess(ByProcess(INT))
+SIZES = (3, 8, 14, 15, 32, 127, 128, 130, 200)
+
+
+def number(rng: Random) -> int:
+    return rng.choice((0, 1, 2, 126, 127, 128, 129, 300, 16383, 16384, rng.randrange(1 << 20)))
+
+
+def a_log(rng: Random, size: int) -> bytes:
+    """Write a log, mostly of sets of one process; counts may be 0, which no log has."""
+    log = {}
+    for sender in rng.sample(range(size), min(size, rng.randrange(6))):
+        counts = sorted({number(rng) for _ in range(rng.randint(1, 8))})
+        masks = [1 << rng.randrange(size) if rng.random() < 0.8 else rng.getrandbits(size) for _ in counts]
+        log[sender] = tuple(zip(counts, [*masks[:-1], masks[-1] * rng.randrange(2)], strict=True))
+    out = bytearray()
+    Entries().write(log, out, size)
+    return bytes(out)
+
+
+def a_table(rng: Random, size: int) -> bytes:
+    """Write numbers by two positions."""
+    rows = rng.sample(range(size), min(size, rng.randrange(5)))
+    table = {p: {q: number(rng) for q in rng.sample(range(size), rng.choice((0, 1, 3, size)))} for p in rows}
+    out = bytearray()
+    TABLE.write(table, out, size)
+    return bytes(out)
+
+
+def changed(rng: Random, data: bytes) -> bytes:
+    if not data or rng.random() < 0.3:
+        return data
+    at = rng.randrange(len(data))
+    other = rng.choice((0, 1, 2, 3, 4, 127, 128, 255, data[at] ^ 1 << rng.randrange(8)))
+    return data[:at] + rng.choice((b"", bytes((other,)), bytes((other, data[at])))) + data[at + 1 :]
+
+
+def value_and_end(cursor: Reader | Slow, read: Callable[[], object]) -> tuple[object, int] | None:
+    try:
+        return read(), cursor.at
+    except PeerError:
+        return None
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("shape", "make"), [(Entries(), a_log), (TABLE, a_table)], ids=["log", "table"])
+def test_logs_and_tables_are_read_as_by_the_slow_reader(
+    shape: Shape, make: Callable[[Random, int], bytes], size: int
+) -> None:
+    rng = Random(f"parts {size}")
+    taken = 0
+    for _ in range(200):
+        data = changed(rng, make(rng, size))
+        reader, slow = Reader(data, size), Slow(data, size)
+        fast = value_and_end(reader, partial(shape.read, reader))
+        assert fast == value_and_end(slow, partial(slow.read, shape)), f"over {size}: {data.hex()}"
+        taken += fast is not None
+    assert 0 < taken < 200
 
 
 def test_an_empty_newest_entry_costs_no_set() -> None:

@@ -12,11 +12,10 @@ a call for each field; `tests/support/slow_codec.py` is the reader that does jus
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from itertools import pairwise
 from typing import Any, ClassVar
 
 from thence.errors import PeerError
-from thence.model.sets import Rename, mask_bytes, read_mask, rename_mask
+from thence.model.sets import ONE_BYTE_ROSTER, Rename, mask_bytes, read_mask, rename_mask
 from thence.model.varint import Reader, put_varint, put_varints
 
 LARGEST_COUNT = (1 << 63) - 1
@@ -135,6 +134,8 @@ class Record(Shape):
         """Take the shapes in order; `make` builds another type than tuple from the values."""
         self.shapes = shapes
         self.make = make
+        self.numbers = all(type(shape) in (_Int, _Process) for shape in shapes)
+        self.processes = [place for place, shape in enumerate(shapes) if type(shape) is _Process]
 
     def write(self, value: Value, out: bytearray, size: int) -> None:
         """Write the parts one after the other."""
@@ -143,7 +144,15 @@ class Record(Shape):
 
     def read(self, reader: Reader) -> Value:
         """Read the parts."""
-        parts = tuple([shape.read(reader) for shape in self.shapes])
+        if self.numbers:
+            parts = tuple(reader.numbers(len(self.shapes)))
+            for place in self.processes:
+                if parts[place] >= reader.size:
+                    raise PeerError(
+                        f"position {parts[place]} before byte {reader.at} is outside {reader.size} processes"
+                    )
+        else:
+            parts = tuple([shape.read(reader) for shape in self.shapes])
         return parts if self.make is None else self.make(*parts)
 
     def freeze(self, value: Value, rename: Rename) -> Hashable:
@@ -250,15 +259,23 @@ class ByProcess(Shape):
 
     def read(self, reader: Reader) -> dict[int, Value]:
         """Read pairs whose positions ascend."""
-        length = reader.length()
-        if self.shape is INT:
+        length, shape = reader.length(), self.shape
+        if shape is INT:
             return _numbers_by_process(reader, length)
+        if isinstance(shape, ByProcess) and shape.shape is INT and reader.size < ONE_BYTE_ROSTER:
+            return _numbers_by_two(reader, length)
         found: dict[int, Value] = {}
-        last, varint, read = -1, reader.varint, self.shape.read
+        last, data, size, end = -1, reader.data, reader.size, reader.end
+        read = shape.read
         for _ in range(length):
-            position = varint()
-            if not last < position < reader.size:
-                raise PeerError(f"position {position} at byte {reader.at} follows {last} of {reader.size}; they ascend")
+            at = reader.at
+            if at < end and data[at] < 128:
+                position = data[at]
+                reader.at = at + 1
+            else:
+                position = reader.varint()
+            if not last < position < size:
+                raise PeerError(f"position {position} at byte {reader.at} follows {last} of {size}; they ascend")
             found[position] = read(reader)
             last = position
         return found
@@ -276,10 +293,56 @@ class ByProcess(Shape):
 
 def _numbers_by_process(reader: Reader, length: int) -> dict[int, int]:
     pairs = reader.numbers(2 * length)
-    places = pairs[::2]
-    if any(one >= two for one, two in pairwise(places)) or (places and places[-1] >= reader.size):
+    found = dict(zip(pairs[::2], pairs[1::2], strict=True))
+    places = [*found]
+    if len(places) < length or places != sorted(places) or (places and places[-1] >= reader.size):
         raise PeerError(f"positions before byte {reader.at} do not ascend within a roster of {reader.size}")
-    return dict(zip(places, pairs[1::2], strict=True))
+    return found
+
+
+def _numbers_by_two(reader: Reader, length: int) -> dict[int, dict[int, int]]:
+    """Read numbers by two positions in one loop; the roster has fewer than 128, so a position or length is one byte."""
+    data, at, size = reader.data, reader.at, reader.size
+    found: dict[int, dict[int, int]] = {}
+    last = -1
+    try:
+        for _ in range(length):
+            position, pairs = data[at], data[at + 1]
+            at += 2
+            if not last < position < size or pairs > size:
+                raise PeerError(f"{pairs} pairs of position {position} after {last} before byte {at} cannot be")
+            last = position
+            inner: dict[int, int] = {}
+            found[position] = inner
+            run = data[at : at + 2 * pairs]
+            if pairs > 3 and run.isascii():
+                at += 2 * pairs
+                inner.update(zip(run[::2], run[1::2], strict=True))
+                places = [*inner]
+                if len(places) < pairs or places[-1] >= size or places != sorted(places):
+                    raise PeerError(f"positions before byte {at} do not ascend within a roster of {size}")
+                continue
+            before = -1
+            for _ in range(pairs):
+                sender, number = data[at], data[at + 1]
+                at += 2
+                if not before < sender < size:
+                    raise PeerError(f"position {sender} before byte {at} follows {before} of {size}; they ascend")
+                if number > 127:
+                    more = data[at]
+                    if 0 < more < 128:
+                        at += 1
+                        number = number & 127 | more << 7
+                    else:
+                        reader.at = at - 1
+                        number = reader.varint()
+                        at = reader.at
+                inner[sender] = number
+                before = sender
+    except (IndexError, ValueError):
+        raise PeerError(f"ends within a table after {reader.end} bytes") from None
+    reader.at = at
+    return found
 
 
 class ByCount(Shape):

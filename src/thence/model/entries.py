@@ -21,6 +21,8 @@ from thence.model.varint import Reader, put_varint
 Group = tuple[tuple[int, int], ...]
 """entries (count, destinations) of one sender by ascending count"""
 Log = dict[int, Group]
+_ONE_ID = b"\4" * 64
+"""how so many sets of one process each begin, over 15 to 128 processes: one id is their shortest form"""
 
 
 class Entries(Shape):
@@ -45,8 +47,9 @@ class Entries(Shape):
         data, end, size = reader.data, reader.end, reader.size
         log: Log = {}
         last = -1
+        gaps: bytes | list[int]
         groups = reader.length()
-        small = size <= SMALL_ROSTER
+        small, one_byte, most = size <= SMALL_ROSTER, min(1 << size, 128), min(size, ONE_BYTE_ROSTER)
         known = known_masks(size) if not small and size <= ONE_BYTE_ROSTER else {}
         at = reader.at
         try:
@@ -74,20 +77,37 @@ class Entries(Shape):
                         raise PeerError(f"counts before byte {at} fall below one")
                     log[sender] = ((count, 0),)
                     continue
-                counts = [count]
-                for _ in range((head - 1) >> 1):
-                    gap = data[at]
-                    at += 1
-                    if gap > 127:
-                        reader.at = at - 1
-                        gap = reader.varint()
-                        at = reader.at
+                if head < 4 and small and data[at] < 128 and data[at + head - 2] < one_byte:  # one set of one byte
+                    mask = data[at + head - 2]
+                    if head == 2 and mask and count:
+                        log[sender] = ((count, mask),)
+                        at += 1
+                        continue
+                    if head == 3 and count > data[at] + 1:
+                        log[sender] = ((count - data[at] - 1, mask), (count, 0))
+                        at += 2
+                        continue
+                counts, older = [count], (head - 1) >> 1
+                gaps = data[at : at + older]
+                at += older
+                if at > end or not data[at - older : at].isascii():
+                    reader.at = at - older
+                    gaps = reader.numbers(older)
+                    at = reader.at
+                for gap in gaps:
                     count -= gap + 1
                     counts.append(count)
                 if count < 1:
                     raise PeerError(f"counts before byte {at} fall below one")
+                later = head >> 1
                 group = []
-                for _ in range(head >> 1):
+                if not small and data[at : at + 2 * later : 2] == _ONE_ID[:later]:  # sets of one process each
+                    alone = data[at + 1 : at + 2 * later : 2]
+                    if len(alone) == later and max(alone) < most:
+                        group = [(counts.pop(), 1 << position) for position in alone]
+                        at += 2 * later
+                        later = 0
+                for _ in range(later):
                     mask = data[at]
                     if small:
                         at += 1
@@ -111,7 +131,7 @@ class Entries(Shape):
                     group.append((counts.pop(), mask))
                 if head & 1:
                     group.append((counts.pop(), 0))
-                elif mask == 0:
+                elif group[-1][1] == 0:
                     raise PeerError(f"the last entry before byte {at} is empty but not marked so")
                 log[sender] = tuple(group)
         except IndexError:

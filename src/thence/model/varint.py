@@ -107,10 +107,11 @@ class Reader:
 
     def flag(self) -> bool:
         """Take a byte that is 0 or 1."""
-        value = self.varint()
-        if value > 1:
-            raise PeerError(f"{value} at byte {self.at} is neither 0 nor 1")
-        return bool(value)
+        at = self.at
+        if at < self.end and self.data[at] < 2:
+            self.at = at + 1
+            return self.data[at] == 1
+        raise PeerError(f"{self.varint()} before byte {self.at} is neither 0 nor 1")
 
     def length(self) -> int:
         """Take a count of things of at least one byte each; it cannot exceed what is left."""

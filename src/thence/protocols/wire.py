@@ -16,7 +16,7 @@ from thence.errors import PeerError
 from thence.model.codec import INT, MASK, PROCESS, TEXT, Record, Shape
 from thence.model.message import MESSAGE, Copy
 from thence.model.roster import HASH_BYTES, Roster
-from thence.model.sets import Rename, read_mask
+from thence.model.sets import SMALL_ROSTER, Rename, known_masks, read_mask
 from thence.model.varint import Reader, put_varint
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 WIRE_VERSION = 1
 MOST_LABEL_BYTES = 255
 HEADER_BYTES = 2 + HASH_BYTES
+MESSAGE_AT = HEADER_BYTES + 1
+"""where the message stands in the stamp of a copy without a label"""
 PAIR = Record(PROCESS, INT)
 """(sender, count)"""
 
@@ -47,18 +49,14 @@ def decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: 
 
     `source` is the position of the process that handed the copy over. Without it only messages are accepted.
     """
-    if data[:HEADER_BYTES] == _header(protocol.code, roster.hash):
-        size = len(roster)
+    if data[:MESSAGE_AT] == _opening(protocol.code, roster.hash):
+        reader, kind, label = Reader(data, len(roster.names), MESSAGE_AT), MESSAGE, None
     else:
-        size = _other_size(protocol, data, roster)
-    reader = Reader(data, size, HEADER_BYTES)
-    if reader.end > HEADER_BYTES and data[HEADER_BYTES] == 0:
-        reader.at = HEADER_BYTES + 1
-        kind, label = MESSAGE, None
-    else:
-        kind, label = read_kind(reader, tuple(protocol.kinds))
-    if source is None and kind != MESSAGE:
-        raise PeerError(f"a stamp of kind {kind!r}; without the source that handed it over only messages are accepted")
+        reader, kind, label = _opened(protocol, data, roster)
+        if source is None and kind != MESSAGE:
+            raise PeerError(
+                f"a stamp of kind {kind!r}; without the source that handed it over only messages are accepted"
+            )
     sender, count, destinations = read_message(reader)
     stamp = protocol.kinds[kind].read(reader)
     if reader.at != reader.end:
@@ -67,12 +65,19 @@ def decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: 
 
 
 @lru_cache(maxsize=256)
-def _header(code: int, digest: bytes) -> bytes:
-    return bytes((WIRE_VERSION, code)) + digest
+def _opening(code: int, digest: bytes) -> bytes:
+    """Return how the stamp of a message without a label begins."""
+    return bytes((WIRE_VERSION, code)) + digest + bytes(1)
 
 
-def _other_size(protocol: type[Member], data: bytes, roster: Roster) -> int:
-    """Return the size of the earlier roster that a stamp is written under, or say what is wrong with its header."""
+def _opened(protocol: type[Member], data: bytes, roster: Roster) -> tuple[Reader, str, str | None]:
+    """Return a reader of what follows the kind and label, and these two."""
+    reader = Reader(data, _known_size(protocol, data, roster), HEADER_BYTES)
+    return reader, *read_kind(reader, tuple(protocol.kinds))
+
+
+def _known_size(protocol: type[Member], data: bytes, roster: Roster) -> int:
+    """Return the size of the roster that a stamp is written under, or say what is wrong with its header."""
     if len(data) < HEADER_BYTES:
         raise PeerError(f"a stamp of {len(data)} bytes is too short; the header alone has {HEADER_BYTES}")
     if data[0] != WIRE_VERSION:
@@ -96,7 +101,34 @@ def known_size(roster: Roster, digest: bytes, *, grows: bool = True) -> int:
 
 
 def read_message(reader: Reader) -> tuple[int, int, int]:
-    """Read sender, count and destinations; messages count from 1 and go to somebody."""
+    """Read sender, count and destinations; messages count from 1 and go to somebody.
+
+    The common form (a count of one or two bytes, a set that was read before) is read straight on, all else by calls.
+    """
+    data, at, size = reader.data, reader.at, reader.size
+    try:
+        sender, count, destinations = data[at], data[at + 1], data[at + 2]
+        at += 3
+        if count > 127:
+            count = count & 127 | destinations << 7 if 0 < destinations < 128 else 0
+            destinations = data[at]
+            at += 1
+        if size > SMALL_ROSTER:
+            stop = at + (destinations >> 2)
+            destinations = known_masks(size).get(data[at - 1 : stop], 0)
+            at = stop
+        elif destinations > 127:
+            destinations = destinations & 127 | data[at] << 7 if 0 < data[at] < 128 else 0
+            at += 1
+        if count and destinations and sender < size and not destinations >> size:
+            reader.at = at
+            return sender, count, destinations
+    except IndexError:
+        pass
+    return _read_strictly(reader)
+
+
+def _read_strictly(reader: Reader) -> tuple[int, int, int]:
     sender, count = reader.numbers(2)
     destinations = read_mask(reader)
     if sender >= reader.size:
