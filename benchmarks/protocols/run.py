@@ -172,7 +172,7 @@ def measured(packages: list[Package], name: str, n: int, fanout: str, options: a
             row = run.measure(max(1, int(options.copies * options.work)))
             kept = best.setdefault(package.name, row)
             best[package.name] = {key: min(value, row[key]) for key, value in kept.items()}
-    row = {"protocol": name, "n": n, "traffic": fanout, "settled": settled, **best["thence"]}
+    row = {"protocol": name, "n": n, "traffic": fanout, "repeat": options.repeat, "settled": settled, **best["thence"]}
     for package in packages[1:]:
         for key in TIMED:
             row[f"{key}_before"] = best[package.name][key]
@@ -217,7 +217,6 @@ def main() -> None:
     table = {
         "about": __doc__.splitlines()[0],
         "seed": options.seed,
-        "repeat": options.repeat,
         "python": platform.python_version(),
         "rows": [rows[key] for key in sorted(rows, key=str)],
     }
