@@ -77,7 +77,7 @@ def command(
 
 
 def _choice(engine: str, arrivals: str, stream: bool) -> Choice:
-    from thence.trace.arrival_files import arrival_files
+    from thence.trace.arrival_reader import arrival_files
 
     if stream:
         if engine == Engine.LOCAL:
@@ -95,7 +95,7 @@ def _local(
 
     from thence.delivery.local import deliver_table, setup_of
     from thence.delivery.outcome import WAITING_COLUMNS
-    from thence.trace.arrival_files import arrival_files, read_arrivals
+    from thence.trace.arrival_reader import arrival_files, read_arrivals
 
     for name in ("wait_seconds", "ttl_seconds"):
         if options.pop(name) is not None:

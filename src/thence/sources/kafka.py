@@ -75,6 +75,8 @@ class CausalConsumer:
         self._unhanded: dict[Partition, set[int]] = defaultdict(set)
         self._forwarded: list[tuple[str, Row]] = []
         self._writer: Any = None
+        self._chosen = False
+        """chosen by the group, and not yet active"""
         kafka = client()
         self._ensure_state_topic()
         settings = {"auto.offset.reset": "earliest", "enable.auto.commit": False, "isolation.level": "read_committed"}
@@ -84,7 +86,10 @@ class CausalConsumer:
     def poll(self, timeout: float = 1.0, limit: int = 1000) -> list[Row]:
         """Read up to `limit` records; return the rows that leave now, in order. A stand-by consumer returns none."""
         out: list[Row] = []
-        for found in self._consumer.consume(limit, timeout):
+        records = self._consumer.consume(limit, timeout)
+        if self._chosen:
+            self._take_over()
+        for found in records:
             if found.error() is not None:
                 self._judge(found.error())
             elif (found.topic(), found.partition()) in self._next:
@@ -143,18 +148,25 @@ class CausalConsumer:
     # -- taking over -----------------------------------------------------------------------------------------------
 
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
-        if not partitions:
-            return
+        """Note that the group chose this consumer; nothing is asked of the client while it calls back."""
+        if partitions:
+            self._chosen = True
+            consumer.assign([])
+
+    def _take_over(self) -> None:
+        """Fence who was active before, read the state of the last commit, and go on from there."""
         kafka = client()
-        settings = {"transactional.id": f"thence-{self.group}", "error_cb": lambda error: None}
-        self._writer = kafka.Producer({**self._config, **settings})  # its calls raise what is wrong
+        self._chosen = False
+        settings = {"transactional.id": f"thence-{self.group}", "log_level": 0}  # its calls raise what is wrong
+        self._writer = kafka.Producer({**self._config, **settings})
         patiently(lambda: self._writer.init_transactions(PATIENCE))
         self._load()
         self.active = True
-        consumer.assign([kafka.TopicPartition(*where, offset) for where, offset in sorted(self._next.items())])
+        self._consumer.assign([kafka.TopicPartition(*where, offset) for where, offset in sorted(self._next.items())])
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         """Somebody else goes on from the last commit; what was read since is theirs."""
+        self._chosen = False
         self._forget()
         consumer.unassign()
 

@@ -17,7 +17,7 @@ from thence.delivery.columns import Columns
 from thence.delivery.reading import By
 from thence.errors import MisuseError
 from thence.model.roster import Roster
-from thence.trace.arrival_files import ROSTER, arrival_files
+from thence.trace.arrival_reader import ROSTER, arrival_files
 
 
 def read_arrivals(
