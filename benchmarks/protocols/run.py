@@ -192,7 +192,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--repeat", type=int, default=3, help="times each is measured; the least counts")
     parser.add_argument("--before", type=Path, help="folder that holds an earlier package")
-    parser.add_argument("--package", default="whence", help="name of the earlier package")
+    parser.add_argument("--package", default="thence", help="what the earlier package is called")
     parser.add_argument("--out", type=Path, default=RESULTS)
     return parser.parse_args()
 
