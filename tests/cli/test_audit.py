@@ -211,3 +211,14 @@ def test_an_interrupt_ends_it_with_a_sentence(tmp_path: Path) -> None:
     assert running.returncode == 130
     assert error.count("\n") == 1
     assert "interrupted" in error
+
+
+def test_a_table_of_arrivals_is_no_trace_and_said_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows without kind, the first index of which cannot be told from none: set aside, never a traceback."""
+    file = tmp_path / "arrivals.jsonl"
+    rows = [{"run": "r", "destination": "d", "message": "a1", "index": index} for index in (0, 1, None)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert main(["audit", str(file)]) == 1
+    assert capsys.readouterr().out.count("kind is missing") == 3
+    assert main(["show", str(file), "--out", str(tmp_path / "page.html")]) == 2
+    assert "no row of the trace" in capsys.readouterr().err

@@ -77,7 +77,8 @@ COUNTS: dict[ListName, str] = {name: name for name in COLUMNS} | {"quarantine": 
 
 def sort_key(name: ListName, row: Row) -> list[tuple[bool, str | int]]:
     """Return what a row of a list is sorted by: null first."""
-    return [(row[column] is not None, row[column] or "") for column in SORTED_BY[name]]
+    values = [row[column] for column in SORTED_BY[name]]
+    return [(False, "") if value is None else (True, value) for value in values]
 
 
 class Findings(ABC):
