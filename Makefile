@@ -6,22 +6,29 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 READY  := $(VENV)/.requirements-installed
 INSTALLED := $(VENV)/.package-installed
+DOCS   := .venv-docs
+RELEASE := .venv-release
 
 # Two processes at a time. Spark's tests have a stage of their own: each of its processes has a JVM, and mostly waits.
 SPARK  := $(wildcard tests/spark)
 FAST   := $(filter-out tests/spark tests/kafka tests/soak tests/browser tests/data tests/support,$(patsubst %/,%,$(wildcard tests/[a-z]*/)))
-PYTEST := $(BIN)/python -m pytest
+# Compiled imports are kept, whatever the environment says: the tests start some hundred processes.
+PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(VENV))/pycache $(BIN)/python -m pytest
 # Exit code 5 of pytest means that nothing was collected.
 UNLESS_EMPTY := || { code=$$?; [ $$code -eq 5 ] || exit $$code; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser kafka check format soak bench warm pins install clean
+.PHONY: help demo example test browser kafka check format docs release soak bench warm pins install clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
 
 demo: install ## the main job, end to end, on an embedded Spark
 	$(BIN)/thence demo
+
+example: install ## one of examples/, as in make example NAME=sources/otel.py; the notebook too
+	@[ -f "examples/$(NAME)" ] || { echo "make: say which, as NAME=sources/otel.py; there are:" >&2; cd examples && ls *.py */*.py */*.ipynb >&2; exit 1; }
+	$(if $(filter %.ipynb,$(NAME)),$(BIN)/jupyter execute,$(BIN)/python) examples/$(NAME) $(ARGS)
 
 test: install ## all tests that fit into minutes
 ifneq ($(FAST),)
@@ -35,12 +42,13 @@ endif
 kafka: install ## the tests against a real Kafka broker, and MariaDB where it is installed
 	$(PYTEST) tests/kafka
 
-check: install ## format, lint, types, import rules, the list of rooms, links
+check: install ## format, lint, types, import rules, the list and pictures of rooms, links
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/python tools/house.py --check
+	$(BIN)/python tools/overtaking.py --check
 	$(BIN)/python tools/links.py
 
 format: install ## rewrite the code as `make check` wants it
@@ -53,6 +61,14 @@ browser: install ## the space-time page in a real Chromium; as root it installs 
 	  { echo "make: no browser; install Chromium, or say where it is: make browser THENCE_BROWSER=/path/to/chromium" >&2; exit 1; }
 	$(PYTEST) tests/browser
 
+# In an environment of its own: the tests need none of it. Both builders read mkdocs.yml, and both must find nothing wrong.
+docs: $(DOCS)/.requirements-installed ## the site, in build/site (by Zensical) and build/site-mkdocs; fails on a broken link
+	PYTHONPATH=tools NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict --site-dir build/site-mkdocs
+	PYTHONPATH=tools $(DOCS)/bin/zensical build --strict --clean
+
+release: $(RELEASE)/.requirements-installed ## wheel, sdist, SBOM in dist/, tried under each Python that is declared (DEMO=1: with all extras)
+	$(RELEASE)/bin/python tools/release.py $(if $(DEMO),--demo)
+
 soak: install ## the long tests, up to hours
 	$(PYTEST) -m soak --timeout 0 tests $(UNLESS_EMPTY)
 
@@ -64,14 +80,14 @@ bench: install ## every benchmark, one after the other; each rewrites its JSON r
 warm: install ## once per machine: halve the start of Spark (Java 17; a minute, 200 MB in the user's cache)
 	$(BIN)/thence doctor --no-start --warm
 
-pins: install ## write requirements/*.txt anew from pyproject.toml and dev.in, keeping versions that still fit
-	cd requirements && for set in runtime dev; do \
-	  case $$set in runtime) from="../pyproject.toml $(EXTRAS)";; dev) from=dev.in;; esac; \
+pins: install ## write requirements/*.txt anew from pyproject.toml and *.in, keeping versions that still fit
+	cd requirements && for set in runtime dev docs release; do \
+	  case $$set in runtime) from="../pyproject.toml $(EXTRAS)";; *) from=$$set.in;; esac; \
 	  ../$(BIN)/pip-compile --quiet --strip-extras --no-annotate --no-header --allow-unsafe \
 	    --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
 	    --output-file $$set.txt $$from \
 	  && grep '==' $$set.txt > $$set.new && mv $$set.new $$set.txt; done
-EXTRAS := $(addprefix --extra ,cli trace arrays topology report spark java perfetto kafka otlp live)
+EXTRAS := $(addprefix --extra ,cli trace arrays topology report spark cluster java perfetto kafka otlp live)
 
 install: $(INSTALLED)
 
@@ -84,10 +100,15 @@ $(READY): requirements/runtime.txt requirements/dev.txt | $(BIN)/python
 	$(PIP) install --quiet --no-compile --requirement requirements/runtime.txt --requirement requirements/dev.txt
 	@touch $@
 
+.venv-%/.requirements-installed: requirements/%.txt | $(BIN)/python
+	$(BIN)/python -m venv .venv-$*
+	.venv-$*/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --requirement $<
+	@touch $@
+
 $(INSTALLED): $(READY) pyproject.toml
 	$(PIP) install --quiet --no-build-isolation --no-deps --editable .
 	@touch $@
 
 clean: ## remove what was made, but not .venv
-	rm -rf build dist demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse
+	rm -rf build dist demo .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ MARKED_FOLDERS = ("spark", "soak")
 # No deadline: the machines that run this are shared and noisy.
 settings.register_profile("thence", deadline=None, print_blob=True)
 settings.load_profile("thence")
+
+
+os.environ["THENCE_ARCHIVE"] = "use"  # no test leaves a process behind that makes one
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

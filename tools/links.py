@@ -3,7 +3,8 @@
     python tools/links.py    exit code 1 if a link leads nowhere, and which
 
 Law. Links to other sites are not followed. A heading's anchor is its text in small letters, spaces as hyphens, other
-signs left out, as the sites that show these pages make it.
+signs left out, as the sites that show these pages make it. A page of the site (docs/) links to no page outside it: the
+site has none; it links to the page that shows that file.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 ROOT = Path(__file__).parents[1]
+SITE = ROOT / "docs"
 LINK = re.compile(r"(?<!\\)\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)")
 CODE = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
@@ -44,6 +46,8 @@ def broken(page: Path) -> list[str]:
         file = (page.parent / place).resolve() if place else page
         if not file.exists():
             faults.append(f"{page.relative_to(ROOT)}: {target} leads to no file")
+        elif page.is_relative_to(SITE) and file.suffix == ".md" and not file.is_relative_to(SITE):
+            faults.append(f"{page.relative_to(ROOT)}: {target} is no page of the site")
         elif anchor and file.suffix == ".md" and anchor not in anchors(file.read_text()):
             faults.append(f"{page.relative_to(ROOT)}: {target} leads to no heading")
     return faults

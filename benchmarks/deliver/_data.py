@@ -1,8 +1,10 @@
-"""Arrivals for the benchmarks: 64 keys, a roster of 64, stamps of 20 entries on the mean, reordered in windows.
+"""Arrivals for the benchmarks: 64 keys, with stamps or with explicit causes, reordered in windows of 20 rows.
 
-One stream of messages to one sink is made with a fixed seed: each message needs the sender's previous one and one or
-two recent ones of others, and carries further entries about other destinations. Every run gets the same stream in
-another order of arrival, drawn by Spark from the run's own seed.
+Stamps: a roster of 64, 20 entries on the mean. One stream of messages to one sink is made with a fixed seed: each
+message needs the sender's previous one and one or two recent ones of others, and carries further entries about other
+destinations. Every run gets the same stream in another order of arrival, drawn by Spark from the run's own seed.
+
+Explicit causes: every second row names one of the eight rows before it. A tenth of the rows belongs to one hot key.
 """
 
 from __future__ import annotations
@@ -80,6 +82,31 @@ def arrivals(spark: Any, folder: Path, rows: int, *, keys: int = KEYS, window: f
             "stamp",
             (F.col("place") / 10).alias("time"),
             F.col("place").alias("payload"),
+        )
+        table.write.parquet(str(target))
+    return spark.read.parquet(str(target))
+
+
+def causes(spark: Any, folder: Path, rows: int, *, keys: int = KEYS, hot: bool = True, window: float = 20.0) -> Any:
+    """Write rows with explicit causes once and return them as Spark reads them."""
+    target = folder / f"causes-{rows}-{keys}-{hot}"
+    if not target.exists():
+        first = rows // 10 if hot else 0
+        others = keys - 1 if hot else keys
+        keyed = spark.range(rows).selectExpr(
+            f"if(id < {first}, 'hot', concat('run', (id - {first}) % {others})) run",
+            f"if(id < {first}, id, (id - {first}) div {others}) place",
+        )
+        cause = "concat('event-', greatest(0, place - 1 - abs(hash(place)) % 8))"
+        table = keyed.selectExpr(
+            "run",
+            "'sink' destination",
+            f"cast((place - ln(1 - rand(7)) * {window}) * 1000 as long) arrival",
+            "concat('event-', place) message",
+            "concat('sender-', place % 16) sender",
+            f"if(place % 2 = 1, array({cause}), cast(array() as array<string>)) depends_on",
+            "place / 10 time",
+            "place payload",
         )
         table.write.parquet(str(target))
     return spark.read.parquet(str(target))

@@ -1,13 +1,15 @@
 """Batch delivery against the same job with an identity function, and against a global sort by time.
 
-    python benchmarks/deliver/batch.py [--rows 10000000] [--repeat 3]
+    python benchmarks/deliver/batch.py [--rows 10000000] [--repeat 3] [--only stamps] [--also PACKAGE]
 
-Writes results/batch.json. Ratios are within one run; absolute times of the yardstick are printed with them.
+Writes results/batch.json as it goes. Ratios are within one run, each delivery beside an identity of its own;
+`--also` measures the `deliver` of another release, installed under another name, in the same rounds.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 import tempfile
@@ -21,6 +23,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 import _data
 
 HERE = Path(__file__).parent
+KEY = ("run", "destination")
+KINDS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "explicit causes": (_data.causes, ("depends_on",)),
+    "stamps": (_data.arrivals, ("stamp", list(_data.ROSTER.names))),
+}
+"""How the rows of each kind are made, and how `deliver` is called for them"""
 
 
 def identity(table: Any) -> Any:
@@ -35,9 +43,8 @@ def identity(table: Any) -> Any:
         "batches": Iterator[pa.RecordBatch],
         "return": Iterator[pa.RecordBatch],
     }
-    key = ["run", "destination"]
-    ordered = table.repartition(*key).sortWithinPartitions(*key, "arrival", "message")
-    return ordered.groupBy(*key).applyInArrow(same, table.schema)
+    ordered = table.repartition(*KEY).sortWithinPartitions(*KEY, "arrival", "message")
+    return ordered.groupBy(*KEY).applyInArrow(same, table.schema)
 
 
 def timed(job: Callable[[], Any]) -> float:
@@ -46,58 +53,63 @@ def timed(job: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def main(rows: int, repeat: int, python_rows: int) -> dict[str, Any]:
-    from thence.spark import deliver
+def delivering(table: Any, by: str, roster: list[str] | None = None, package: str = "thence") -> Any:
+    return importlib.import_module(f"{package}.spark").deliver(table, by, roster=roster)
+
+
+def measured(table: Any, small: Any, call: tuple[Any, ...], repeat: int, also: str | None) -> dict[str, Any]:
+    """Time the jobs of one kind in turns."""
+    jobs: dict[str, Callable[[], Any]] = {
+        "identity": lambda: identity(table),
+        "deliver": lambda: delivering(table, *call),
+        "orderBy time": lambda: table.orderBy("time"),
+    }
+    packages = {"deliver": "thence"}
+    if also is not None:
+        packages["deliver, before"] = also
+        jobs["deliver, before"] = lambda: delivering(table, *call, package=also)
+    for package in packages.values():  # compile and warm up
+        timed(lambda package=package: delivering(small, *call, package=package))  # type: ignore[misc]
+    times: dict[str, list[float]] = {name: [] for name in jobs}
+    for _ in range(repeat):
+        for name, job in jobs.items():
+            times[name].append(timed(job))
+            print(f"{name}: {times[name][-1]:.1f} s", flush=True)
+    out = delivering(small, *call)
+    return {
+        "rows": table.count(),
+        "seconds": times,
+        "median ratio to identity": {
+            name: median(a / b for a, b in zip(each, times["identity"], strict=True)) for name, each in times.items()
+        },
+        "outcomes of the small table": {
+            row["outcome"]: row["count"] for row in out.groupBy("outcome").count().collect()
+        },
+        "share of rows held": out.where("held_for > 0").count() / small.count(),
+    }
+
+
+def main(rows: int, repeat: int, only: str | None, also: str | None, folder: Path) -> None:
     from thence.spark.session import local_session
 
     spark = local_session(conf={"spark.driver.memory": "4g"})
-    with tempfile.TemporaryDirectory() as folder:
-        table = _data.arrivals(spark, Path(folder), rows)
-        jobs = {
-            "identity": lambda: identity(table),
-            "deliver": lambda: deliver(table, "stamp", roster=_data.ROSTER),
-            "orderBy time": lambda: table.orderBy("time"),
-        }
-        small = _data.arrivals(spark, Path(folder), 64 * 1024)
-        timed(lambda: deliver(small, "stamp", roster=_data.ROSTER))  # compile and warm up
-        times: dict[str, list[float]] = {name: [] for name in jobs}
-        for _ in range(repeat):
-            for name, job in jobs.items():
-                times[name].append(timed(job))
-                print(f"{name}: {times[name][-1]:.1f} s", flush=True)
-        counts = {
-            row["outcome"]: row["count"]
-            for row in deliver(small, "stamp", roster=_data.ROSTER).groupBy("outcome").count().collect()
-        }
-        held = deliver(small, "stamp", roster=_data.ROSTER).where("held_for > 0").count()
-        few = _data.arrivals(spark, Path(folder), python_rows)
-        slow = timed(lambda: deliver(few, "stamp", roster=_data.ROSTER, fast_from=1 << 40))
-        yard = timed(lambda: identity(few))
-    best = {name: min(each) for name, each in times.items()}
-    result = {
-        "rows": rows,
-        "keys": _data.KEYS,
-        "processes": _data.PROCESSES,
-        "entries a stamp": _data.ENTRIES,
-        "seconds": times,
-        "median ratio deliver / identity": median(
-            d / i for d, i in zip(times["deliver"], times["identity"], strict=True)
-        ),
-        "ratio of the best": best["deliver"] / best["identity"],
-        "rows a second": {name: rows / each for name, each in best.items()},
-        "outcomes of the small table": counts,
-        "share of rows held": held / (64 * 1024),
-        "pure Python engine": {"rows": python_rows, "seconds": slow, "ratio": slow / yard},
-    }
-    (HERE / "results" / "batch.json").write_text(json.dumps(result, indent=2) + "\n")
-    print(json.dumps(result, indent=2))
-    return result
+    file = HERE / "results" / "batch.json"
+    result = json.loads(file.read_text()) if file.exists() else {}
+    for name, (make, call) in KINDS.items():
+        if only in (None, name):
+            small = make(spark, folder, 64 * 1024)
+            result[name] = measured(make(spark, folder, rows), small, call, repeat, also)
+            file.write_text(json.dumps(result, indent=2) + "\n")
+            print(json.dumps(result[name], indent=2), flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--python-rows", type=int, default=200_000)
+    parser.add_argument("--only", choices=list(KINDS))
+    parser.add_argument("--also", help="another release's package")
+    parser.add_argument("--folder", type=Path, help="where the rows are kept, and found again")
     told = parser.parse_args()
-    main(told.rows, told.repeat, told.python_rows)
+    with tempfile.TemporaryDirectory() as temporary:
+        main(told.rows, told.repeat, told.only, told.also, told.folder or Path(temporary))

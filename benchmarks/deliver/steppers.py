@@ -1,19 +1,22 @@
 """One key's state alone, without Spark: processor time a row by both steppers, and memory over many batches.
 
-    python benchmarks/deliver/steppers.py [--rows 1000000]
+    python benchmarks/deliver/steppers.py [--rows 200000] [--also PACKAGE ...]
 
-Writes results/desk.json. Processor time, so that other work on the machine counts little.
+Writes results/steppers.json. Processor time, so that other work on the machine counts little. `--also` measures
+earlier releases, installed under other names, on the same rows and in turns with this one.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import resource
 import sys
 import time
 from pathlib import Path
 from random import Random
+from statistics import median
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -41,13 +44,50 @@ def causes(rows: int) -> pa.Table:
 
 def run(table: pa.Table, fast_from: int, by: Any = "stamp", policy: Policy = WAIT) -> dict[str, Any]:
     setup = Setup(by, (_data.ROSTER,) if by == "stamp" else (), Columns(by), policy, fast_from)
-    key = KeyState(setup, ("run", _data.ROSTER.name(_data.SINK)))
+    return taken(KeyState(setup, ("run", _data.ROSTER.name(_data.SINK))), table)
+
+
+def run_of(package: str, table: pa.Table, by: str) -> dict[str, Any]:
+    """The same through any release; in early ones the state of a key was a desk."""
+    delivery = importlib.import_module(f"{package}.delivery")
+    roster = importlib.import_module(f"{package}.model.roster").Roster(list(_data.ROSTER.names))
+    try:
+        module = importlib.import_module(f"{package}.delivery.key_state")
+        state = module.KeyState
+    except ModuleNotFoundError:
+        module = importlib.import_module(f"{package}.spark.desk")
+        state = module.Desk
+    setup = module.Setup(by, (roster,) if by == "stamp" else (), delivery.Columns(by), delivery.Policy(), 1)
+    return taken(state(setup, ("run", _data.ROSTER.name(_data.SINK))), table)
+
+
+def in_turns(packages: list[str], tables: dict[str, tuple[str, pa.Table]], rounds: int = 5) -> dict[str, Any]:
+    """Measure releases in turns; return nanoseconds a row of each round, and the ratio of medians to the last named."""
+    for package in packages:  # compile
+        for by, table in tables.values():
+            run_of(package, table.slice(0, 2 * BATCH), by)
+    found: dict[str, Any] = {}
+    for name, (by, table) in tables.items():
+        times: dict[str, list[int]] = {package: [] for package in packages}
+        for _ in range(rounds):
+            for package in packages:
+                times[package].append(run_of(package, table, by)["ns a row"])
+        middle = {package: median(each) for package, each in times.items()}
+        found[name] = {
+            "ns a row, in turns": times,
+            "this release to each, medians": {each: middle["thence"] / middle[each] for each in packages},
+        }
+    return found
+
+
+def taken(key: Any, table: pa.Table) -> dict[str, Any]:
+    """Take all rows; return what it cost."""
     out = held = 0
     marks = []
     before = time.process_time()
     for batch in table.to_batches(max_chunksize=BATCH):
         out += len(key.take(batch))
-        held = max(held, len(key))
+        held = max(held, len(key.held))
         marks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
     seconds = time.process_time() - before
     rows = len(table)
@@ -60,7 +100,7 @@ def run(table: pa.Table, fast_from: int, by: Any = "stamp", policy: Policy = WAI
     }
 
 
-def main(rows: int) -> None:
+def main(rows: int, also: list[str]) -> None:
     base = _data.stream_of_one_sink(rows)
     rng = Random(2)
     order = np.argsort([place + rng.expovariate(1 / 20) for place in range(rows)], kind="stable")
@@ -88,11 +128,16 @@ def main(rows: int) -> None:
         ),
         "plain": run(explicit.slice(0, rows // 10), 1 << 40, "depends_on"),
     }
-    (HERE / "results" / "desk.json").write_text(json.dumps(result, indent=2) + "\n")
+    if also:
+        tables = {"stamps": ("stamp", table), "explicit causes": ("depends_on", explicit)}
+        result["beside earlier releases"] = in_turns(["thence", *also], tables)
+    (HERE / "results" / "steppers.json").write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    main(parser.parse_args().rows)
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--also", nargs="*", default=[], help="packages of earlier releases")
+    told = parser.parse_args()
+    main(told.rows, told.also)

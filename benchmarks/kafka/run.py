@@ -1,10 +1,10 @@
 """Throughput on a real broker of one node: the same records read alone, and read in causal order, in one run.
 
-python benchmarks/kafka/run.py [EVENTS]
+python benchmarks/kafka/run.py [EVENTS [spark|consumer]]
 
-Spark: the connector's columns and ours written to nowhere, with and without `deliver`. Plain Python: confluent-kafka's
+Spark: the connector's columns and ours written to Parquet, with and without `deliver`. Plain Python: confluent-kafka's
 consumer alone, and `CausalConsumer` with a commit for every 5,000 records. Best of three, in turn. Writes
-results/run.json.
+results/run.json as it goes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+RESULT = HERE / "results" / "run.json"
 sys.path.insert(0, str(HERE.parents[1] / "tests"))
 PARTITIONS, ROUNDS = 6, 3
 
@@ -105,20 +106,24 @@ def consumer_rounds(kafka: Any, events: int) -> dict[str, float]:
     return {name: min(times) for name, times in found.items()}
 
 
-def main(events: int = 200_000) -> None:
+def main(events: int = 100_000, only: str = "") -> None:
     from support.broker import broker
 
+    known = json.loads(RESULT.read_text()) if RESULT.exists() else {}
+    told: dict[str, Any] = known if known.get("events") == events else {}
+    told |= {"events": events, "partitions": PARTITIONS, "rounds": ROUNDS}
     with broker() as kafka:
         fill(kafka, events)
-        told: dict[str, Any] = {"events": events, "partitions": PARTITIONS, "rounds": ROUNDS}
         for name, rounds in (("spark", spark_rounds), ("consumer", consumer_rounds)):
+            if only not in ("", name):
+                continue
             seconds = rounds(kafka, events)
             ratio = seconds["ordered"] / seconds["alone"]
             told[name] = {"seconds": {k: round(v, 2) for k, v in seconds.items()}, "ratio": round(ratio, 2)}
             told[name]["events a second"] = {k: round(events / v) for k, v in seconds.items()}
-    (HERE / "results" / "run.json").write_text(json.dumps(told, indent=2) + "\n")
+            RESULT.write_text(json.dumps(told, indent=2) + "\n")
     print(json.dumps(told, indent=2))
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*map(int, sys.argv[1:2]), *sys.argv[2:])

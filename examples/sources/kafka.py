@@ -1,8 +1,9 @@
 """Payments and orders through a Kafka broker, in causal order although they lie in two topics.
 
-python examples/sources/kafka.py localhost:9092
+python examples/sources/kafka.py [localhost:9092]
 
-Needs a broker, and pip install 'thence[kafka]'. An order is placed, its payment is taken by a process that has seen the
+Needs pip install 'thence[kafka]'. Without an address it starts the broker of the tests, which comes from Maven Central,
+and ends it again. An order is placed, its payment is taken by a process that has seen the
 order; the payment is read first, and handed on second.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import sys
 import uuid
+from pathlib import Path
 
 from thence import Orderer
 from thence.sources.kafka import CausalConsumer, CausalProducer
@@ -43,5 +45,14 @@ def main(bootstrap: str) -> list[str]:
     return told
 
 
+def with_a_broker() -> None:
+    """Run it on a broker of our own."""
+    sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+    from support.broker import broker
+
+    with broker() as kafka:
+        main(kafka.address)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1]) if sys.argv[1:] else with_a_broker()

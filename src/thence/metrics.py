@@ -8,14 +8,15 @@
     server.close()
 
 Law. `text()` is the text exposition format, version 0.0.4: every metric once, with its help and type, its series in the
-order of their labels. A counter never goes down. Whoever writes and whoever reads may be different threads.
+order of their labels. A counter never goes down. Whoever writes and whoever reads may be different threads. What stands
+in `before` is called ahead of every reading: whoever counts elsewhere brings the numbers up to date there.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import TypeVar
@@ -44,8 +45,8 @@ class Metric:
 
     def _line(self, values: Labels, number: float, suffix: str = "", more: str = "") -> str:
         pairs = [f'{name}="{_escaped(value)}"' for name, value in zip(self.labels, values, strict=True)]
-        told = ",".join([*pairs, *([more] if more else [])])
-        return f"{self.name}{suffix}{{{told}}} {_number(number)}" if told else f"{self.name}{suffix} {_number(number)}"
+        labels = ",".join([*pairs, more] if more else pairs)
+        return f"{self.name}{suffix}{f'{{{labels}}}' if labels else ''} {_number(number)}"
 
     def series(self) -> list[str]:
         """Return the lines of its series."""
@@ -141,6 +142,7 @@ class Metrics:
         """Start with none."""
         self._metrics: dict[str, Metric] = {}
         self._lock = Lock()
+        self.before: list[Callable[[], None]] = []
 
     def counter(self, name: str, about: str, *labels: str) -> Counter:
         """Return a new counter."""
@@ -162,6 +164,8 @@ class Metrics:
 
     def text(self) -> str:
         """Return all of them as Prometheus reads them."""
+        for each in self.before:
+            each()
         with self._lock:
             return "".join(f"{line}\n" for metric in self._metrics.values() for line in metric.lines())
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page
+from support.recorded import read_events
 
 from thence.cli import main
 from thence.model.events import Event
@@ -17,7 +18,6 @@ from thence.report.spacetime import page
 from thence.sim import Scenario, simulate
 from thence.trace.causality import Causality
 from thence.trace.explain import shortest
-from thence.trace.jsonl import read_jsonl
 from thence.trace.scene import scene_of, violated
 from thence.trace.slice import overtakings
 
@@ -33,7 +33,7 @@ def test_the_readmes_steps(open_page: Open, tmp_path: Path, monkeypatch: pytest.
         words = shlex.split(line)
         assert words[0] == "thence"
         assert main(words[1:]) == 0
-    events = list(read_jsonl(tmp_path / "late.jsonl", []))
+    events = read_events(tmp_path / "late.jsonl")
     judged = judge(events)
     first = min(judged.violations, key=lambda v: (v.destination, v.missing))
 

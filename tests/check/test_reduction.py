@@ -6,6 +6,7 @@ import pytest
 
 from thence.check.search import explore, independent
 from thence.check.setting import Setting, Step
+from thence.protocols.ack_member import AckMember
 
 SMALL = [
     {"processes": 3, "messages": 3, "destinations": "unicast"},
@@ -48,6 +49,30 @@ def test_reduced_equals_naive_with_crashes(size: dict) -> None:
     reduced, naive = both(Setting(**size))
     assert reduced.terminals == naive.terminals
     assert reduced.kinds == naive.kinds == set()
+
+
+@pytest.mark.parametrize("size", CRASHING, ids=lambda size: "-".join(map(str, size.values())))
+@pytest.mark.parametrize("counts", [True, False])
+def test_copies_that_are_spent_can_be_left_out(size: dict, counts: bool) -> None:
+    """Same systems at rest as the naive search that receives or loses each of them."""
+    setting = Setting(**size, options={"counts": counts})
+    reduced, naive = both(setting, drop_spent=True)
+    assert reduced.terminals == naive.terminals
+    assert reduced.kinds == naive.kinds == set()
+    alike = explore(setting, first=False, collect=True, reduce=False, drop_spent=True)
+    assert alike.terminals == naive.terminals
+
+
+def test_spent_copies_are_fewer_states() -> None:
+    setting = Setting("ks-ft", 3, 3, crashes=1)
+    assert explore(setting, drop_spent=True).states < 0.8 * explore(setting).states
+
+
+def test_leaving_out_too_much_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If any OK counted as spent, nothing would be delivered, and systems at rest would say so."""
+    monkeypatch.setattr(AckMember, "spent", lambda self, copy: copy.kind == "ok")
+    setting = Setting("a-causal", 3, 1, "any", crashes=1)
+    assert explore(setting, drop_spent=True).verdict == "fails"
 
 
 def test_a_broken_independence_relation_is_caught() -> None:

@@ -30,6 +30,7 @@ def test_a_failure_is_shown_saved_and_replayed(tmp_path: Path, capsys: pytest.Ca
     shown = capsys.readouterr().out
     assert "a!1>b a!2>c c?a2 c!1>b b?c1" in shown
     assert "<- too early: a1 is missing" in shown
+    assert "executions" not in shown, "a search that ended at a failure has not counted them"
     assert run("--replay", str(saved)) == 1
     assert "breaks: causal order" in capsys.readouterr().out
 

@@ -97,3 +97,12 @@ def test_the_page_of_an_audit(trace: Path, capsys: pytest.CaptureFixture[str]) -
     text = trace.with_name("audit.html").read_text()
     assert "<h2>violated, 1 finding</h2>" in text
     assert SAID in text
+
+
+@pytest.mark.parametrize("verb", ["show", "cost", "audit", "convert"])
+def test_a_stray_file_in_a_folder_is_named(verb: str, trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (trace.parent / "traces").mkdir()
+    trace.rename(trace.parent / "traces" / "run.jsonl")
+    (trace.parent / "traces" / "stray.bin").write_bytes(b"\x00\x01\x02")
+    main([verb, "traces", *(["--to", "jsonl", "--out", "made.jsonl"] if verb == "convert" else [])])
+    assert "note: skipped traces/stray.bin" in "".join(capsys.readouterr())

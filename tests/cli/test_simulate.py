@@ -12,12 +12,11 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from support.recorded import read_events
 
 from thence import cli
 from thence.model.order import judge
 from thence.protocols.registry import REGISTRY
-from thence.trace.jsonl import read_jsonl
-from thence.trace.parquet_reader import read_parquet
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("simulate", "--processes", "5", "--messages", "60")
@@ -35,7 +34,7 @@ def test_the_example_of_the_contract(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "entries_per_copy" in shown.out
     assert f"rows written to {trace}" in shown.out
     assert shown.err == ""
-    events = list(read_jsonl(trace, []))
+    events = read_events(trace)
     assert judge(events).verdict == "causal"
     assert {event.kind for event in events} == {"send", "receive", "deliver"}
     assert all((event.bytes is not None) == (event.kind != "send") for event in events)
@@ -50,7 +49,7 @@ def test_all_flags_at_once(tmp_path: Path) -> None:
     )
     files = ("--trace", str(trace), "--arrivals", str(arrivals), "--json", str(result))
     assert run(*SMALL, *words.split(), *files) == 0
-    events = list(read_parquet(trace, []))
+    events = read_events(trace)
     assert {event.run for event in events} == {"mine"}
     assert any(event.dependencies for event in events)
     made = json.loads(result.read_text())
@@ -77,14 +76,14 @@ def test_json_to_stdout_is_nothing_but_json(capsys: pytest.CaptureFixture[str]) 
 def test_hops_are_in_the_trace_as_a_run_of_their_own(tmp_path: Path) -> None:
     trace = tmp_path / "t.jsonl"
     assert run(*SMALL, "--protocol", "acked", "--fanout", "unicast", "--trace", str(trace)) == 0
-    runs = {event.run for event in read_jsonl(trace, [])}
+    runs = {event.run for event in read_events(trace)}
     assert runs == {"acked-n5-unicast-seed1", "acked-n5-unicast-seed1/hops"}
 
 
 def test_a_crash_is_in_the_trace(tmp_path: Path) -> None:
     trace = tmp_path / "t.jsonl"
     assert run(*SMALL, "--crashes", "1", "--trace", str(trace)) == 0
-    events = list(read_jsonl(trace, []))
+    events = read_events(trace)
     assert [event.kind for event in events].count("crash") == 1
 
 

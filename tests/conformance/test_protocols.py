@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from support.waits import needless
 from support.walk import NETWORKS, Walk, walk
 
 from thence.model.minimum import Minimum
-from thence.model.order import Execution, by_label, needless
+from thence.model.order import Execution, by_label
 from thence.protocols import REGISTRY
 
 PROTOCOLS = [name for name, entry in REGISTRY.items() if "failure detector" not in entry.needs]

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import ceil, log2
 from random import Random
 from typing import ClassVar
 
 import pytest
+from support.waits import needless
 from support.walk import Walk, assert_in_order, destinations_for, play, start, walk
 
+from thence.check.search import explore
+from thence.check.setting import Setting
 from thence.check.variant import Variant
 from thence.errors import MisuseError, PeerError
 from thence.model.events import render
 from thence.model.message import MESSAGE, Copy
-from thence.model.order import needless
 from thence.model.roster import Roster
 from thence.model.varint import Reader
 from thence.papers.variants.ageing import OwnDelivKept, OwnSentKept
 from thence.papers.variants.bounded import VARIANTS, NeverAged
-from thence.protocols import REGISTRY, Deferred, Deliver, Member, create
+from thence.protocols import REGISTRY, Deferred, Deliver, Effect, Member, create
 from thence.protocols.bounded import Bounded
 from thence.protocols.epochs import Epochs, ThreeEpochs
 from thence.protocols.gossip import Gossip, GossipReceiver, PackedRow
+from thence.protocols.wire import HEADER_BYTES, encode
 
 FAMILY = ("gossip", "epochs", "bounded")
 SEEDS = 100
@@ -268,16 +272,16 @@ def test_no_stamp_exceeds_the_bound(bound: int) -> None:
     """O(log B) bits for each of 2n² stamps, whatever the length of the run; as printed, one more send an epoch."""
     printed = next(v.protocol for v in VARIANTS if v.of == "bounded")
     for protocol, most in (("bounded", bound), (printed, bound + 1)):
-        row = 1 + ceil(3 * ceil(log2(3 * most + 1)) / 8)
+        row, counts = (1 + ceil(3 * ceil(log2(turn * most + 1)) / 8) for turn in (3, 2))
         largest = 0
         for seed in range(5):
             run = _conversation(protocol, bound, seed)
             run.check(deadlock=True)
             for copy in run.copies:
-                largest = max(largest, *(max(stamps) for rows in copy.stamp for stamps in rows))
+                largest = max(largest, *(max(stamps) for rows in copy.stamp[:2] for stamps in rows))
                 out = bytearray()
                 Bounded.kinds[MESSAGE].write(copy.stamp, out, 3)
-                assert len(out) <= 2 * 3 * row, f"{copy} in {run}"
+                assert len(out) <= 2 * 3 * row + counts, f"{copy} in {run}"
         assert 3 * (most - 1) < largest <= 3 * most
 
 
@@ -297,8 +301,90 @@ def _conversation(protocol: str | type[Member], bound: int, seed: int) -> Walk:
     return run
 
 
+class Bytewise(Bounded):
+    """Takes every copy as the bytes it would come as, and wants them to say what was sent."""
+
+    name = "bytewise"
+    code = 199
+
+    def receive(self, copy: Copy) -> list[Effect]:
+        again = self.decode(self.encode(copy), source=copy.source)
+        assert again == copy, f"{copy} arrived as {again}"
+        effects = super().receive(again)
+        repeat = self.decode(self.encode(copy), source=copy.source)  # its sender is known to be one epoch on at most
+        assert repeat == copy, f"a repeat of {copy} arrived as {repeat}"
+        return effects
+
+
+def _in_turns(protocol: str | type[Member], bound: int, seed: int, rounds: int) -> Walk:
+    """Let the processes speak in turn, each having heard what is on its way to it; all else arrives at any time."""
+    rng = Random(seed)
+    run = start(protocol, 3, rng, options={"bound": bound}, about=f"_in_turns({protocol}, {bound}, {seed}, {rounds})")
+    for turn in range(3 * rounds):
+        place = turn % 3
+        while any(copy.destination == place for lane in run.network.lanes.values() for copy in lane):
+            run.arrive(run.network.take())
+        for _ in range(rng.randrange(bound)):
+            run.send(place, destinations_for(rng, "uniform", 3, place, self_addressed=True))
+        run.send(place, 0b111 & ~(rng.getrandbits(1) << place))
+    while run.network:
+        run.arrive(run.network.take())
+    run.finish()
+    return run
+
+
+@pytest.mark.parametrize("bound", [1, 2, 3, 7])
+def test_counts_come_back_from_bytes_at_any_time_before_delivery(bound: int) -> None:
+    """Long after counts modulo 2B have come round: whoever a copy meets, it is read as the message that was sent."""
+    for seed in range(8 if bound < 7 else 3):
+        run = _in_turns(Bytewise, bound, seed, 60)
+        run.check()
+        assert min(member.count for member in run.members) >= 60
+        _conversation(Bytewise, bound, seed).check(deadlock=True)
+
+
+@pytest.mark.parametrize(("processes", "messages", "destinations", "bound"), [
+    (3, 3, "any", 1), (3, 3, "any", 2), (3, 4, "unicast", 1), (2, 6, "any", 1), (2, 6, "any", 2),
+])  # fmt: skip
+def test_counts_come_back_from_bytes_in_every_execution(
+    processes: int, messages: int, destinations: str, bound: int
+) -> None:
+    variant = Variant(Bytewise, "bounded", 0, "unsafe", "", "")
+    options = {"bound": bound}
+    setting = Setting("bytewise", processes, messages, destinations=destinations, options=options, variant=variant)
+    coverage = explore(setting, properties=frozenset({"causal order"}))
+    assert (coverage.verdict, coverage.complete) == ("holds", True)
+    print(f"{coverage.states} states")
+
+
+def test_a_stamp_does_not_grow_with_the_run() -> None:
+    """Header, count, destinations, 6 rows of time-stamps and one of counts, each with its width; true counts grow."""
+    for bound in (1, 3):
+        run = _in_turns("bounded", bound, 5, 200)
+        sizes = [len(run.members[copy.source].encode(copy)) for copy in run.copies]
+        assert max(copy.count for copy in run.copies) >= 200
+        row, counts = (1 + ceil(3 * ceil(log2(turn * bound + 1)) / 8) for turn in (3, 2))
+        assert max(sizes) <= HEADER_BYTES + 4 + 6 * row + counts, f"B = {bound}"
+        assert len(encode(Bounded, run.copies[-1], run.roster)) > len(run.members[0].encode(run.copies[-1]))
+
+
+def test_a_stamp_beyond_the_bound_is_refused() -> None:
+    a, b = (create("bounded", "ab", name, bound=2) for name in "ab")
+    copy = a.send(["b"]).copies[0]  # type: ignore[union-attr]
+    gossip, sent, shorts = copy.stamp
+    for stamp in (
+        (((7, 0), gossip[1]), sent, shorts),
+        (gossip, (sent[0], (0, 7)), shorts),
+        (gossip, sent, (0, 5)),
+        (gossip, sent, (1, 0)),
+    ):
+        with pytest.raises(PeerError, match="with a bound of 2 they reach 6 and 4"):
+            b.receive(replace(copy, stamp=stamp))
+    assert [type(effect) for effect in b.receive(copy)] == [Deliver]
+
+
 def test_bound_must_be_positive() -> None:
-    for bound in (0, -1, "many"):
+    for bound in (0, -1, "many", 1 << 40):
         with pytest.raises(MisuseError, match="at least 1"):
             create("bounded", "abc", "a", bound=bound)
 

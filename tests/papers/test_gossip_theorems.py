@@ -1,4 +1,4 @@
-"""Krishnamurthy and Mukund: theorems 2.1, 3.1, 3.2, proposition 2.2, lemmas 3.4 and 4.1, against the definition.
+"""Krishnamurthy and Mukund: theorems 2.1, 3.1, 3.2, proposition 2.2, lemmas 3.3, 3.4, 3.5, 3.7, 4.1, by definition.
 
 After every event of random executions the arrays are compared with what happened-before says of the events.
 """
@@ -141,6 +141,65 @@ def _arrays(member: Gossip, history: History, last: dict[tuple[int, int], list[t
 @pytest.mark.parametrize("seed", SEEDS)
 def test_theorems_31_and_32_and_lemma_34(seed: int, kind: str) -> None:
     protocol_2(seed, kind)
+
+
+class Message:
+    """A message of Protocol 2: its ends, the event of its send with its past, and the event of its delivery."""
+
+    def __init__(self, copy: Copy, sent: Past) -> None:
+        self.copy, self.sent = copy, sent
+        self.p, self.q, self.time = copy.sender, copy.destination, copy.count
+        self.delivered: tuple[int, int] | None = None
+
+    def before(self, other: Message) -> bool:
+        """M1 -> M2."""
+        return self is not other and self.sent < other.sent
+
+
+def run_of_protocol_2(seed: int, kind: str) -> list[Message]:
+    """Run Protocol 2, unicasts, over channels without order; hold lemmas 3.5 and 3.7 after every event."""
+    rng, n = Random(seed), 4
+    members = [Gossip(Roster.of(n), place) for place in range(n)]
+    history, flight, messages = History(n), list[Copy](), dict[tuple[int, int], Message]()
+    for _ in range(60):
+        if not flight or rng.random() < 0.4:
+            p, to = rng.choice(edges(n, kind))
+            done = members[p].send(1 << to)
+            assert isinstance(done, Sent)
+            messages[p, done.message.count] = Message(done.copies[0], history.happens(p, send=True))
+            flight += done.copies
+        else:
+            copy = flight.pop(rng.randrange(len(flight)))
+            p = copy.destination
+            for effect in members[p].receive(copy):
+                if isinstance(effect, Deliver):
+                    message = messages[effect.copy.sender, effect.copy.count]
+                    message.delivered = history.latest(p, history.happens(p, message.sent, send=False))
+        _lemmas_35_and_37(members[p], history.now[p], list(messages.values()))
+    return list(messages.values())
+
+
+def _lemmas_35_and_37(member: Gossip, now: Past, messages: list[Message]) -> None:
+    p = member.me
+    known = [message for message in messages if message.delivered in now]
+    here = [message for message in known if message.q == p]
+    for message in known:
+        assert message.q == p or any(message.before(other) for other in here)  # lemma 3.5
+    for message in messages:
+        if message.q == p and member.receiver.deliv[message.p] < message.time:
+            assert message.delivered not in now  # lemma 3.7
+
+
+@pytest.mark.parametrize("kind", ["complete", "ring"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_lemmas_33_35_and_37(seed: int, kind: str) -> None:
+    messages = run_of_protocol_2(seed, kind)
+    ordered = [(one, other) for one in messages for other in messages if one.before(other)]
+    assert ordered
+    for one, other in ordered:
+        gossip, sent = other.copy.stamp
+        assert sent[one.p][one.q] >= one.time  # lemma 3.3, 1
+        assert gossip[other.p][one.p] >= one.time  # lemma 3.3, 2
 
 
 class Counted(Epochs):

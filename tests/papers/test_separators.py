@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.delays import unkind
 from support.neighbours import Changing, changing, hop_walk
 from support.walk import play
 
@@ -16,7 +17,7 @@ from thence.protocols.ech_r9 import ECHR9
 from thence.topology.graph import Graph, broadcast, graph_of
 from thence.topology.joins import Join, Membership
 from thence.topology.routed import Routed
-from thence.topology.routed_driver import drive, unkind
+from thence.topology.routed_driver import drive
 from thence.topology.routes import Routes
 from thence.topology.separators import both_ways
 

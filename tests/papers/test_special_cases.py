@@ -8,11 +8,12 @@ from random import Random
 from typing import Any
 
 import pytest
+from support.waits import needless
 from support.walk import Walk, assert_in_order, destinations_for, play, start, walk
 
 from thence.errors import MisuseError, PeerError
 from thence.model.message import MESSAGE, Copy
-from thence.model.order import Execution, needless
+from thence.model.order import Execution
 from thence.model.roster import Roster
 from thence.model.sets import rename_mask
 from thence.papers.variants.serial import LogAlone, OwnIsAwaited, OwnIsDelivered

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.recorded import read_events
 
 from thence.model.events import KINDS, Event
 from thence.trace.jsonl import format_line, located, write_jsonl
 from thence.trace.parquet import write_parquet
-from thence.trace.parquet_reader import read_parquet
 from thence.trace.schema import event_of, row_of
 from thence.trace.shiviz import ClockEvent, parse_log
 from thence.trace.source import Quarantined
@@ -77,7 +77,7 @@ def test_parquet_round_trip(rows: list[Event], files: int) -> None:
         assert write_parquet(rows, path, files=files, row_group=2) == len(rows)
         found: list[Quarantined] = []
         parts = [path] if files == 1 else sorted(path.iterdir())
-        read = [event for part in parts for event in read_parquet(part, found)]
+        read = [event for part in parts for event in read_events(part, found)]
     expected = [e if e.order is not None else replace(e, order=n) for n, e in enumerate(rows)]
     if files > 1:
         expected.sort(key=lambda event: event.order or 0)

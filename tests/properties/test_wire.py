@@ -17,7 +17,7 @@ from thence.model.codec import INT, ByProcess, Shape
 from thence.model.entries import Entries
 from thence.model.message import Copy
 from thence.model.roster import Roster
-from thence.model.sets import mask_bytes, read_mask
+from thence.model.sets import known_masks, mask_bytes, read_mask, read_set
 from thence.model.varint import Reader, put_varint
 from thence.protocols import REGISTRY
 from thence.protocols.wire import decode, encode
@@ -142,7 +142,7 @@ SIZES = (3, 8, 14, 15, 32, 127, 128, 130, 200)
 
 
 def number(rng: Random) -> int:
-    return rng.choice((0, 1, 2, 126, 127, 128, 129, 300, 16383, 16384, rng.randrange(1 << 20)))
+    return rng.choice((0, 1, 2, 126, 127, 128, 129, 300, 16383, 16384, 1 << 21, rng.randrange(1 << 22)))
 
 
 def a_log(rng: Random, size: int) -> bytes:
@@ -195,6 +195,30 @@ def test_logs_and_tables_are_read_as_by_the_slow_reader(
         assert fast == value_and_end(slow, partial(slow.read, shape)), f"over {size}: {data.hex()}"
         taken += fast is not None
     assert 0 < taken < 200
+
+
+def a_set(rng: Random, size: int) -> bytes:
+    """Write a set, or bytes that look like one."""
+    if rng.random() < 0.6:
+        return changed(rng, mask_bytes(sum(1 << p for p in rng.sample(range(size), rng.randint(0, size))), size))
+    length = rng.randrange(20)
+    head = bytes((length << 2 | rng.randrange(4),))
+    return head + bytes(rng.choice((0, 0, 1, 2, 3, rng.randrange(256))) for _ in range(length - rng.randrange(2)))
+
+
+@pytest.mark.parametrize("size", [15, 16, 17, 31, 32, 33, 64, 65, 120, 127, 128])
+def test_sets_that_were_not_read_before_are_read_as_by_the_slow_reader(size: int) -> None:
+    rng = Random(f"sets {size}")
+    taken = 0
+    for _ in range(1000):
+        data = a_set(rng, size) + rng.randbytes(rng.randrange(3)) or b"\0"
+        slow = Slow(data, size)
+        known_masks(size).clear()
+        want = value_and_end(slow, slow.mask)
+        assert read_set(data, 0, size) == (-1 if want is None else want[0]), f"over {size}: {data.hex()}"
+        assert known_masks(size) == ({} if want is None else {data[: slow.at]: want[0]})
+        taken += want is not None
+    assert 0 < taken < 1000
 
 
 def test_an_empty_newest_entry_costs_no_set() -> None:

@@ -34,14 +34,22 @@ def test_three_processes_talk_over_json_lines(folder: Path, capsys: pytest.Captu
     files = json.loads((folder / "made.json").read_text())["configurations"]
     command = [sys.executable, "-m", "thence.cli", "endpoint"]
     waiting = [
-        subprocess.Popen([*command, file, "--linger", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [*command, file, "--linger", "60", "--log", "json"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=Path(file).with_suffix(".log").open("w"),
+            text=True,
+        )
         for file in files
     ]
     try:
-        a, _, c = waiting
+        a, b, c = waiting
         assert a.stdin is not None
         assert a.stdout is not None
+        assert b.stdout is not None
         assert c.stdout is not None
+        assert json.loads(b.stdout.readline()) == {"ready": "b"}  # before it is ready, a signal simply ends it
         a.stdin.write('{"send": ["b", "c"], "payload": "hello"}\nnonsense\n')
         a.stdin.flush()
         assert [json.loads(a.stdout.readline()) for _ in range(2)] == [{"ready": "a"}, {"sent": "a1"}]
@@ -57,6 +65,8 @@ def test_three_processes_talk_over_json_lines(folder: Path, capsys: pytest.Captu
             process.terminate()
         codes = [process.wait(30) for process in waiting]
     assert codes == [0, 0, 0]
+    logged = [json.loads(line)["event"] for line in (trio / "a.log").read_text().splitlines()]
+    assert (logged[0], logged[-1]) == ("started", "stopped")
     assert main(["why", files[2]]) == 2
     assert "is it running?" in capsys.readouterr().err
 
@@ -69,3 +79,10 @@ def test_the_page_explains_every_key() -> None:
 def test_the_page_shows_the_example_of_the_package() -> None:
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     compile(block, "docs/live.md", "exec", flags=0x2000)  # top-level await
+
+
+def test_the_page_shows_what_was_measured() -> None:
+    home = ROOT / "benchmarks" / "live"
+    command = [sys.executable, str(home / "run.py"), "--table"]
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert printed.strip() in PAGE, "docs/live.md and benchmarks/live/results/live.json differ"

@@ -11,7 +11,8 @@ from support.live import SHARED, World, wander
 from thence.errors import ThenceError
 from thence.runtime.core import Core
 from thence.runtime.frames import ack_frame
-from thence.runtime.station import Released, Session, Station
+from thence.runtime.session import Session
+from thence.runtime.station import Released, Station
 
 SEEDS = range(40)
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import ssl
+import sys
 from pathlib import Path
 from random import Random
 
@@ -206,7 +207,7 @@ def test_noise_changes_nothing(folder: Path) -> None:
         async with Endpoint(configure(folder)[1]) as b:
             entry = Core.fresh("ks", "ab", "a").apply(Send(2, b"x"), 0.0).sent[0][1]
             good = data_frame(1, entry.head, b"x")
-            for _ in range(150):
+            for _ in range(60):
                 noise = bytearray(good)
                 for _ in range(chance.randrange(1, 6)):
                     noise[chance.randrange(4, len(noise))] = chance.randrange(256)
@@ -222,6 +223,13 @@ def test_noise_changes_nothing(folder: Path) -> None:
 
     print(f"seed {seed}")
     run(go())
+
+
+def test_nothing_is_half_made_without_cryptography(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "thence.runtime.certificates", None)
+    with pytest.raises(ImportError):
+        initialise(folder, ["a", "b"])
+    assert list(folder.iterdir()) == []
 
 
 def test_certificates_are_renewed_without_a_restart(folder: Path) -> None:

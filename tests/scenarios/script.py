@@ -126,7 +126,7 @@ class Stage:
     def _stamp(self, copy: Copy) -> str:
         member = self.members[self.roster.name(copy.source)]
         if isinstance(member, Gossip):
-            gossip, sent = copy.stamp
+            gossip, sent = copy.stamp[:2]
             return f"GOSSIP {_matrix(gossip)} SENT {_matrix(sent)}"
         facts = member.dependencies(copy)
         if facts is None:

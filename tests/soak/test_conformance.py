@@ -6,9 +6,9 @@ import os
 
 import pytest
 from conformance.test_protocols import MINIMAL, PROTOCOLS, assert_minimal, may_address_itself
+from support.waits import needless
 from support.walk import walk
 
-from thence.model.order import needless
 from thence.protocols import REGISTRY
 
 RUNS = int(os.environ.get("THENCE_RUNS", "1500"))

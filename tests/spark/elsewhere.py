@@ -80,7 +80,7 @@ def audits(spark: Any, *, paths: bool = False) -> None:
 
     from thence.spark import audit
 
-    runs = [*small_runs(15), *long_runs(1)]
+    runs = [*small_runs(6), *long_runs(1)]
     with audit(frame(spark, [e for some in runs for e in some]), chunk_rows=300) as result:
         check(findings(result), expected(runs))
         if paths:
@@ -135,6 +135,27 @@ def streams(spark: Any) -> None:
         assert shown == {row["message"] for row in orderer.waiting()} != set()
 
 
+def sources(spark: Any) -> None:
+    """Read foreign records as tables, in a zone that is not UTC, with timestamps that have none by default."""
+    from support import shown_sources
+
+    settings = {"spark.sql.session.timeZone": "America/New_York", "spark.sql.timestampType": "TIMESTAMP_NTZ"}
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    shown_sources.tables(spark)
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+def streamed_sources(spark: Any) -> None:
+    """Read foreign records as streams, and deliver some."""
+    from support import shown_sources
+
+    with tempfile.TemporaryDirectory() as here:
+        shown_sources.streams(spark, Path(here))
+
+
 def costs(spark: Any) -> None:
     """Replay a run through two protocols."""
     import pyarrow as pa
@@ -184,8 +205,8 @@ def main(kind: str, more: str | None = None) -> None:
     """Try everything that belongs to a kind of session."""
     log = None if more == "streams" else more
     spark = session(kind, log)
-    here = (audits, delivers, costs) if kind == "connect" else (audits, delivers, streams, sweeps)
-    for tried in (audits_and_paths, audit_one_large) if log else (streams,) if more else here:
+    here = (audits, delivers, costs, sources) if kind == "connect" else (audits, delivers, streams, sweeps)
+    for tried in (audits_and_paths, audit_one_large) if log else (streams, streamed_sources) if more else here:
         tried(spark)
         print(tried.__name__, "equal", flush=True)
     spark.stop()

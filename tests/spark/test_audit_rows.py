@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 from support.frames import check, expected, findings, frame, small_runs
-from support.traces import Knobs, random_trace
+from support.other_names import CALLED, other_table, write_other
+from support.results import told
+from support.traces import Knobs, random_trace, spoil
 
+import thence
+from thence.errors import MisuseError
 from thence.model.events import parse
 from thence.spark import audit, audit_files, files
 from thence.spark.layout import look_at
@@ -185,3 +189,17 @@ def test_sparse_orders_are_cut_evenly(spark: SparkSession) -> None:
     sparse = [replace(e, order=(e.order or 0) ** 3) for e in events]
     with audit(frame(spark, sparse), chunk_rows=200) as result:
         check(findings(result), expected([events]))
+
+
+def test_columns_of_other_names(spark: SparkSession, tmp_path: Path) -> None:
+    """As frames and as files, in a session of any zone; `tests/unit/auditing` does it in this process."""
+    events = [event for seed in range(12, 24) for event in spoil(random_trace(seed), seed) if event.message != ""]
+    with audit(spark.createDataFrame(other_table(events)), columns=CALLED) as result:
+        assert told(result) == told(thence.audit(other_table(events, {})))
+    for kind in ("jsonl", "parquet"):
+        write_other(events, tmp_path / f"trace [1] a:b.{kind}")
+        known = told(thence.audit(str(tmp_path / f"trace [1] a:b.{kind}"), columns=CALLED))
+        with audit_files(spark, tmp_path / f"trace [1] a:b.{kind}", columns=CALLED) as result:
+            assert told(result) == known
+    with pytest.raises(MisuseError, match="the frame has"):
+        audit(spark.createDataFrame(other_table(events)), columns={"process": "PID"})

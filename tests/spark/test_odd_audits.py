@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from support.odd_audits import audit_case, check_case
 from support.odd_files import CORPUS, OddFile
+from support.soak import keep
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.soak, pytest.mark.usefixtures("spark")]
+_judged: list[str] = []
 
 
 @pytest.mark.parametrize("order", [True, False], ids=["order", "no order"])
@@ -21,3 +23,5 @@ def test_what_comes_out(case: OddFile, order: bool, tmp_path: Path, monkeypatch:
     folder.mkdir()
     monkeypatch.chdir(folder)
     check_case(case, *audit_case(case, folder, "spark", order))
+    _judged.append(case.kind)
+    keep("audit", "odd files on Spark", {"cases as the table says": len(_judged), "of": 2 * len(CORPUS)})

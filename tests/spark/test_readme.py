@@ -9,8 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.recorded import read_events
+
 from thence.model.order import judge
-from thence.trace.jsonl import read_jsonl
 
 ROOT = Path(__file__).parents[2]
 ALL = """
@@ -46,4 +47,4 @@ def test_commands_of_the_readme_and_the_demo(tmp_path: Path) -> None:
     assert made["audit"]["ks"] == "causal"
     assert made["audit"]["unordered"] == "violated"
     assert made["deliver"]["held"] > 0
-    assert judge(read_jsonl(tmp_path / "demo" / "ks.jsonl", [])).verdict == "causal"
+    assert judge(read_events(tmp_path / "demo" / "ks.jsonl")).verdict == "causal"

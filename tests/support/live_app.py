@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from thence.runtime import Endpoint, Message
+from thence.runtime import Endpoint, Message, RolledBackError
 from thence.runtime.journal import Journal
 from thence.runtime.station import Station
 
@@ -89,7 +89,7 @@ class Application:
                     raise result
 
     async def prepare(self, me: Endpoint) -> None:
-        async with me.turn:
+        async with me.writer.turn:
             me.database.execute("CREATE TABLE IF NOT EXISTS effects (message TEXT, process TEXT)")
 
     async def read(self, me: Endpoint) -> None:
@@ -105,6 +105,14 @@ class Application:
         if not transactional(message.id):
             await message.done()
             return
+        while True:
+            try:
+                await self.effect(me, message)
+                return
+            except RolledBackError:  # suspended inside it for too long: nothing of it happened
+                continue
+
+    async def effect(self, me: Endpoint, message: Message) -> None:
         async with message.transaction() as tx:
             tx.execute("INSERT INTO effects VALUES (?, ?)", (message.id, me.config.name))
             if (

@@ -9,20 +9,23 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 from support.live import causes_first
 from support.live_app import POINTS, transactional
 from support.live_proxy import Proxies
+from support.recorded import read_events
 from thence import audit
 from thence.errors import MisuseError
 from thence.model.events import Event
 from thence.model.order import judge
+from thence.model.plain import Row
 from thence.runtime.admin import ask
 from thence.runtime.config import load
 from thence.runtime.setup import free_ports, initialise
-from thence.trace.jsonl import read_jsonl
+from thence.trace.source import Quarantined
 
 APP = Path(__file__).with_name("live_app.py")
 SOURCE = Path(__file__).parents[2] / "src"
@@ -41,14 +44,16 @@ class Fleet:
         protocol: str = "ks",
         options: dict[str, int | str | bool] | None = None,
         proxied: bool = False,
+        run: str = "run",
     ) -> None:
         self.folder, self.names, self.sends, self.seed = folder, names, sends, seed
         self.chance = Random(seed)
-        self.files = dict(zip(names, initialise(folder, names, protocol=protocol, options=options), strict=True))
+        made = initialise(folder, names, protocol=protocol, options=options, run=run)
+        self.files = dict(zip(names, made, strict=True))
         self.stops = self.cuts = 0
         self.proxies = self._proxies() if proxied else None
         self.running: dict[str, subprocess.Popen[bytes]] = {}
-        self.kills = 0
+        self.kills = self.reached = 0
         self.armed: set[str] = set()
         """who has a point ahead at which it will kill itself"""
 
@@ -93,25 +98,48 @@ class Fleet:
         self.running[name].wait()
         self.kills += 1
 
-    def mischief(self, kills: int, seconds: float) -> None:
-        """Kill processes, half of them at named points that they reach by themselves; start each again."""
+    def mischief(
+        self, kills: int, seconds: float, between: Callable[[], None] = lambda: None, patience: float = 0.0
+    ) -> None:
+        """Kill processes, half of them at named points that they reach by themselves; start each again.
+
+        After the last kill, `patience` is how long to wait for those who have their point still ahead.
+        """
         self.wait_for_life()
-        for number in range(kills):
-            name = self.chance.choice(self.names)
-            if number % 2:
-                self.kill(name)
-                point = f"{POINTS[number // 2 % len(POINTS)]}:{self.chance.randrange(1, 12)}"
-                self.start(name, point if "snapshot" not in point and "checkpoint" not in point else point[:-2] + ":1")
-            else:
-                time.sleep(self.chance.random() * seconds)
+        number = 0
+        while self.kills + len(self.armed) < kills:
+            point = POINTS[number % len(POINTS)]
+            rare = "snapshot" in point or "checkpoint" in point
+            name = self.chance.choice([name for name in self.names if name not in self.armed] or self.names)
+            self.kill(name)
+            socket = self._socket(name)
+            self.start(name, f"{point}:{1 if rare else self.chance.randrange(1, 12)}")
+            number += 1
+            while self._socket(name) == socket and self.running[name].poll() is None:
+                time.sleep(0.02)
+            time.sleep(self.chance.random() * seconds)
+            between()
+            self.revive()
+        end = time.monotonic() + patience
+        while self.armed and time.monotonic() < end and not self.all_sent():
+            time.sleep(0.1)
             self.revive()
         for name in sorted(self.armed):
             self.kill(name)
             self.start(name)
 
+    def _socket(self, name: str) -> float:
+        """Return when a process last opened its admin socket, which is when it runs; 0 for never."""
+        path = load(self.files[name]).admin
+        assert path is not None
+        try:
+            return path.stat().st_ctime
+        except FileNotFoundError:
+            return 0.0
+
     def wait_for_life(self) -> None:
         """Wait until everybody has begun to write."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + 240
         while not all((self.folder / f"{name}.witness.sent").exists() for name in self.names):
             assert time.monotonic() < end, "\n".join(map(self.condition, self.names))
             time.sleep(0.05)
@@ -124,6 +152,7 @@ class Fleet:
                 continue
             assert code == -signal.SIGKILL, f"{name} ended with {code}: {self.errors(name)}"
             self.kills += 1
+            self.reached += name in self.armed
             self.start(name)
 
     def errors(self, name: str) -> str:
@@ -141,32 +170,56 @@ class Fleet:
             answer = str(error)
         return f"{name}: {sent} sent, {answer} {self.errors(name)}"
 
-    def at_rest(self) -> bool:
-        """Tell whether nothing is on its way, held, or not done anywhere, and everybody has sent all."""
+    def all_sent(self) -> bool:
+        """Tell whether everybody has sent all."""
+        files = [self.folder / f"{name}.witness.sent" for name in self.running]
+        return all(file.exists() and len(file.read_bytes()) >= self.sends for file in files)
+
+    def answers(self) -> list[Row] | None:
+        """Ask everybody why; None if somebody does not answer."""
+        found = []
         for name in self.running:
-            progress = self.folder / f"{name}.witness.sent"
-            if not progress.exists() or len(progress.read_bytes()) < self.sends:
-                return False
             admin = load(self.files[name]).admin
             assert admin is not None
             try:
-                answer = ask(admin, {"ask": "why"})
+                found.append(ask(admin, {"ask": "why"}))
             except MisuseError:
-                return False
-            links = [link for link in answer["links"] if link["process"] in self.running]
-            if answer["held"] or answer["inbox"] or any(link["sent"] != link["acknowledged"] for link in links):
-                return False
-        return True
+                return None
+        return found
 
-    def rest(self, seconds: float = 120.0) -> None:
-        """Wait until everything is delivered."""
-        end = time.monotonic() + seconds
-        calm = 0
-        while calm < 2:
+    def delivered(self) -> bool:
+        """Tell whether everybody has sent all, and nothing is on its way or held anywhere."""
+        answers = self.answers() if self.all_sent() else None
+        if answers is None or any(answer["held"] for answer in answers):
+            return False
+        links = [link for answer in answers for link in answer["links"] if link["process"] in self.running]
+        return all(link["sent"] == link["acknowledged"] for link in links)
+
+    def done(self) -> bool:
+        """Tell whether the applications have dealt with everything, too."""
+        answers = self.answers() if self.delivered() else None
+        return answers is not None and not any(answer["inbox"] for answer in answers)
+
+    def _wait(self, true: Callable[[], bool], seconds: float, what: str) -> float:
+        begun = time.monotonic()
+        while not true():
             self.revive()
-            calm = calm + 1 if self.at_rest() else 0
-            assert time.monotonic() < end, "not at rest:\n" + "\n".join(map(self.condition, self.names))
-            time.sleep(0.3)
+            took = time.monotonic() - begun
+            assert took < seconds, f"{what} after {took:.0f} s:\n" + "\n".join(map(self.condition, self.names))
+            time.sleep(0.1)
+        return time.monotonic() - begun
+
+    def rest(self, seconds: float = 120.0, within: float = 30.0) -> float:
+        """Wait until everybody has sent all, then, at most `within` seconds, until all is delivered; say how long.
+
+        Nobody is killed or cut any more, so this is what the healing takes. After that, wait until the applications
+        have dealt with everything: replies, too, are delivered by then.
+        """
+        self._wait(self.all_sent, seconds, "not all is sent")
+        took = self._wait(self.delivered, within, "not all is delivered")
+        self._wait(self.done, seconds, "not all is done")
+        self._wait(self.done, seconds, "not all is done")
+        return took
 
     def stop(self) -> None:
         """Stop everybody cleanly."""
@@ -187,10 +240,10 @@ class Fleet:
     # -- what became of it -------------------------------------------------------------------------------------------
 
     def events(self) -> list[Event]:
-        quarantine: list[object] = []
+        quarantine: list[Quarantined] = []
         found: list[Event] = []
         for name in self.names:
-            found += read_jsonl(self.folder / f"{name}.jsonl", quarantine)  # type: ignore[arg-type]
+            found += read_events(self.folder / f"{name}.jsonl", quarantine)
         assert not quarantine, quarantine
         return sorted(found, key=lambda event: event.order or 0)
 
@@ -212,6 +265,7 @@ class Fleet:
             "deliveries": sum(event.kind == "deliver" for event in events),
             "crash rows": sum(event.kind == "crash" for event in events),
             "kills": self.kills,
+            "at named points": self.reached,
             "stops": self.stops,
             "cuts": self.cuts,
             "redelivered": again,

@@ -25,7 +25,7 @@ def configure(folder: Path, names: str = "ab", *, plain: bool = True, more: str 
     files = initialise(folder, list(names), plain=plain, **options)  # type: ignore[arg-type]
     for file in files:
         text = file.read_text()
-        file.write_text(text + "\n[limits]\nstop_seconds = 0.5\nhandshake_seconds = 1.0\n" + more)
+        file.write_text(text + "\n[limits]\nstop_seconds = 0.2\nhandshake_seconds = 1.0\n" + more)
     return files
 
 

@@ -211,7 +211,9 @@ class Naive:
             return
         rows = [each for each in self.held if each.own in ring]
         self.held = [each for each in self.held if each.own not in ring]
-        reason = "on a cycle of causes: " + ", ".join(each.own[0] for each in rows)
+        names = [each.own[0] for each in rows]
+        more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+        reason = "on a cycle of causes: " + ", ".join(names[:8]) + more
         for each in rows:
             self.quarantined.add(each.own)
             self.say(each, "quarantined", reason, [])

@@ -8,9 +8,10 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,15 @@ class Postgres:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """Return a port that nobody listens at, below those that the system hands out by itself.
+
+    A server that is killed and started again, or slow to start, must still find it free.
+    """
+    while True:
+        port = Random().randrange(20_000, 32_000)
+        with socket.socket() as found, suppress(OSError):
+            found.bind(("127.0.0.1", port))
+            return port
 
 
 @contextmanager

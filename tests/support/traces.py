@@ -171,3 +171,14 @@ def spoil(events: list[Event], seed: int) -> list[Event]:
         elif what == 7:
             rows[i] = replace(rows[i], index=rows[i].index + 1)
     return [replace(row, order=place) for place, row in enumerate(rows)]
+
+
+def changed(events: list[Event], seed: int) -> list[Event]:
+    """Spoil every second run; of every three, leave one its order, take it from one, shuffle it in one."""
+    rows = spoil(events, seed) if seed % 2 else events
+    if seed % 3 == 1:
+        return [replace(event, order=None) for event in rows]
+    if seed % 3 == 2:
+        places = Random(seed).sample(range(len(rows)), len(rows))
+        return [replace(event, order=place) for event, place in zip(rows, places, strict=True)]
+    return rows

@@ -19,6 +19,7 @@ from thence.model.events import Event, Kind, parse, render
 from thence.model.message import MESSAGE, Cause, Copy, MessageId, name_of
 from thence.model.order import Execution, Guarantee, Judgement, by_label, judge
 from thence.model.roster import Roster
+from thence.papers.variants import channels
 from thence.protocols import (
     REGISTRY,
     Deferred,
@@ -43,6 +44,7 @@ def entry_of(protocol: str | type[Member]) -> Entry:
     if isinstance(protocol, str):
         return REGISTRY[protocol]
     by_class = {entry.protocol: entry for entry in REGISTRY.values()}
+    by_class |= {variant.protocol: variant.entry for variant in channels.VARIANTS}
     return next(by_class[base] for base in protocol.__mro__ if base in by_class)
 
 

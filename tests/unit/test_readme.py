@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+
+from thence import Orderer, audit
+from thence.cli import main
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "docs/protocols.md", "docs/show.md")
@@ -31,6 +36,35 @@ def test_the_readme_shows_what_it_says(capsys: pytest.CaptureFixture[str]) -> No
     assert said[2].startswith("blocked None shipped")
     assert "packed" in said[2]
     assert said[-2:] == ["b1 waits for a1", "[0, 1]"]
+
+
+def test_the_quick_start_finds_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    install, simulate, judge = (shlex.split(line) for line in block.splitlines())
+    assert install[:2] == ["pip", "install"]
+    assert main(simulate[1:]) == 0
+    assert main(judge[1:]) == 1
+
+
+def test_the_orderer_for_other_columns() -> None:
+    (made,) = re.findall(r"`(Orderer\(.*?\))`: rows", (ROOT / "README.md").read_text())
+    rows = [{"account": 1, "event_id": "b", "caused_by": ["a"]}, {"account": 1, "event_id": "a", "caused_by": []}]
+    assert [row["event_id"] for row in eval(made, {"Orderer": Orderer}).deliver(rows)] == ["a", "b"]
+
+
+def test_the_events_shown_are_a_trace(tmp_path: Path) -> None:
+    (rows,) = re.findall(r"```json\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    (tmp_path / "shop.jsonl").write_text(rows)
+    with audit(tmp_path / "shop.jsonl") as found:
+        assert (found.verdict, found.events) == ("violated", 4)
+
+
+def test_sizes_are_the_measured_ones() -> None:
+    measured = json.loads((ROOT / "benchmarks/install/results/sizes.json").read_text())["extras"]
+    section = (ROOT / "README.md").read_text().partition("## What to install")[2].partition("\n## ")[0]
+    shown = re.findall(r"^\| (?:`(\w+)`|\(none\)) \|.*\| (\d+) \|$", section, re.MULTILINE)
+    assert {name: int(size) for name, size in shown} == {name: round(row["MB"]) for name, row in measured.items()}
 
 
 def test_relative_links_lead_somewhere() -> None:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import pickle
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from thence.auditing.arrow_findings import ArrowFindings, GroupRows, TableRows
+from thence.auditing.arrow_findings import ArrowFindings
+from thence.auditing.event_rows import GroupPiece, PieceRows, TableRows
 from thence.auditing.local import LocalAuditResult, Progress, silent
 from thence.auditing.plan import CHUNK_ROWS, chunk_count
-from thence.auditing.route import choose
+from thence.auditing.route import Route, choose
 from thence.auditing.row_groups import Chunk, Place, read_footers, read_groups
+from thence.auditing.scratch import Scratch, load
 from thence.auditing.stages import judged_runs, split_by_run
 from thence.auditing.tables import concatenated, of_batch, refused_table
 from thence.auditing.threads import in_threads
@@ -29,9 +31,10 @@ from thence.kernels.compiling import telling
 from thence.kernels.ids import repeated
 from thence.kernels.merge_chunks import ChunkMerger
 from thence.kernels.rows import as_they_come
-from thence.model.columns import JUDGED_COLUMNS
+from thence.model.columns import JUDGED_COLUMNS, Column, their_names
 from thence.trace.arrow import refused_batch
 from thence.trace.batches import read_batches
+from thence.trace.engine import estimated_rows
 from thence.trace.read import Trace
 from thence.trace.slices import Slice
 
@@ -43,6 +46,8 @@ LISTED = pa.array(
 )  # fmt: skip
 SLICE = 16 << 20
 """Bytes of JSONL that are read at a time, about."""
+HELD_ROWS = 2 * CHUNK_ROWS
+"""Rows, about, that are held in memory between reading and judging; more are kept in a scratch folder."""
 
 
 @dataclass(frozen=True)
@@ -66,18 +71,49 @@ def audit_table(
 
 
 def audit_files(
-    trace: Trace, *, cores: int = 1, progress: Progress = silent, chunk_rows: int = CHUNK_ROWS
+    trace: Trace,
+    *,
+    cores: int = 1,
+    progress: Progress = silent,
+    chunk_rows: int = CHUNK_ROWS,
+    held_rows: int = HELD_ROWS,
 ) -> LocalAuditResult:
     """Audit the tables of a trace."""
     files = {path: kind for path, kind in trace.files.items() if kind != "shiviz"}
-    footers = read_footers(files) if files and set(files.values()) == {"parquet"} else None
-    route = choose(footers=footers, split=False, chunk_rows=chunk_rows)
+    grouped = files and set(files.values()) == {"parquet"} and trace.in_our_names
+    footers = read_footers(files) if grouped else None
+    held = sum(map(estimated_rows, files)) <= held_rows
+    route = choose(footers=footers, split=False, held=held, chunk_rows=chunk_rows)
+    if route.name == "whole":
+        tables = list(_read(trace, cores, progress))
+        return audit_table(concatenated(tables), cores=cores, progress=progress, chunk_rows=chunk_rows)
     if footers is None or not route.by_groups:
-        return audit_table(_read(trace, cores, progress), cores=cores, progress=progress, chunk_rows=chunk_rows)
+        return _audit_scratch(_read(trace, cores, progress), route, cores, progress, chunk_rows)
     tasks = [_task_of(chunk) for chunk in route.chunks]
     outcome = judge_tasks(tasks, cores=cores, progress=progress)
     outcome.kept += [refused_table(each) for each in (*trace.quarantine, *footers.refused)]
-    kept = ArrowFindings(outcome.table(), GroupRows(footers.groups, outcome.along_order, cores))
+    pieces = [GroupPiece(group) for group in footers.groups]
+    kept = ArrowFindings(outcome.table(), PieceRows(pieces, outcome.along_order, cores))
+    return LocalAuditResult(kept, "local", str(route))
+
+
+def _audit_scratch(
+    tables: Iterator[pa.Table], route: Route, cores: int, progress: Progress, chunk_rows: int
+) -> LocalAuditResult:
+    """Audit rows that are too many to be held; the scratch folder goes with the result."""
+    scratch = Scratch()
+    try:
+        for table in tables:
+            scratch.put(table)
+        tasks = [
+            Task(run, number, sum(piece.rows for piece in pieces), lambda pieces=pieces: load(pieces))  # type: ignore[misc]
+            for run, number, pieces in scratch.chunks(chunk_rows)
+        ]
+        outcome = judge_tasks(tasks, cores=cores, progress=progress)
+    except BaseException:
+        scratch.close()
+        raise
+    kept = ArrowFindings(outcome.table(), scratch.events(outcome.along_order, cores))
     return LocalAuditResult(kept, "local", str(route))
 
 
@@ -216,21 +252,19 @@ def _listed(found: pa.Table) -> pa.Table:
     return found.filter(pc.is_in(found.column("tag"), LISTED))
 
 
-def _read(trace: Trace, cores: int, progress: Progress) -> pa.Table:
-    """Read all tables of a trace, several parts at a time."""
-    cut = trace.slices(SLICE)
-    tables: list[pa.Table] = []
+def _read(trace: Trace, cores: int, progress: Progress) -> Iterator[pa.Table]:
+    """Yield all rows of a trace, several parts being read at a time."""
+    cut = trace.slices(SLICE, trace.judged)
     rows = 0
-    for table in in_threads(_read_slice, cut.slices, cores):
-        tables.append(table)
+    for table in in_threads(lambda part: _read_slice(part, trace.judged), cut.slices, cores):
         rows += len(table)
         progress("reading", rows, None)
+        yield table
     if refused := [*trace.quarantine, *cut.refused]:
-        tables.append(of_batch(refused_batch(refused, JUDGED_COLUMNS)))
-    return concatenated(tables)
+        yield of_batch(refused_batch(refused, JUDGED_COLUMNS))
 
 
-def _read_slice(part: Slice) -> pa.Table:
-    if part.format == "parquet":
+def _read_slice(part: Slice, columns: Sequence[Column]) -> pa.Table:
+    if part.format == "parquet" and their_names(columns) is None:
         return read_groups([Place(part.file, part.group, part.first - 1, part.length or 0)])
-    return concatenated([of_batch(batch) for batch in read_batches(part, JUDGED_COLUMNS)])
+    return concatenated([of_batch(batch) for batch in read_batches(part, columns)])

@@ -12,7 +12,7 @@ so that memory is bounded by the chunks in hand and what they leave open; all el
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from thence.auditing.definition import FEW, DefinitionFindings
 from thence.auditing.result import COLUMNS, AuditResult, Row
 from thence.errors import MisuseError
 from thence.model.events import Event
+from thence.trace.engine import least_rows
 from thence.trace.read import Trace, located_rows, open_trace
 from thence.trace.source import Quarantined
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
     from thence.trace.explain import Step
 
-LINE = 60
-"""Bytes of a line of JSONL at least, about: a larger file than `FEW` of them is not tried by the definition."""
 
 Progress = Callable[[str, int, int | None], None]
 """Told of a stage, how many rows are done, and how many there are if that is known."""
@@ -77,24 +76,28 @@ def audit(
     trace: str | Path | Iterable[str | Path] | Iterable[Event] | pa.Table,
     *,
     cores: int | None = None,
+    columns: Mapping[str, str] | None = None,
     progress: Progress = silent,
 ) -> LocalAuditResult:
     """Audit files, folders or globs, a pyarrow Table in the trace table's columns, or events, in this process.
 
-    `cores` is how many chunks are judged at a time (default: as many as there are cores).
+    `cores` is how many chunks are judged at a time (default: as many as there are cores). `columns` says what files or
+    a table call our columns where that is another name, as in `{"process": "pid", "index": "seq"}`.
     """
     if type(trace).__name__ == "Table" and type(trace).__module__.startswith("pyarrow"):
         from thence.auditing.arrays import audit_table
         from thence.auditing.tables import of_table
 
-        return audit_table(of_table(trace), progress=progress)
+        return audit_table(of_table(trace, columns), cores=cores or os.cpu_count() or 1, progress=progress)
     if isinstance(trace, str | Path):
-        return audit_trace(open_trace(trace), cores=cores, progress=progress)
+        return audit_trace(open_trace(trace, columns=columns), cores=cores, progress=progress)
     given = list(trace)
-    if all(isinstance(each, Event) for each in given):
+    if all(isinstance(each, Event) for each in given) and not columns:
         return audit_events(given, progress=progress)
     if all(isinstance(each, str | Path) for each in given):
-        return audit_trace(open_trace(given), cores=cores, progress=progress)
+        return audit_trace(open_trace(given, columns=columns), cores=cores, progress=progress)
+    if columns and isinstance(given[0], Event):
+        raise MisuseError("columns are of files and tables; events have none")
     raise MisuseError(
         f"a trace is files (names), a pyarrow Table or events; found a list that holds {type(given[0]).__name__}"
     )
@@ -113,10 +116,8 @@ def audit_events(events: Sequence[Event], *, progress: Progress = silent) -> Loc
 def audit_trace(trace: Trace, *, cores: int | None = None, progress: Progress = silent) -> LocalAuditResult:
     """Audit the tables of a trace; logs with clocks are for `trace.clocks`."""
     files = {path: kind for path, kind in trace.files.items() if kind != "shiviz"}
-    if all(kind == "jsonl" for kind in files.values()):
-        size = sum(path.stat().st_size for path in files if path.exists())
-        if size <= FEW * LINE * 5 and (few := _few(trace)) is not None:
-            return few
+    if sum(least_rows(path) for path in files) <= FEW and (few := _few(trace)) is not None:
+        return few
     from thence.auditing.arrays import audit_files
 
     return audit_files(trace, cores=cores or os.cpu_count() or 1, progress=progress)
@@ -127,10 +128,10 @@ def _few(trace: Trace) -> LocalAuditResult | None:
     events: list[Event] = []
     refused = [*trace.quarantine]
     places: dict[int, tuple[str, int]] = {}
-    cut = trace.slices()
+    cut = trace.slices(columns=trace.judged)
     refused += cut.refused
     for part in cut.slices:
-        for found in located_rows(part):
+        for found in located_rows(part, trace.judged):
             if isinstance(found, Quarantined):
                 refused.append(found)
                 continue

@@ -13,7 +13,7 @@ from typing import Literal
 from thence.auditing.plan import CHUNK_ROWS, FEW, Plan
 from thence.auditing.row_groups import Chunk, Footers, chunks_of, plan_of_chunks, plan_of_overlapping
 
-Name = Literal["definition", "whole", "row groups", "split row groups", "in place", "placed", "packed"]
+Name = Literal["definition", "whole", "scratch", "row groups", "split row groups", "in place", "placed", "packed"]
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,15 @@ def choose(
     footers: Footers | None = None,
     look: Callable[[], Plan] | None = None,
     split: bool = True,
+    held: bool = True,
     chunk_rows: int = CHUNK_ROWS,
 ) -> Route:
     """Choose the route of some rows.
 
     `footers` are those of Parquet files, if there is nothing else to judge; `look` looks at the rows themselves, where
     they are spread over tasks, and is called only if the footers do not tell enough. Without it all rows are in this
-    process. `split`: there is somebody who can split the rows of a row group by chunk.
+    process; `held`: they are few enough to be held in its memory. `split`: there is somebody who can split the rows of
+    a row group by chunk.
     """
     if footers is not None and (chunks := chunks_of(footers.groups, chunk_rows)):
         why = f"row groups follow one another in `order`: {len(chunks)} chunks are lists of whole row groups"
@@ -54,6 +56,8 @@ def choose(
     if footers is not None and split and (plan := plan_of_overlapping(footers.groups, chunk_rows)):
         why = f"row groups overlap in `order`: their rows are split into {plan.slots} slots before they are judged"
         return Route("split row groups", why, plan)
+    if look is None and not held:
+        return Route("scratch", "rows are kept in a scratch folder; small runs are judged whole, large ones in chunks")
     if look is None:
         return Route("whole", "every run is judged from all its rows, in this process")
     return _of_rows(look())
@@ -72,6 +76,3 @@ def _of_rows(plan: Plan) -> Route:
     else:
         why = "a large run has no regular `order`: rows are packed into pieces first, and moved then"
     return Route("packed", why, plan)
-
-
-DEFINITION = Route("definition", "few events: judged by the definition itself")

@@ -6,7 +6,7 @@ Law. No row is dropped and nothing is repaired by guessing. A row that a reader 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from thence.auditing.result import COLUMNS
 from thence.errors import MisuseError
 from thence.kernels.findings import QUARANTINE, tagged
 from thence.kernels.rows import KIND_CODES, KIND_NAMES, NORMAL, UNKNOWN, kind_codes
-from thence.model.columns import JUDGED_COLUMNS, names_of
+from thence.model.columns import JUDGED_COLUMNS, names_of, renamed
 from thence.model.events import Event
 from thence.trace.source import Quarantined
 
@@ -69,14 +69,17 @@ def events_of(table: pa.Table) -> list[Event]:
     return found
 
 
-def of_table(table: pa.Table) -> pa.Table:
+def of_table(table: pa.Table, called: Mapping[str, str] | None = None) -> pa.Table:
     """Return somebody's Arrow table of events as a normal table; refuse it if a column is not what it must be."""
     from thence.trace.parquet_reader import unfit
 
-    if reason := unfit(table.schema, JUDGED_COLUMNS):
+    columns = renamed(JUDGED_COLUMNS, called or {})
+    if reason := unfit(table.schema, columns):
         raise MisuseError(f"this table is no table of events: {reason}")
+    found = [column for column in columns if column.theirs in table.column_names]
     try:
-        return normal_table(table.select([name for name in NAMES if name in table.column_names]))
+        own = table.select([column.theirs for column in found])
+        return normal_table(own.rename_columns([column.name for column in found]))
     except pa.ArrowException as error:
         raise MisuseError(f"this table is no table of events: {error}") from error
 

@@ -8,7 +8,7 @@ renaming keeps.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
 
 from thence.check import judge_memory
 from thence.check.judge_memory import Perm
@@ -16,6 +16,17 @@ from thence.check.moves import Moves
 from thence.check.setting import Step
 from thence.check.system import UNTOLD, Flying, Node, System
 from thence.model.sets import rename_mask
+
+PLACE = 16
+"""Bits for the place of a copy in its channel."""
+Numbers = tuple[int, ...]
+Named = tuple[Numbers, Numbers, Numbers]
+"""A system under some names: its nodes, what is in flight, and the rest, all as small numbers."""
+Key = tuple[Named, tuple[int, str]]
+"""The least of a system's names, and its last step if that was silent."""
+Rest = tuple[Node, int]
+"""A process at rest, and the lost facts about it."""
+Orbit = frozenset[tuple[tuple[Hashable, int], ...]]
 
 
 class Names:
@@ -28,21 +39,22 @@ class Names:
         self._pasts: dict[Perm, dict[judge_memory.Past, int]] = {}
         self._masks: dict[Perm, dict[tuple[int, ...], int]] = {}
 
-    def key(self, system: System, silent: Step | None) -> Any:
+    def key(self, system: System, silent: Step | None) -> Key:
         """Return the key of a system whose last step was this silent one, if any."""
-        best: Any = None
+        best: Key | None = None
         for perm in self._candidates(system):
             mark = (-1, "") if silent is None else (perm[silent.process], silent.kind)
             key = (self._named(system, perm), mark)
             if best is None or key < best:
                 best = key
+        assert best is not None
         return best
 
-    def plain(self, system: System) -> Any:
+    def plain(self, system: System) -> Named:
         """Return the key of a system under its own names."""
         return self._named(system, self.moves.identity)
 
-    def local(self, system: System, process: int) -> Any:
+    def local(self, system: System, process: int) -> Hashable:
         """Return all that decides what can happen, and how it is judged, at one process if nobody else emits."""
         moves = self.moves
         inbox = tuple(flying for flying in system.flight if flying.copy.destination == process)
@@ -55,11 +67,11 @@ class Names:
             needed,
         )
 
-    def orbit(self, rests: tuple[tuple[Node, int], ...]) -> frozenset[Any]:
+    def orbit(self, rests: tuple[Rest, ...]) -> Orbit:
         """Return the members and lost facts of a system at rest under every renaming, comparable everywhere."""
         found = set()
         for perm in self.perms:
-            named: list[Any] = [None] * len(rests)
+            named: list[tuple[Hashable, int]] = [(None, 0)] * len(rests)
             for p, (node, lost) in enumerate(rests):
                 state = None if node.member is None else node.member.state(perm)
                 named[perm[p]] = (state, self.moves.space.renamed(lost, perm))
@@ -90,7 +102,7 @@ class Names:
         fitting = [perm for perm in self.perms if all(ranked[perm[p]] == marks[p] for p in range(n))]
         return fitting or self.perms
 
-    def _named(self, system: System, perm: Perm) -> Any:
+    def _named(self, system: System, perm: Perm) -> Named:
         moves = self.moves
         nodes = [0] * moves.n
         for p, node in enumerate(system.nodes):
@@ -101,10 +113,10 @@ class Names:
         if moves.crashing:
             rest += (self._faults((system.faulty, system.crashed, *system.trust), perm),)
         if system.told:
-            told = [0] * moves.n
+            spoken = [0] * moves.n
             for p, times in enumerate(system.told):
-                told[perm[p]] = times
-            rest += tuple(told)
+                spoken[perm[p]] = times
+            rest += tuple(spoken)
         if system.token is not None:
             rest += (moves.intern(repr(system.token)),)
         return tuple(nodes), self._flight(system.flight, perm), rest
@@ -127,7 +139,7 @@ class Names:
             number = table[masks] = self.moves.intern((*moved[:2], *trust))
         return number
 
-    def _flight(self, flight: tuple[Flying, ...], perm: Perm) -> Any:
+    def _flight(self, flight: tuple[Flying, ...], perm: Perm) -> Numbers:
         name = self.moves.name
         if not self.moves.setting.fifo:
             return tuple(sorted([name(flying, perm) for flying in flight]))
@@ -136,5 +148,5 @@ class Names:
         for flying in flight:
             channel = (flying.copy.source, flying.copy.destination)
             places[channel] = places.get(channel, 0) + 1
-            keys.append((name(flying, perm), places[channel]))
+            keys.append(name(flying, perm) << PLACE | places[channel])
         return tuple(sorted(keys))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any
 
 from thence.check.judge import Problem
 from thence.check.setting import Setting, Start, Step
@@ -36,9 +36,9 @@ class Coverage:
     seconds: float = 0.0
     reactive: bool = False
     failures: list[Failure] = field(default_factory=list)
-    kinds: set[tuple[Any, ...]] = field(default_factory=set)
+    kinds: set[tuple[str | int, ...]] = field(default_factory=set)
     """every failure seen, up to renaming"""
-    terminals: set[Any] = field(default_factory=set)
+    terminals: set[Hashable] = field(default_factory=set)
     """systems at rest, up to renaming, if asked for"""
 
     @property

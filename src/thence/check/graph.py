@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
 
-from thence.check.canonical import Names
+from thence.check.canonical import Key, Names
 from thence.check.moves import Moves
 from thence.check.search import promised
 from thence.check.setting import Setting
@@ -63,7 +62,7 @@ def state_graph(setting: Setting, *, properties: frozenset[str] | None = None, m
     """Return the whole graph; what breaks a property leads no further."""
     moves = Moves(setting, properties or promised(setting))
     names, made = Names(moves), StateGraph(setting)
-    numbers: dict[Any, int] = {}
+    numbers: dict[tuple[Key, str | None], int] = {}
     waiting: deque[tuple[int, System]] = deque()
 
     def number(system: System, breaks: str | None) -> int:

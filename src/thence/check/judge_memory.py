@@ -127,16 +127,16 @@ def too_early(past: Past, space: Space, process: int, slot: int) -> int:
 def delivered(past: Past, space: Space, process: int, slot: int, guarantee: Guarantee, *, tell: bool) -> Past:
     """Return the past after the first delivery of a message at a process it is addressed to."""
     bit = space.bit(slot, process)
-    mine = (((1 << space.n) - 1) << slot * space.n) & past.out
+    of_message = (((1 << space.n) - 1) << slot * space.n) & past.out
     learned = 0
     if guarantee == "causal":
-        learned = mine | next(before for other, before in past.carried if other == slot)
+        learned = of_message | next(before for other, before in past.carried if other == slot)
     elif guarantee == "two-hop":
         sender, count = space.message(slot)
         upto = space.facts(space.slot(sender, count), (1 << space.n) - 1)
         learned = past.out & space.of_sender(sender) & ((1 << upto.bit_length()) - 1)
     known = tuple((facts | learned if p == process else facts) & ~bit for p, facts in enumerate(past.known))
-    left = mine & ~bit
+    left = of_message & ~bit
     carried = tuple((other, before & ~bit) for other, before in past.carried if other != slot or left)
     told = 0
     if tell:
@@ -183,9 +183,9 @@ def renamed(past: Past, space: Space, perm: Perm) -> tuple[object, ...]:
 
 def local(past: Past, space: Space, process: int) -> tuple[object, ...]:
     """Return the part that judges deliveries at one process when nobody sends any more."""
-    mine = space.about[process]
-    carried = tuple((slot, before & mine) for slot, before in past.carried if past.out & space.bit(slot, process))
-    return (carried, past.out & mine, past.held & mine, past.lost & mine)
+    about = space.about[process]
+    carried = tuple((slot, before & about) for slot, before in past.carried if past.out & space.bit(slot, process))
+    return (carried, past.out & about, past.held & about, past.lost & about)
 
 
 class Needed(NamedTuple):

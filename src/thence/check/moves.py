@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import product
-from typing import Any
 
 from thence.check import judge_memory
 from thence.check.judge import Judge, Problem
@@ -15,16 +14,16 @@ from thence.model.faults import least, may_be_lost, nobody_receives, outputs
 from thence.model.message import MESSAGE, Copy
 from thence.model.roster import positions
 from thence.protocols.base import Member
-from thence.protocols.effects import Deferred, Deliver, Effect, Sent, Transmit
+from thence.protocols.effects import Answer, Deferred, Deliver, Sent, Transmit
 from thence.protocols.wire import CopyShape
 
 
 class Moves:
     """The moves of a setting, judged as they are made."""
 
-    def __init__(self, setting: Setting, properties: frozenset[str]) -> None:
-        """Prepare tables; `properties` says what is judged, see `properties.py`."""
-        self.setting, self.properties = setting, properties
+    def __init__(self, setting: Setting, properties: frozenset[str], *, drop_spent: bool = False) -> None:
+        """Prepare tables; `properties` says what is judged, see `properties.py`; `drop_spent` is reduction 4."""
+        self.setting, self.properties, self.drop_spent = setting, properties, drop_spent
         self.n = setting.processes
         self.space = Space(self.n, max(setting.messages, 1))
         self.cls = setting.entry.protocol
@@ -37,10 +36,11 @@ class Moves:
         self.guarantee = self.judge.guarantee
         self.to = [setting.addressable(p) for p in range(self.n)]
         self.crashing = setting.crashes > 0
-        self._names: dict[Any, int] = {}
+        self._names: dict[Hashable, int] = {}
         self._nodes: dict[int, Node] = {}
         self._flying: dict[int, Flying] = {}
-        self._local: dict[Any, tuple[Node, tuple[Effect, ...]]] = {}
+        self._local: dict[Hashable, tuple[Node, tuple[Answer, ...]]] = {}
+        self._spent: dict[tuple[int, int], bool] = {}
         self.dead = Node(None)
 
     def roots(self) -> Iterator[System]:
@@ -213,14 +213,14 @@ class Moves:
         past = judge_memory.gone(system.past, self.space, process)
         return Move(system._replace(nodes=nodes, flight=flight, past=past, crashed=crashed, trust=trust), True, None)
 
-    def _move(self, node: Node, kind: str, what: Any, token: Any = None) -> tuple[Node, tuple[Effect, ...]]:
+    def _move(self, node: Node, kind: str, what: Flying | int, token: object = None) -> tuple[Node, tuple[Answer, ...]]:
         key = (id(node), kind, id(what) if isinstance(what, Flying) else what, repr(token) if token else None)
         found = self._local.get(key)
         if found is None:
             assert node.member is not None
             member = node.member.fork()
-            effects: list[Any]
-            if kind == "receive":
+            effects: Sequence[Answer]
+            if isinstance(what, Flying):
                 effects = member.receive(what.copy)
             elif kind == "send":
                 effects = [member.send(what, token=token)]
@@ -229,7 +229,7 @@ class Moves:
             found = self._local[key] = (self._node(member), tuple(effects))
         return found
 
-    def _settle(self, system: System, process: int, node: Node, effects: tuple[Any, ...], *, barrier: bool) -> Move:
+    def _settle(self, system: System, process: int, node: Node, effects: tuple[Answer, ...], *, barrier: bool) -> Move:
         nodes = (*system.nodes[:process], node, *system.nodes[process + 1 :])
         past, needed, token = system.past, system.needed, system.token
         flight = list(system.flight)
@@ -265,6 +265,8 @@ class Moves:
                 problem = problem or self.judge.genuine(effect.copies)
             elif isinstance(effect, Deferred):
                 barrier = True
+        if self.drop_spent:
+            flight = [flying for flying in flight if not self._is_spent(nodes[flying.copy.destination], flying)]
         after = system._replace(nodes=nodes, flight=tuple(flight), past=past, needed=needed, token=token)
         if problem is None:
             problem = (
@@ -273,6 +275,13 @@ class Moves:
                 or self.judge.bound(process, node.member)
             )
         return Move(after, barrier, problem, effects)
+
+    def _is_spent(self, node: Node, flying: Flying) -> bool:
+        key = (id(node), id(flying))  # both are kept for good, so no other gets their ids
+        found = self._spent.get(key)
+        if found is None:
+            found = self._spent[key] = node.member is not None and node.member.spent(flying.copy)
+        return found
 
     def _launch(self, system: System, copies: tuple[Copy, ...]) -> list[Flying]:
         return [self._fly(copy) for copy in copies if not nobody_receives(copy, system.crashed)]
@@ -297,7 +306,7 @@ class Moves:
     def _slot(self, copy: Copy) -> int:
         return self.space.slot(copy.sender, copy.count)
 
-    def intern(self, value: Any) -> int:
+    def intern(self, value: Hashable) -> int:
         """Return a small number for a hashable value, the same for equal values."""
         return self._names.setdefault(value, len(self._names))
 

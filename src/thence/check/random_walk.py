@@ -8,9 +8,9 @@ trusts exactly the living, and nothing is in flight. The judgement reads the rec
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
 from thence.check.setting import Setting
 from thence.model.events import Event, Kind, render
@@ -20,7 +20,7 @@ from thence.model.order import judge
 from thence.model.roster import positions
 from thence.protocols.ack_member import AckMember
 from thence.protocols.base import Member
-from thence.protocols.effects import Deliver, Effect, Sent, Transmit
+from thence.protocols.effects import Answer, Deliver, Sent, Transmit
 
 SIZED = 100
 
@@ -181,8 +181,7 @@ class _Run:
         waiting = [p for p in alive if any(pending.what == "send" for pending in self.members[p].pending())]
         self.result.stuck = [self.roster.name(p) for p in waiting]
 
-    def _effects(self, p: int, effects: Any, depth: int) -> None:
-        effect: Effect
+    def _effects(self, p: int, effects: Iterable[Answer], depth: int) -> None:
         for effect in effects:
             if isinstance(effect, Sent):
                 sender = name_of(self.roster.name(effect.message.sender), effect.message.count)
@@ -223,7 +222,7 @@ class _Run:
         events.append(Event("run", name, index, kind, message, to, order=len(events)))
 
 
-def _kept(member: Any) -> int:
+def _kept(member: Member) -> int:
     if not isinstance(member, AckMember):
         return 0
     waiting = getattr(member.receiver, "waiting", ())

@@ -18,26 +18,31 @@ of an execution all receptions are silent, so some ending contains it, and it is
 
 Reduction 3, names. Systems that differ by a renaming of processes are one (`key`).
 
+Reduction 4, copies that are spent, if asked for (`drop_spent`). A copy that can never change or cause anything where it
+goes (`Member.spent`: an OK of what is delivered and secured there) is taken out of flight at once, and not received. To
+receive it, or to lose it, is a step that changes nothing else, so it can be moved to any later place and left out:
+members, pasts and systems at rest are the same. Executions are then counted without those steps.
+
 The naive search does none of this: every step of every process in every state. Tests hold the two equal.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import product
 from math import prod
 from time import monotonic
-from typing import Any
+from typing import TypedDict, Unpack
 
 from thence.check import properties as props
-from thence.check.canonical import Names
+from thence.check.canonical import Names, Rest
 from thence.check.coverage import Coverage, Failure
 from thence.check.judge import Problem
 from thence.check.judge_memory import Perm
 from thence.check.moves import Moves
 from thence.check.setting import Setting, Start, Step
-from thence.check.system import Move, Node, System
+from thence.check.system import Move, System
 
 Independence = Callable[[Step, Step], bool]
 CLOCK_EVERY = 256
@@ -52,6 +57,19 @@ def independent(silent: Step, other: Step) -> bool:
     changes what is first in its channel.
     """
     return silent.process != other.process
+
+
+class Options(TypedDict, total=False):
+    """What `Explorer` takes beside the setting."""
+
+    properties: frozenset[str] | None
+    reduce: bool
+    first: bool
+    collect: bool
+    time_limit: float | None
+    independence: Independence
+    drop_spent: bool
+    progress: Callable[[Coverage], None] | None
 
 
 class _Stop(Exception):
@@ -75,23 +93,24 @@ class Explorer:
         collect: bool = False,
         time_limit: float | None = None,
         independence: Independence = independent,
+        drop_spent: bool = False,
         progress: Callable[[Coverage], None] | None = None,
     ) -> None:
         """Take the setting; `first` stops at the first failure, `collect` keeps the systems at rest."""
         self.setting = setting
         self.properties = properties or promised(setting)
         self.reduce, self.first, self.collect = reduce, first, collect
-        self.independent, self.progress = independence, progress
+        self.independent, self.drop_spent, self.progress = independence, drop_spent, progress
         self.time_limit = time_limit
         self.reactive = setting.crashes > 0
         self._begin()
 
     def _begin(self) -> None:
-        self.moves = Moves(self.setting, self.properties)
+        self.moves = Moves(self.setting, self.properties, drop_spent=self.drop_spent)
         self.names = Names(self.moves)
         self.coverage = Coverage(self.setting, tuple(sorted(self.properties)), self.reduce)
-        self.seen: dict[Any, int] = {}
-        self.endings: dict[Any, tuple[int, frozenset[Any]]] = {}
+        self.seen: dict[Hashable, int] = {}
+        self.endings: dict[Hashable, tuple[int, frozenset[Rest]]] = {}
         self.path: list[Step] = []
         self.start = Start()
 
@@ -178,7 +197,7 @@ class Explorer:
             self._collect_product(rests, system.left)
         return prod(counts)
 
-    def _ending_alone(self, system: System, process: int) -> tuple[int, frozenset[Any]]:
+    def _ending_alone(self, system: System, process: int) -> tuple[int, frozenset[Rest]]:
         key = self.names.local(system, process)
         found = self.endings.get(key)
         if found is not None:
@@ -267,17 +286,17 @@ class Explorer:
             self._collect_product([frozenset([self._rest(system, p)]) for p in range(self.moves.n)], system.left)
         return 1
 
-    def _rest(self, system: System, process: int) -> tuple[Node, int]:
+    def _rest(self, system: System, process: int) -> Rest:
         return system.nodes[process], system.past.lost & self.moves.space.about[process]
 
-    def _collect_product(self, rests: list[frozenset[Any]], left: int) -> None:
+    def _collect_product(self, rests: list[frozenset[Rest]], left: int) -> None:
         for combo in product(*rests):
             self.coverage.terminals.add((self.names.orbit(combo), left))
 
     def _fail(self, problem: Problem, rest: Sequence[Step] = ()) -> None:
         space = self.moves.space
 
-        def named(perm: Perm) -> tuple[Any, ...]:
+        def named(perm: Perm) -> tuple[str | int, ...]:
             slots = [-1 if slot < 0 else space.renamed_slot(slot, perm) for slot in problem[2:]]
             return (problem.property, perm[problem.process], *slots)
 
@@ -306,6 +325,6 @@ def promised(setting: Setting) -> frozenset[str]:
     return props.default(setting.entry, crashes=setting.crashes, fault=fault)
 
 
-def explore(setting: Setting, **options: Any) -> Coverage:
+def explore(setting: Setting, **options: Unpack[Options]) -> Coverage:
     """Explore a setting; see `Explorer` for the options."""
     return Explorer(setting, **options).run()

@@ -126,8 +126,8 @@ class Setting:
 
     def row(self) -> Row:
         """Return it as plain data; `printed` says whether the protocol is a variant."""
-        said = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "variant"}
-        return {**said, "options": dict(self.options), "printed": self.variant is not None}
+        stated = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "variant"}
+        return {**stated, "options": dict(self.options), "printed": self.variant is not None}
 
     def roster(self) -> Roster:
         """Return the processes a, b, c, ..."""

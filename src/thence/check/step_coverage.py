@@ -9,15 +9,17 @@ from __future__ import annotations
 import io
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
 
 from thence.model.plain import Row
 from thence.protocols.base import Member
+
+Tracer = Callable[[FrameType, str, object], "Tracer | None"]
+"""What Python calls at each line of a frame; it returns what is called at the next."""
 
 NOT_STEPS = ("type:", "noqa", "fmt:", "pragma")
 
@@ -72,14 +74,14 @@ def watched(protocol: type[Member]) -> Iterator[list[ProtocolStep]]:
     by_place = {(step.file, step.line): step for step in steps}
     files = {step.file for step in steps}
 
-    def on_line(frame: FrameType, event: str, _: Any) -> Any:
+    def on_line(frame: FrameType, event: str, _: object) -> Tracer:
         if event == "line":
             step = by_place.get((frame.f_code.co_filename, frame.f_lineno))
             if step is not None:
                 step.times += 1
         return on_line
 
-    def on_call(frame: FrameType, event: str, _: Any) -> Any:
+    def on_call(frame: FrameType, event: str, _: object) -> Tracer | None:
         return on_line if frame.f_code.co_filename in files else None
 
     before = sys.gettrace()

@@ -87,10 +87,10 @@ class Stepper:
 
     def waiting(self) -> list[str]:
         """Say what each process holds back, and why."""
-        said = []
+        lines = []
         for place, node in enumerate(self.system.nodes):
             for pending in node.member.pending() if node.member is not None else ():
                 what = f"{pending.message}" if pending.message is not None else "a send"
                 why = ", ".join(map(str, pending.waits_for)) or pending.reason or ", ".join(pending.processes)
-                said.append(f"{self.moves.roster.name(place)} holds {what}, waiting for {why}")
-        return said
+                lines.append(f"{self.moves.roster.name(place)} holds {what}, waiting for {why}")
+        return lines

@@ -16,13 +16,13 @@ one, when their destination would receive them, which comes to the same (`model/
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from thence.check.judge import Problem
 from thence.check.judge_memory import Needed, Past, Perm
 from thence.model.message import Copy
 from thence.protocols.base import Member
-from thence.protocols.effects import Effect
+from thence.protocols.effects import Answer
 
 UNTOLD = 1 << 62
 """What the failure detector has told a process before it speaks: everybody is trusted."""
@@ -65,7 +65,7 @@ class System(NamedTuple):
     trust: tuple[int, ...] = ()
     told: tuple[int, ...] = ()
     """how often the failure detector `any` has spoken to each process"""
-    token: Any = None
+    token: object = None
 
 
 class Move(NamedTuple):
@@ -75,4 +75,4 @@ class Move(NamedTuple):
     emitted: bool
     """whether the step can be noticed elsewhere: it handed copies over, asked for a send, crashed, or changed trust"""
     problem: Problem | None
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[Answer, ...] = ()

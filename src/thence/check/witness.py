@@ -7,9 +7,8 @@ themselves, so it shows a failure only as long as the protocol has it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from thence.check.judge import Problem
 from thence.check.moves import Moves
@@ -20,11 +19,14 @@ from thence.errors import MisuseError, TraceError
 from thence.model.events import Event, Kind, render
 from thence.model.message import MESSAGE, Copy, name_of
 from thence.model.order import Violation
-from thence.model.plain import Fields, Row
-from thence.protocols.effects import Deliver, Effect, Sent
+from thence.model.plain import Fields, Json, Row
+from thence.protocols.effects import Answer, Deliver, Sent
 from thence.trace.diagrams import diagram
 from thence.trace.explain import path, sentence
 from thence.trace.scene import Finding, Scene, scene_of, violated
+
+StepRow = list[str | int | list[str]]
+"""A step as JSON: its kind and process, then whom it is for or which copy it takes."""
 
 FORMAT = "thence-execution-1"
 
@@ -75,7 +77,7 @@ def _check(moves: Moves, system: System, step: Step) -> None:
         raise Impossible(f"step {step} is not possible where it stands")
 
 
-def _record(result: Replay, moves: Moves, step: Step, effects: tuple[Effect, ...]) -> None:
+def _record(result: Replay, moves: Moves, step: Step, effects: tuple[Answer, ...]) -> None:
     name = moves.roster.name
     if step.kind == "crash":
         _event(result, name(step.process), "crash")
@@ -184,25 +186,25 @@ class Witness:
             return ""
         roster = self.setting.roster()
         crashing = ", ".join(roster.members(self.start.faulty)) or "nobody"
-        told = {name: mask for name, mask in zip(roster, self.start.trust, strict=True) if mask != UNTOLD}
+        outputs = {name: mask for name, mask in zip(roster, self.start.trust, strict=True) if mask != UNTOLD}
         trusts = "; ".join(
-            f"{name} trusts {', '.join(roster.members(mask)) or 'nobody'}" for name, mask in told.items()
+            f"{name} trusts {', '.join(roster.members(mask)) or 'nobody'}" for name, mask in outputs.items()
         )
-        if len(set(told.values())) == 1 and len(told) == len(roster):
+        if len(set(outputs.values())) == 1 and len(outputs) == len(roster):
             trusts = f"everybody trusts {', '.join(roster.members(self.start.trust[0])) or 'nobody'}"
         return f"faulty: {crashing}; {trusts or 'everybody trusts everybody at first'}"
 
     def scene(self) -> Scene:
         """Return the execution with what is wrong in it."""
         result = self.run()
-        said = self.sentence()
-        finding = Finding("failure", said)
+        text = self.sentence()
+        finding = Finding("failure", text)
         if result.problem is not None and result.problem.property.endswith("order") and result.moves is not None:
             moves, problem = result.moves, result.problem
             messages = map(moves.space.message, (problem.message, problem.other))
             early, missing = (name_of(moves.roster.name(sender), count) for sender, count in messages)
             violation = Violation("run", moves.roster.name(problem.process), early, missing)
-            finding = replace(violated(violation, path(result.events, violation)), sentence=said)
+            finding = replace(violated(violation, path(result.events, violation)), sentence=text)
         return scene_of(self.events(result), () if result.problem is None else (finding,))
 
     def diagram(self) -> str:
@@ -229,7 +231,7 @@ class Witness:
         return json.dumps(self.row(), indent=1) + "\n"
 
 
-def _stuck(result: Replay, problem: Problem, process: str, called: Any) -> str:
+def _stuck(result: Replay, problem: Problem, process: str, called: Callable[[int], str]) -> str:
     member = result.system.nodes[problem.process].member
     waits = []
     for pending in member.pending() if member is not None else []:
@@ -247,9 +249,9 @@ def _stuck(result: Replay, problem: Problem, process: str, called: Any) -> str:
     return f"{process} never delivers {message}, {reason}{why}"
 
 
-def _step_row(step: Step, setting: Setting) -> list[Any]:
+def _step_row(step: Step, setting: Setting) -> StepRow:
     roster = setting.roster()
-    row: list[Any] = [step.kind, roster.name(step.process)]
+    row: StepRow = [step.kind, roster.name(step.process)]
     if step.kind in ("send", "trust"):
         row.append(list(roster.members(step.target)))
     if step.copy is not None:
@@ -274,15 +276,15 @@ def loads(text: str, variants: Mapping[str, Variant] | None = None) -> Witness:
 
 
 def _read_setting(row: Fields, variants: Mapping[str, Variant]) -> Setting:
-    said = {key: value for key, value in row.items() if key != "printed"}
+    stated = {key: value for key, value in row.items() if key != "printed"}
     if not row.get("printed", False):
-        return Setting(**said)
+        return Setting(**stated)
     if row["protocol"] not in variants:
         raise TraceError(f"the execution is one of the printed form {row['protocol']!r}, which is not known here")
-    return Setting(**said, variant=variants[row["protocol"]])
+    return Setting(**stated, variant=variants[row["protocol"]])
 
 
-def _read_step(row: list[Any], setting: Setting) -> Step:
+def _read_step(row: Json, setting: Setting) -> Step:
     roster = setting.roster()
     kind, process = row[0], roster.position(row[1])
     if kind in ("send", "trust"):

@@ -8,6 +8,7 @@ Exit codes: 0 fine, 1 the data violates causal order or a check failed, 2 wrong 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -97,17 +98,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         build()(args=None if argv is None else list(argv), prog_name="thence")
     except SystemExit as ended:
         if ended.code == INTERRUPTED:
-            return _interrupted()
+            return _interrupted(leave=argv is None)
         return ended.code if isinstance(ended.code, int) else OK if ended.code is None else MISUSE
     except KeyboardInterrupt:
-        return _interrupted()
+        return _interrupted(leave=argv is None)
     except Exception as error:
         return _explain(error)
     return OK
 
 
-def _interrupted() -> int:
-    print("thence: interrupted; what was not finished was not written", file=sys.stderr)
+def _interrupted(*, leave: bool) -> int:
+    """Say so; `leave` at once where Spark runs, for a busy Java keeps an orderly end waiting for seconds."""
+    on_spark = "thence.spark.session" in sys.modules
+    if on_spark:
+        from thence.spark.session import hush
+
+        hush()
+    print("thence: interrupted; what was not finished was not written", file=sys.stderr, flush=True)
+    if on_spark and leave:
+        os._exit(INTERRUPTED)
     return INTERRUPTED
 
 

@@ -9,20 +9,22 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from functools import wraps
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 import typer
 
 from thence.errors import MisuseError
 from thence.model.escape import escaped_json, visible, visible_lines
+from thence.model.plain import Json, Option
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from rich.console import Console
     from rich.table import Table
 
@@ -39,6 +41,26 @@ Engine = Annotated[
     str, typer.Option(metavar="auto|local|spark", help="Who works: this process, or Spark; auto goes by size.")
 ]
 """The `--engine` of verbs that work on tables: declare `engine: Engine = "auto"`, and ask `trace.engine.choose`."""
+
+
+SparkCores = Annotated[int, typer.Option(help="Cores of the embedded Spark session.", min=1)]
+"""The `--cores` of verbs that may start Spark: declare `cores: SparkCores = 2`."""
+
+ColumnsOption = Annotated[
+    str | None, typer.Option(metavar="OURS=YOURS,...", help="Other names for the contract's columns.")
+]
+"""The `--columns` of verbs that read tables of others: declare `columns: ColumnsOption = None`, ask `named_columns`."""
+
+
+def named_columns(columns: str | None) -> dict[str, str]:
+    """Read `--columns`: what the caller calls each column of ours that is named."""
+    if columns is None:
+        return {}
+    pairs = [part.partition("=") for part in columns.split(",")]
+    for ours, sign, yours in pairs:
+        if not (ours and sign and yours):
+            raise MisuseError(f"--columns {columns}: OURS=YOURS,... is accepted, as in message=event_id")
+    return {ours.strip(): yours.strip() for ours, _, yours in pairs}
 
 
 class Talk(Enum):
@@ -84,7 +106,25 @@ def detail(text: str) -> None:
         print(visible_lines(text), file=sys.stderr)
 
 
-def option_of(text: str) -> tuple[str, Any]:
+def tell(text: str) -> None:
+    """Say something on stderr, unless `--quiet`: for verbs whose stdout may carry a trace."""
+    if _talk is not Talk.QUIET:
+        print(visible(text), file=sys.stderr)
+
+
+def skipped_files(skipped: Sequence[object]) -> Iterator[str]:
+    """Yield a line for each stray file of a folder, up to some."""
+    for stray in skipped[:_STRAYS]:
+        yield f"note: skipped {stray}"
+    if len(skipped) > _STRAYS:
+        yield f"... and {len(skipped) - _STRAYS:,} more skipped files"
+
+
+_STRAYS = 20
+"""Stray files that are named at most."""
+
+
+def option_of(text: str) -> tuple[str, Option]:
     """Read NAME=VALUE, an option of a protocol: true and false, whole numbers, text."""
     name, found, value = text.partition("=")
     if not found or not name:
@@ -94,7 +134,7 @@ def option_of(text: str) -> tuple[str, Any]:
     return name, int(value) if value.lstrip("-").isdecimal() else value
 
 
-def write_json(target: str | None, result: Any) -> None:
+def write_json(target: str | None, result: Json) -> None:
     """Write `result` to the file named by `--json`, to stdout for `-`, nowhere for None."""
     if target is None:
         return
@@ -123,7 +163,7 @@ def console(json_file: str | None = None) -> Console:
     class Escaping(Console):
         """Shows control characters of whatever is printed as escapes."""
 
-        def print(self, *objects: Any, **options: Any) -> None:
+        def print(self, *objects: object, **options: Option) -> None:
             shown = (visible_lines(each) if isinstance(each, str) else each for each in objects)
             super().print(*shown, **options)
 
@@ -160,14 +200,25 @@ def shows_progress() -> bool:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Show that `what` is going on, on a terminal; say nothing when piped or quiet."""
+    """Show that `what` is going on, and for how long, on a terminal; say nothing when piped or quiet."""
     if not shows_progress():
         yield
         return
     from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    with Console(stderr=True).status(what):
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        shown.add_task(what, total=None)
         yield
+
+
+def start_spark(cores: int = 2, *, quick: bool = False, what: str = "Starting Spark") -> SparkSession:
+    """Start the embedded Spark of a command, and say so on a terminal."""
+    with working(what):
+        from thence.spark.session import command_session
+
+        return command_session(cores, quick=quick)
 
 
 def progress(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
@@ -218,7 +269,7 @@ def _how_far(stage: str, done: int, total: int | None, seconds: float) -> str:
     rate = done / seconds if seconds > 0 else 0.0
     of = f" of {total:,}" if total is not None else ""
     left = f", {(total - done) / rate:.0f} s left" if total is not None and rate > 0 else ""
-    return f"{stage}: {done:,}{of} ({rate:,.0f} a second{left})"
+    return f"{stage}: {done:,}{of} ({rate:,.{0 if rate >= 10 else 1}f} a second{left})"
 
 
 def finish(code: int) -> NoReturn:

@@ -9,12 +9,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thence.cli._common import Engine, JsonFile, console, counted, detail, finish, table, working, write_pieces
+from thence.cli._common import (
+    ColumnsOption,
+    Engine,
+    JsonFile,
+    console,
+    counted,
+    detail,
+    finish,
+    named_columns,
+    skipped_files,
+    start_spark,
+    table,
+    working,
+    write_pieces,
+)
 from thence.errors import MisuseError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from thence.auditing.local import Progress
     from thence.auditing.result import AuditResult, Row, RunRow
     from thence.trace.engine import Choice
     from thence.trace.read import Trace
@@ -36,6 +51,7 @@ def command(
     format: FormatOption = "auto",
     pattern: PatternOption = None,
     delimiter: DelimiterOption = None,
+    columns: ColumnsOption = None,
     engine: Engine = "auto",
     paths: Annotated[int, typer.Option(help="Prove this many violations by a causal path.", min=0)] = 100,
     out: Annotated[
@@ -56,13 +72,17 @@ def command(
     """
     from thence.trace.read import open_trace
 
-    opened = open_trace(trace, format, pattern, delimiter)
+    opened = open_trace(trace, format, pattern, delimiter, columns=named_columns(columns))
+    if page is not None and not opened.in_our_names:
+        raise MisuseError("--page reads columns by their own names; leave out --page or --columns")
     with audited(opened, engine, cores) as (result, choice):
         result.allow_empty = allow_empty
         detail(f"route: {result.route}")
-        with working("Collecting what was found"):
-            tell(result, choice, opened, paths, console(json_file))
-            write_pieces(json_file, result.json(paths))
+        with _collecting(result):
+            result.told(SHOWN, paths)  # finds the proofs, which takes longest, before anything is printed
+        tell(result, choice, opened, paths, console(json_file))
+        with _collecting(result) as progress:
+            write_pieces(json_file, _tallied(result.json(paths), progress))
             if out is not None:
                 from thence.auditing.output import write_findings
 
@@ -70,6 +90,31 @@ def command(
         if page is not None:
             _write_page(opened, result, choice, page, paths, cores, console(json_file))
         finish(result.exit_code)
+
+
+@contextmanager
+def _collecting(result: AuditResult) -> Iterator[Progress]:
+    """Show how far Spark is while findings are collected from it, on a terminal."""
+    with counted() as progress:
+        if result.engine != "spark":
+            yield progress
+            return
+        from thence.spark.watching import watched
+
+        with watched(result.findings.frame.sparkSession, progress):  # type: ignore[attr-defined]
+            yield progress
+
+
+def _tallied(pieces: Iterator[str], progress: Progress) -> Iterator[str]:
+    """Pass pieces of JSON on, and tell how many there have been."""
+    for count, piece in enumerate(pieces):
+        if count % SHARE == 0:
+            progress("writing findings", count, None)
+        yield piece
+
+
+SHARE = 10_000
+"""Findings between two words on how many have been written."""
 
 
 def _write_page(
@@ -109,12 +154,10 @@ def audited(opened: Trace, engine: str, cores: int) -> Iterator[tuple[AuditResul
 
 def _on_spark(opened: Trace, cores: int) -> AuditResult:
     from thence.spark.files import audit_trace
-    from thence.spark.session import local_session
     from thence.spark.watching import watched
 
     size = sum(path.stat().st_size for path in opened.files if path.exists())
-    with working("Starting Spark"):
-        spark = local_session(cores=cores, quick=size < SMALL or _opened_by_workers(opened))
+    spark = start_spark(cores, quick=size < SMALL or _opened_by_workers(opened))
     with counted() as progress, watched(spark, progress):
         result = audit_trace(spark, opened)
         detail(f"{len(result.runs):,} runs judged on Spark")  # asking for them is what makes Spark work
@@ -153,12 +196,8 @@ def tell(result: AuditResult, choice: Choice | None, opened: Trace, paths: int, 
         say(f"judged {choice}")
         for line in _runs(result, out):
             say(line)
-    for line in (*_clocks(result), *_findings(result, paths)):
+    for line in (*_clocks(result), *_findings(result, paths), *skipped_files(opened.skipped)):
         say(line)
-    for skipped in opened.skipped[:SHOWN]:
-        say(f"note: skipped {skipped}")
-    if len(opened.skipped) > SHOWN:
-        say(f"... and {len(opened.skipped) - SHOWN} more skipped files")
     if not result.events:
         say("note: there is no event to judge" + ("" if result.allow_empty else "; --allow-empty says that is fine"))
 
@@ -196,6 +235,7 @@ def _clocks(result: AuditResult) -> Iterator[str]:
     what = f"{audited.hosts:,} hosts, {audited.events:,} events, {audited.executions:,} executions"
     consistent = not audited.findings
     yield f"clocks {'are consistent' if consistent else 'are not consistent'}: {what}"
+    yield f"layout: {'; '.join(audited.layouts) or 'none'}"
     for row in audited.findings[:SHOWN]:
         yield f"{row.file}:{row.line}: {row.host} breaks {row.rule}: {row.found}"
     if len(audited.findings) > SHOWN:

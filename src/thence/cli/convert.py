@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from thence.cli._common import JsonFile, finish, progress, write_json
+from thence.cli._common import (
+    Engine,
+    JsonFile,
+    SparkCores,
+    finish,
+    progress,
+    skipped_files,
+    start_spark,
+    tell,
+    write_json,
+)
 from thence.errors import MisuseError, TraceError
-from thence.model.escape import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from thence.model.events import Event
+    from thence.trace.engine import Choice
     from thence.trace.read import Trace
 
 EXAMPLE = "thence convert trace.parquet --to shiviz --around a7 --out around-a7.log"
@@ -53,6 +63,8 @@ def command(
         str | None,
         typer.Option("--delimiter", metavar="RE", help="Between executions in a log: with the group trace."),
     ] = None,
+    engine: Engine = "auto",
+    cores: SparkCores = 2,
     json_file: JsonFile = None,
 ) -> None:
     """Write a trace in another format, whole or the part around one message.
@@ -70,10 +82,13 @@ def command(
     source = open_trace(trace, format, pattern, delimiter)
     if out is not None and out.resolve() in {path.resolve() for path in source.files}:
         raise MisuseError(f"{out} is read and cannot be written at once")
+    asked = Asked(to, around, out, files)
+    choice = _choose(engine, source, asked)
     logs = sum(kind == "shiviz" for kind in source.files.values())
     left_out: list[dict[str, object]] = []
     if logs == 0:
-        count = _write_table(source, to, around, out, files, left_out)
+        with _events(source, choice, asked, cores) as (known, events):
+            count = _write_table(events, asked, known, left_out)
     elif logs < len(source.files):
         raise MisuseError("logs with clocks and tables of events cannot be converted together")
     elif to is not To.shiviz or around is not None:
@@ -81,51 +96,100 @@ def command(
     else:
         count = _write_log(source, out)
     left_out[:0] = [each.row() for each in source.quarantine]
-    result = {"events": count, "to": to.value, "out": None if out is None else str(out), "quarantine": left_out}
-    for stray in source.skipped:
-        print(visible(f"skipped {stray}"), file=sys.stderr)
-    _tell(count, left_out, out)
-    write_json(json_file, result)
+    about = {"to": to.value, "out": None if out is None else str(out), "engine": choice.engine}
+    for stray in skipped_files(source.skipped):
+        tell(stray)
+    _tell(count, left_out, out, choice)
+    write_json(json_file, {"events": count, **about, "quarantine": left_out})
     if left_out:
         if count == 0:
             raise TraceError("nothing could be read")
         finish(1)
 
 
-def _write_table(
-    source: Trace, to: To, around: str | None, out: Path | None, files: int, left_out: list[dict[str, object]]
-) -> int:
-    from thence.model.order import Rejected
+class Asked(NamedTuple):
+    """What is to be written, and where."""
+
+    to: To
+    around: str | None
+    out: Path | None
+    files: int
+
+
+def _choose(engine: str, source: Trace, asked: Asked) -> Choice:
+    """Choose who works; what is written as it is read takes no memory, so no size is too large for this process."""
+    from thence.trace import engine as engines
+
+    kinds = set(source.files.values())
+    flows = asked.to in (To.jsonl, To.parquet) and asked.around is None and asked.files == 1
+    if engine == engines.Engine.AUTO and ("shiviz" in kinds or (flows and _ordered_files(source))):
+        return engines.Choice(engines.Engine.LOCAL, "rows are written as they are read")
+    return engines.choose(engine, source.files)
+
+
+def _ordered_files(source: Trace) -> bool:
+    """Tell whether rows have an `order` to begin with: JSONL always does, of Parquet the first file says it."""
+    if "parquet" not in source.files.values():
+        return True
+    from thence.trace.parquet_reader import has_order
+
+    return has_order(next(path for path, kind in source.files.items() if kind == "parquet"))
+
+
+@contextmanager
+def _events(source: Trace, choice: Choice, asked: Asked, cores: int) -> Iterator[tuple[int | None, Iterator[Event]]]:
+    """Hand out the events, as this process or Spark reads them; Spark says how many there are, and sorts them."""
+    from thence.trace.engine import Engine
+
+    if choice.engine is Engine.LOCAL:
+        yield None, progress(source.events(), "Reading")
+        return
+    from thence.spark.converting import events_to_write
+
+    spark = start_spark(cores)
+    with events_to_write(spark, source, by_order=asked.files > 1, around=asked.around) as (count, events):
+        yield count, progress(events, "Writing", count)
+
+
+def _write_table(events: Iterator[Event], asked: Asked, known: int | None, left_out: list[dict[str, object]]) -> int:
     from thence.trace.jsonl import write_jsonl
-    from thence.trace.shiviz_writer import write_shiviz
     from thence.trace.slice import around as slice_around
 
-    events = progress(source.events(), "Reading")
+    to, around, out, files = asked
     if to in (To.shiviz, To.perfetto):
-        rejected: list[Rejected] = []
-        target = out or sys.stdout.buffer
-        if to is To.shiviz:
-            count = write_shiviz(events, target, around=around, rejected=rejected)
-        else:
-            from thence.trace.perfetto import write_perfetto
-
-            count = write_perfetto(
-                events if around is None else slice_around(events, around), target, rejected=rejected
-            )
-        for each in rejected:
-            place = f"run {each.event.run}, process {each.event.process}, index {each.event.index}"
-            left_out.append({"file": None, "line": None, "reason": f"{place}: {each.reason}", "text": None})
-        return count
-    rows = _ordered(events if around is None else iter(slice_around(events, around)))
+        return _write_picture(events, asked, left_out)
+    rows = events if around is None else iter(slice_around(events, around))
+    if known is None or around is not None:
+        rows = _ordered(rows)
     if to is To.jsonl:
         return write_jsonl(rows, out or sys.stdout.buffer)
     from thence.trace.parquet import write_parquet
 
     assert out is not None
-    return write_parquet(rows, out, files=files)
+    return write_parquet(rows, out, files=files, count=known if around is None else None)
 
 
-def _ordered(events: Iterator[Event]) -> Iterable[Event]:
+def _write_picture(events: Iterator[Event], asked: Asked, left_out: list[dict[str, object]]) -> int:
+    from thence.model.order import Rejected
+    from thence.trace.shiviz_writer import write_shiviz
+    from thence.trace.slice import around as slice_around
+
+    rejected: list[Rejected] = []
+    target = asked.out or sys.stdout.buffer
+    if asked.to is To.shiviz:
+        count = write_shiviz(events, target, around=asked.around, rejected=rejected)
+    else:
+        from thence.trace.perfetto import write_perfetto
+
+        rows = events if asked.around is None else slice_around(events, asked.around)
+        count = write_perfetto(rows, target, rejected=rejected)
+    for each in rejected:
+        place = f"run {each.event.run}, process {each.event.process}, index {each.event.index}"
+        left_out.append({"file": None, "line": None, "reason": f"{place}: {each.reason}", "text": None})
+    return count
+
+
+def _ordered(events: Iterator[Event]) -> Iterator[Event]:
     """Pass rows through if they say `order`; else derive one, since what we write promises it."""
     from itertools import chain
 
@@ -133,8 +197,8 @@ def _ordered(events: Iterator[Event]) -> Iterable[Event]:
 
     for first in events:
         rows = chain([first], events)
-        return rows if first.order is not None else with_order(rows)
-    return ()
+        return rows if first.order is not None else iter(with_order(rows))
+    return iter(())
 
 
 def _write_log(source: Trace, out: Path | None) -> int:
@@ -143,12 +207,13 @@ def _write_log(source: Trace, out: Path | None) -> int:
     return write_clock_events(progress(source.clocks(), "Reading"), out or sys.stdout.buffer)
 
 
-def _tell(count: int, left_out: list[dict[str, object]], out: Path | None) -> None:
+def _tell(count: int, left_out: list[dict[str, object]], out: Path | None, choice: Choice) -> None:
     """Say what was done on stderr: stdout may carry the trace itself."""
     where = "standard output" if out is None else out
-    print(visible(f"{count} events written to {where}, {len(left_out)} rows left out"), file=sys.stderr)
+    tell(f"{count} events written to {where}, {len(left_out)} rows left out")
     for each in left_out[:SHOWN]:
         place = ":".join(str(part) for part in (each["file"], each["line"]) if part is not None)
-        print(visible(f"  {place + ': ' if place else ''}{each['reason']}"), file=sys.stderr)
+        tell(f"  {place + ': ' if place else ''}{each['reason']}")
     if len(left_out) > SHOWN:
-        print(f"  ... and {len(left_out) - SHOWN} more; --json FILE names them all", file=sys.stderr)
+        tell(f"  ... and {len(left_out) - SHOWN} more; --json FILE names them all")
+    tell(f"converted {choice}")

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thence.cli._common import Engine as EngineOption
-from thence.cli._common import JsonFile, console, detail, finish, table, working, write_json
+from thence.cli._common import (
+    JsonFile,
+    SparkCores,
+    console,
+    finish,
+    skipped_files,
+    start_spark,
+    table,
+    working,
+    write_json,
+)
 from thence.errors import MisuseError, TraceError
 from thence.model.plain import Row
 
@@ -36,7 +46,7 @@ def command(
     ] = None,
     format: Annotated[str, typer.Option(help="auto, jsonl or parquet.")] = "auto",
     engine: EngineOption = "auto",
-    cores: Annotated[int, typer.Option(help="Cores of the embedded Spark session.", min=1)] = 2,
+    cores: SparkCores = 2,
     json_file: JsonFile = None,
 ) -> None:
     """Replay your traffic through each protocol: entries, facts, bytes, log size, waiting; and a recommendation.
@@ -57,7 +67,8 @@ def command(
     if not report.runs:
         raise TraceError("nothing could be replayed: the trace has no run with a send")
     _show(report, console(json_file))
-    detail(f"replayed {choice}")
+    for line in (*skipped_files(opened.skipped), f"replayed {choice}"):
+        console(json_file).print(line)
     write_json(json_file, report.json() | {"engine": choice.engine})
     if plot is not None:
         from thence.report.plots import cost_plot, save
@@ -83,11 +94,9 @@ def _on_spark(trace: Trace, protocols: Sequence[str] | None, sample: int, cores:
     from thence.model.columns import REPLAYED_COLUMNS
     from thence.spark.costs import cost
     from thence.spark.reading import read_events
-    from thence.spark.session import local_session
 
     refuse_logs(trace)
-    with working("Starting Spark"):
-        spark = local_session(cores=cores)
+    spark = start_spark(cores)
     events = read_events(spark, trace.files, REPLAYED_COLUMNS).persist()  # or files would be read once for each pass
     with working("Replaying"), cost(events.where("reason IS NULL"), protocols, sample=sample) as result:
         report = result.report()

@@ -2,21 +2,56 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from thence.cli._common import (
+    ColumnsOption,
+    JsonFile,
+    SparkCores,
+    console,
+    detail,
+    finish,
+    named_columns,
+    start_spark,
+    table,
+    working,
+    write_json,
+)
 from thence.cli._common import Engine as EngineOption
-from thence.cli._common import JsonFile, console, detail, finish, table, working, write_json
 from thence.errors import MisuseError, TraceError
-from thence.model.plain import Row
+from thence.model.plain import Field, Row
 from thence.trace.engine import Choice, Engine, choose
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 EXAMPLE = "thence deliver arrivals.parquet --by stamp --out ordered"
 SHOWN = 20
+
+
+class Asked(NamedTuple):
+    """What is to be delivered, and how."""
+
+    arrivals: str
+    out: Path
+    by: str
+    roster: list[str] | None
+    columns: dict[str, str]
+    key: list[str] | None
+    options: Row
+
+
+class Streaming(NamedTuple):
+    """How a stream goes on; without a checkpoint it is a batch."""
+
+    checkpoint: Path | None
+    once: bool
+    files_per_batch: int | None
 
 
 def command(
@@ -26,9 +61,7 @@ def command(
     roster: Annotated[
         str | None, typer.Option(metavar="A,B,...", help="The processes, for stamps; default: as the files say.")
     ] = None,
-    columns: Annotated[
-        str | None, typer.Option(metavar="OURS=YOURS,...", help="Other names for the contract's columns.")
-    ] = None,
+    columns: ColumnsOption = None,
     key: Annotated[
         str | None, typer.Option(metavar="A,B,...", help="What parts independent orders; default: run,destination.")
     ] = None,
@@ -47,7 +80,7 @@ def command(
     checkpoint: Annotated[Path | None, typer.Option(metavar="DIR", help="Where a stream keeps its state.")] = None,
     files_per_batch: Annotated[int | None, typer.Option(help="With --stream: files in one micro-batch.")] = None,
     engine: EngineOption = "auto",
-    cores: Annotated[int, typer.Option(help="Cores of the embedded Spark session.", min=1)] = 2,
+    cores: SparkCores = 2,
     json_file: JsonFile = None,
 ) -> None:
     """Put each destination's rows into causal order and say what the rest waits for.
@@ -64,13 +97,14 @@ def command(
     options |= {"filter_limit": filter_limit, "wait_seconds": wait_seconds, "ttl_seconds": ttl_seconds}
     if checkpoint is not None:
         options["give_up"] = checkpoint / "give-up"
-    names = _pairs(columns)
+    names = roster.split(",") if roster is not None else None
     keys = None if key is None else [name.strip() for name in key.split(",")]
+    asked = Asked(arrivals, out, by, names, named_columns(columns), keys, options)
     choice = _choice(engine, arrivals, stream)
     if choice.engine is Engine.LOCAL:
-        result = _local(arrivals, out, by, roster, names, keys, options)
+        result = _local(asked)
     else:
-        result = _on_spark(arrivals, out, by, roster, names, keys, options, checkpoint, once, files_per_batch, cores)
+        result = _on_spark(asked, Streaming(checkpoint, once, files_per_batch), cores)
     _show(result, json_file)
     detail(f"delivered {choice}")
     write_json(json_file, result | {"engine": choice.engine})
@@ -86,99 +120,76 @@ def _choice(engine: str, arrivals: str, stream: bool) -> Choice:
     return choose(engine, arrival_files(arrivals).files)
 
 
-def _local(
-    arrivals: str, out: Path, by: str, roster: str | None, columns: dict[str, str], key: list[str] | None, options: Row
-) -> Row:
+def _local(asked: Asked) -> Row:
     """Deliver in this process; what comes out is one Parquet file in the folder."""
-    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    from thence.delivery.local import deliver_table, setup_of
-    from thence.delivery.outcome import WAITING_COLUMNS
+    from thence.delivery.local import deliver_table, keyed, outcomes_in, setup_of, waiting_in
     from thence.trace.arrival_reader import arrival_files, read_arrivals
 
+    options = dict(asked.options)
     for name in ("wait_seconds", "ttl_seconds"):
         if options.pop(name) is not None:
             raise MisuseError(f"{name} is for streams; a batch has an end")
-    files = arrival_files(arrivals)
-    told = roster.split(",") if roster is not None else files.rosters() if by == "stamp" else None
-    setup = setup_of(by, told, columns, key, options)
+    files = arrival_files(asked.arrivals)
+    roster = files.rosters() if asked.roster is None and asked.by == "stamp" else asked.roster
+    setup = setup_of(asked.by, roster, asked.columns, asked.key, options)
     names = setup.columns
     table = read_arrivals(files, setup.by, names.cause, names.message, names.arrival)
-    if key is None and names.run not in table.column_names:
-        setup = replace(setup, columns=names.with_key((names.destination,)))
-    with working("Delivering"):
-        try:
-            ordered = deliver_table(table, setup)
-        except TraceError as error:
-            console("-").print(f"thence: {error}")
-            finish(1)
-    out.mkdir(parents=True, exist_ok=True)
-    pq.write_table(ordered, out / "part-00000.parquet")
-    counts = Counter(ordered.column("outcome").to_pylist())
-    blocked = ordered.filter(pc.equal(ordered.column("outcome"), "blocked"))
-    shown = [*setup.columns.key, *([names.message] if names.message in table.column_names else []), *WAITING_COLUMNS]
-    waits = blocked.select(shown).rename_columns(["message" if n == names.message else n for n in shown])
-    return _result(out, dict(sorted(counts.items())), waits.to_pylist())
+    setup = setup if asked.key is not None else keyed(setup, table)
+    with working("Delivering"), _policy_may_stop():
+        ordered = deliver_table(table, setup)
+    asked.out.mkdir(parents=True, exist_ok=True)
+    pq.write_table(ordered, asked.out / "part-00000.parquet")
+    return _result(asked.out, outcomes_in(ordered), waiting_in(ordered, setup))
 
 
-def _on_spark(
-    arrivals: str, out: Path, by: str, roster: str | None, names: dict[str, str], keys: list[str] | None,
-    options: Row, checkpoint: Path | None, once: bool, files_per_batch: int | None, cores: int,
-) -> Row:  # fmt: skip
-    stream = checkpoint is not None
-    with working("Starting Spark"):
-        session = _session(cores)
-    ordered = _ordered(session, arrivals, by, roster, names, keys, options, stream, files_per_batch)
-    with working("Delivering"):
-        try:
-            if checkpoint is not None:
-                _run_stream(ordered, out, checkpoint, once)
-            else:
-                ordered.write.parquet(str(out))
-        except Exception as error:
-            _failed(error)
-    return _result(out, _outcomes(session, out), _waiting(session, out, checkpoint, keys))
+def _on_spark(asked: Asked, streaming: Streaming, cores: int) -> Row:
+    from thence.spark.worker_errors import errors_of_workers
+
+    session = start_spark(cores)
+    ordered = _ordered(session, asked, streaming)
+    with working("Delivering"), _policy_may_stop(), errors_of_workers():
+        if streaming.checkpoint is not None:
+            _run_stream(ordered, asked.out, streaming.checkpoint, streaming.once)
+        else:
+            ordered.write.parquet(str(asked.out))
+    waits = _waiting(session, asked.out, streaming.checkpoint, asked.key)
+    return _result(asked.out, _outcomes(session, asked.out), waits)
+
+
+@contextmanager
+def _policy_may_stop() -> Iterator[None]:
+    """End with 1 where a policy or a full key stopped the work, and say what it said."""
+    try:
+        yield
+    except TraceError as error:
+        console("-").print(f"thence: {error}")
+        finish(1)
 
 
 def _result(out: Path, outcomes: dict[str, int], waiting: list[Row]) -> Row:
     return {"out": str(out), "outcomes": outcomes, "rows": sum(outcomes.values()), "waiting": waiting}
 
 
-def _session(cores: int) -> Any:
-    from thence.spark.session import local_session
-
-    return local_session(cores=cores)
-
-
-def _ordered(
-    session: Any, path: str, by: str, roster: str | None, names: dict[str, str], key: list[str] | None,
-    options: Row, stream: bool, files: int | None,
-) -> Any:  # fmt: skip
+def _ordered(session: SparkSession, asked: Asked, streaming: Streaming) -> DataFrame:
     from thence.delivery.columns import Columns
     from thence.delivery.reading import BYS, By
     from thence.spark import deliver as on_spark
     from thence.spark.arrivals import read_arrivals
 
-    if by not in BYS:
-        raise MisuseError(f"--by {by}: one of {', '.join(BYS)} is accepted")
-    how: By = by
-    table, carried = read_arrivals(session, path, how, Columns(how, names, key), stream=stream, files_per_batch=files)
-    told: Any = roster.split(",") if roster is not None else carried if how == "stamp" else None
-    return on_spark(table, how, roster=told, key=key, columns=names, **options)
+    if asked.by not in BYS:
+        raise MisuseError(f"--by {asked.by}: one of {', '.join(BYS)} is accepted")
+    how: By = asked.by
+    table, carried = read_arrivals(
+        session, asked.arrivals, how, Columns(how, asked.columns, asked.key),
+        stream=streaming.checkpoint is not None, files_per_batch=streaming.files_per_batch,
+    )  # fmt: skip
+    roster = carried if asked.roster is None and how == "stamp" else asked.roster
+    return on_spark(table, how, roster=roster, key=asked.key, columns=asked.columns, **asked.options)
 
 
-def _pairs(columns: str | None) -> dict[str, str]:
-    if columns is None:
-        return {}
-    pairs = [part.partition("=") for part in columns.split(",")]
-    for ours, sign, yours in pairs:
-        if not (ours and sign and yours):
-            raise MisuseError(f"--columns {columns}: OURS=YOURS,... is accepted, as in message=event_id")
-    return {ours.strip(): yours.strip() for ours, _, yours in pairs}
-
-
-def _run_stream(ordered: Any, out: Path, checkpoint: Path, once: bool) -> None:
+def _run_stream(ordered: DataFrame, out: Path, checkpoint: Path, once: bool) -> None:
     writer = ordered.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
     writer = writer.option("path", str(out))
     query = (writer.trigger(availableNow=True) if once else writer).start()
@@ -188,22 +199,12 @@ def _run_stream(ordered: Any, out: Path, checkpoint: Path, once: bool) -> None:
         query.stop()
 
 
-def _failed(error: Exception) -> None:
-    """End with 1 where a policy stopped the work, and say what it said."""
-    for line in str(error).splitlines():
-        where = line.find("thence.errors.TraceError: ")
-        if where >= 0:
-            console("-").print(f"thence: {line[where + len('thence.errors.TraceError: ') :]}")
-            finish(1)
-    raise error
-
-
-def _outcomes(session: Any, out: Path) -> dict[str, int]:
+def _outcomes(session: SparkSession, out: Path) -> dict[str, int]:
     rows = session.read.parquet(str(out)).groupBy("outcome").count().collect()
     return {row["outcome"]: row["count"] for row in sorted(rows)}
 
 
-def _waiting(session: Any, out: Path, checkpoint: Path | None, key: list[str] | None) -> list[Row]:
+def _waiting(session: SparkSession, out: Path, checkpoint: Path | None, key: list[str] | None) -> list[Row]:
     from thence.spark import waiting
 
     if checkpoint is not None:
@@ -231,5 +232,5 @@ def show_waiting(rows: list[Row], json_file: str | None) -> None:
         to.print(f"... and {len(rows) - SHOWN} more; --json FILE names them all")
 
 
-def _text(value: Any) -> Any:
+def _text(value: Field) -> Field:
     return ", ".join(map(str, value)) if isinstance(value, list) else value

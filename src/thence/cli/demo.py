@@ -45,12 +45,10 @@ class Demo:
 
     def session(self) -> SparkSession:
         """Return the embedded Spark session, started when it is first asked for."""
-        from thence.cli._common import working
-        from thence.spark.session import local_session
+        from thence.cli._common import start_spark
 
         if self.spark is None:
-            with working("Starting Spark"):
-                self.spark = local_session(quick=True)
+            self.spark = start_spark(quick=True)
         return self.spark
 
 
@@ -155,15 +153,15 @@ def catch_the_liar(made: Demo) -> None:
     # the shortest chain that leads through another process; FIFO channels would not have helped
     proof, violation = min(proofs, key=lambda found: (len({step.process for step in found[0]}) < 2, len(found[0])))
     finding = violated(violation, proof)
-    said = finding.sentence
+    sentence = finding.sentence
     made.console.print(
         f"{LIAR} delivers on arrival: {len(judgement.violations)} deliveries came too late. One of them:"
     )
-    made.console.print(f"  {said}.\n")
+    made.console.print(f"  {sentence}.\n")
     drawn = diagram(scene_of(result.events).showing(finding))
     made.console.print(drawn)
-    made.sections.append(Section("The liar", [Words(f"{said}."), Words(drawn, plain=True)]))
-    made.result["liar"] = {"sentence": said, "path": [step.row() for step in proof]}
+    made.sections.append(Section("The liar", [Words(f"{sentence}."), Words(drawn, plain=True)]))
+    made.result["liar"] = {"sentence": sentence, "path": [step.row() for step in proof]}
 
 
 def audit_on_spark(made: Demo) -> None:
@@ -173,10 +171,10 @@ def audit_on_spark(made: Demo) -> None:
     from thence.report.results_page import Section
     from thence.report.tables import Cell, Table
     from thence.spark import audit
-    from thence.trace.jsonl import read_jsonl
     from thence.trace.parquet import write_parquet
+    from thence.trace.read import open_trace
 
-    events = [event for path in made.traces.values() for event in read_jsonl(path, [])]
+    events = list(open_trace(list(made.traces.values())).events())
     recorded = made.out / "all.parquet"
     write_parquet([replace(event, order=place) for place, event in enumerate(events)], recorded)
     with working("Auditing on Spark"), audit(made.session().read.parquet(str(recorded))) as result:
@@ -216,12 +214,12 @@ def deliver_on_spark(made: Demo) -> None:
     held = sum(row["held_for"] is not None and row["held_for"] > 0 for row in rows)
     if order != recorded:
         made.failures.append("delivery on Spark gave another order than the run")
-    said = (
+    sentence = (
         f"Delivery on Spark of {len(rows)} arrivals at {len(order)} destinations: {held} were held for a cause, "
         f"and every destination got the order of the run."
     )
-    made.console.print(said)
-    made.sections.append(Section("Delivery on Spark", [Words(said)]))
+    made.console.print(sentence)
+    made.sections.append(Section("Delivery on Spark", [Words(sentence)]))
     made.result["deliver"] = {"rows": len(rows), "held": held}
 
 

@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from thence import __version__
-from thence.cli._common import JsonFile, console, finish, table, working, write_json
+from thence.cli._common import JsonFile, console, finish, start_spark, table, working, write_json
 from thence.errors import MisuseError
 from thence.java import Java, find_java
 
@@ -81,8 +81,8 @@ def _sqlite() -> Finding:
     if sqlite3.sqlite_version_info >= WAL_RESET_FIXED:
         return Finding("sqlite", "ok", sqlite3.sqlite_version)
     fixed = ".".join(map(str, WAL_RESET_FIXED))
-    told = f"before {fixed} two writers can lose a log; a journal has one, so leave journals to their endpoints"
-    return Finding("sqlite", "note", sqlite3.sqlite_version, told)
+    advice = f"before {fixed} two writers can lose a log; a journal has one, so leave journals to their endpoints"
+    return Finding("sqlite", "note", sqlite3.sqlite_version, advice)
 
 
 def _packages() -> Iterator[Finding]:
@@ -128,18 +128,20 @@ def _archive(java: Java, *, make: bool) -> Finding:
         return Finding("class archive", "ok", str(archive.archive_path(java)))
     if not archive.supported(java):
         return Finding("class archive", "note", "cannot be used with this Java; sessions start without it")
-    return Finding("class archive", "note", "none", "optional: `thence doctor --warm` halves the start of Spark")
+    if archive.asked() is not archive.Use.AUTO:
+        return Finding("class archive", "note", f"none is made: {archive.VARIABLE}={archive.asked()}")
+    return Finding(
+        "class archive", "note", "none yet", "made after the first session ends; `thence doctor --warm` makes it now"
+    )
 
 
 def _spark(java: Java) -> Iterator[Finding]:
     """Start a session on `java`, run a job through its workers, and say how that went."""
     from thence.spark.probing import probe
-    from thence.spark.session import local_session
 
     began = time.perf_counter()
     try:
-        with working(f"Starting Spark on Java {java.version}"):
-            spark = local_session(app="thence doctor", quick=True)
+        spark = start_spark(quick=True, what=f"Starting Spark on Java {java.version}")
         started = time.perf_counter()
     except Exception as error:  # whatever Spark throws is the finding
         yield Finding("spark session", "broken", _first_line(error), "see the log above; try another JAVA_HOME")

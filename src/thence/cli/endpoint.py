@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Annotated
 
@@ -30,6 +31,9 @@ def command(
     linger: Annotated[
         float | None, typer.Option(help="Stop this many seconds after the end of standard input.", min=0.0)
     ] = None,
+    log: Annotated[
+        str, typer.Option(metavar="text|json", help="Logs on standard error: sentences, or JSON lines.")
+    ] = "text",
     json_file: JsonFile = None,
 ) -> None:
     """Run one live process: it sends the lines it reads and writes what is delivered, in causal order.
@@ -42,26 +46,49 @@ def command(
         names = [name.strip() for name in processes.split(",") if name.strip()]
         _init(init, names, protocol, dict(option_of(each) for each in option or ()), plain, json_file)
         return
-    import asyncio
-    import logging
-
     from thence.runtime import Endpoint
     from thence.runtime.lines import converse
 
-    class Speak(logging.Handler):
+    _speak(log)
+
+    async def run() -> None:
+        assert config is not None
+        await converse(Endpoint(config), manual=manual, linger=linger)
+
+    _runner()(run())
+
+
+def _runner() -> Callable[[Coroutine[None, None, None]], None]:
+    """Return what runs a coroutine: uvloop where it is installed, asyncio otherwise."""
+    try:
+        import uvloop
+    except ImportError:
+        import asyncio
+
+        return asyncio.run
+    return uvloop.run
+
+
+def _speak(form: str) -> None:
+    """Send logs to standard error: sentences (warnings, and more with --verbose), or JSON lines."""
+    import logging
+
+    from thence.runtime.logs import JsonFormatter
+
+    class Sentences(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if record.levelno >= logging.WARNING:
                 typer.echo(f"thence: {record.getMessage()}", err=True)
             else:
                 detail(record.getMessage())
 
-    logging.basicConfig(level=logging.INFO, handlers=[Speak()])
-
-    async def run() -> None:
-        assert config is not None
-        await converse(Endpoint(config), manual=manual, linger=linger)
-
-    asyncio.run(run())
+    if form not in ("text", "json"):
+        raise MisuseError(f"--log is {form!r}; text or json is expected")
+    handler: logging.Handler = Sentences()
+    if form == "json":
+        handler = logging.StreamHandler()
+        handler.setFormatter(JsonFormatter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
 
 
 def _init(

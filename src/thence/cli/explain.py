@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from thence.cli._common import Engine, JsonFile, console, finish, write_json
+from thence.cli._common import ColumnsOption, Engine, JsonFile, console, finish, named_columns, write_json
 from thence.cli.audit import CoresOption, TraceArgument, audited
 
 EXAMPLE = "thence explain trace.jsonl --violation 2"
@@ -25,6 +25,7 @@ def command(
         ),
     ] = None,
     run: Annotated[str | None, typer.Option(help="With --fact: which run, if there are several.")] = None,
+    columns: ColumnsOption = None,
     engine: Engine = "auto",
     cores: CoresOption = 2,
     json_file: JsonFile = None,
@@ -44,7 +45,7 @@ def command(
     from thence.auditing.result import path_rows
     from thence.trace.read import open_trace
 
-    with audited(open_trace(trace), engine, cores) as (result, _):
+    with audited(open_trace(trace, columns=named_columns(columns)), engine, cores) as (result, _):
         out = console(json_file)
         if not any(run["violations"] for run in result.runs):
             out.print(f"verdict: {result.verdict}; there is no violation to explain")

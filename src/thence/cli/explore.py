@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,8 @@ from thence.cli._common import JsonFile, console, finish, option_of, write_json
 from thence.model.plain import Row
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from thence.check.coverage import Coverage
     from thence.check.setting import Setting
     from thence.check.shrink import Smallest
@@ -186,7 +188,7 @@ def coverage_lines(coverage: Coverage) -> list[str]:
     ]
 
 
-def _show(witness: Witness, out: Any) -> None:
+def _show(witness: Witness, out: Console) -> None:
     out.print(witness.sentence())
     out.print(witness.notation())
     if witness.faults():
@@ -214,7 +216,7 @@ def result_row(coverage: Coverage, smallest: Smallest | None) -> Row:
     }
 
 
-def _write_page(witness: Witness, page: Path | None, out: Any) -> None:
+def _write_page(witness: Witness, page: Path | None, out: Console) -> None:
     from thence.report.spacetime import page as drawn
 
     if page is None:

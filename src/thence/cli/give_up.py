@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from thence.cli._common import JsonFile, console, working, write_json
-from thence.errors import MisuseError
+from thence.cli._common import JsonFile, SparkCores, console, working, write_json
+from thence.cli.waiting import session_for
 
 EXAMPLE = "thence give-up checkpoint a7"
 
@@ -22,22 +22,18 @@ def command(
     folder: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the stream listens; default: CHECKPOINT/give-up.")
     ] = None,
-    cores: Annotated[int, typer.Option(help="Cores of the embedded Spark session.", min=1)] = 2,
+    cores: SparkCores = 2,
     json_file: JsonFile = None,
 ) -> None:
     """Tell a running stream that a cause will not come: what is blocked by it goes on, and is called released.
 
     The stream hears it in its next micro-batch; after a crash that micro-batch gives the same rows again.
     """
-    if not (checkpoint / "commits").is_dir():
-        raise MisuseError(f"{checkpoint} is not the checkpoint of a stream: it has no folder commits")
-    with working("Starting Spark"):
-        from thence.spark.giving_up import give_up as on_spark
-        from thence.spark.session import local_session
+    session = session_for(checkpoint, cores)
+    from thence.spark.giving_up import give_up as on_spark
 
-        session = local_session(cores=cores, quick=True)
     with working("Reading the state"):
-        told = on_spark(session, checkpoint, cause, None if key is None else key.split(","), folder)
+        keys = on_spark(session, checkpoint, cause, None if key is None else key.split(","), folder)
     what = "let go what is held" if cause is None else f"give up {cause}"
-    console(json_file).print(f"{len(told)} keys are told to {what}")
-    write_json(json_file, {"checkpoint": str(checkpoint), "cause": cause, "keys": told})
+    console(json_file).print(f"{len(keys)} keys are told to {what}")
+    write_json(json_file, {"checkpoint": str(checkpoint), "cause": cause, "keys": keys})

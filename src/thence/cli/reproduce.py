@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thence.cli._common import JsonFile, console, finish, progress, working, write_json
+from thence.cli._common import JsonFile, console, finish, progress, start_spark, working, write_json
 from thence.errors import MisuseError
 from thence.model.plain import Row
 
@@ -139,11 +139,9 @@ class _Runner:
 
     def _spread(self, grid: Grid, folder: Path) -> None:
         from thence.cli.sweep import bar
-        from thence.spark.session import local_session
         from thence.spark.sweeps import sweep
 
         if self.spark is None:
-            with working("Starting Spark"):
-                self.spark = local_session(cores=self.cores, quick=True)
+            self.spark = start_spark(self.cores, quick=True)
         with bar() as show:
             sweep(self.spark, grid, str(folder), retry=True, progress=show)

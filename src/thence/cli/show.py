@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thence.cli._common import Engine, JsonFile, console, detail, write_json
+from thence.cli._common import Engine, JsonFile, console, detail, skipped_files, write_json
 from thence.cli.audit import CoresOption, FormatOption, TraceArgument, audited
 from thence.errors import MisuseError
 
@@ -55,7 +55,7 @@ def command(
     with audited(opened, engine, cores) as (result, choice):
         detail(f"judged {choice}")
         written = write_pages(recorded(opened, result, choice, asked, target.stem, cores=cores), asked, target)
-        for line in said(written):
+        for line in (*said(written), *skipped_files(opened.skipped)):
             console(json_file).print(line)
         pages = [{"file": str(path), "bytes": size} for path, size in written]
         write_json(json_file, {"events": result.events, "engine": result.engine, "pages": pages})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thence.cli._common import JsonFile, console, finish, table, working, write_json
+from thence.cli._common import JsonFile, SparkCores, console, finish, start_spark, table, write_json
 from thence.errors import MisuseError
 from thence.model.plain import Row
 
@@ -33,7 +33,7 @@ def command(
     x: Annotated[str, typer.Option(help="The plot's axis: a key of the grid.")] = "processes",
     y: Annotated[str, typer.Option(help="The plot's measure.")] = "bytes_per_message",
     by: Annotated[str, typer.Option(help="The plot's lines: a key of the grid.")] = "protocol",
-    cores: Annotated[int, typer.Option(help="Cores of the embedded Spark session.", min=1)] = 2,
+    cores: SparkCores = 2,
     json_file: JsonFile = None,
 ) -> None:
     """Run every scenario of a grid, spread by Spark, and join the seeds with confidence intervals.
@@ -44,22 +44,20 @@ def command(
 
     plan = read_grid(grid)
     from thence.sim.sweep_task import MEASURES, SETTING
-    from thence.spark.session import local_session
     from thence.spark.sweeps import sweep as run_sweep
 
     for name, known in ((x, SETTING), (by, SETTING), (y, MEASURES)):
         if name not in known:
             raise MisuseError(f"no {name!r} to draw; there are {', '.join(known)}")
-    with working("Starting Spark"):
-        spark = local_session(cores=cores, quick=True)
+    spark = start_spark(cores, quick=True)
     with bar() as show:
         done = run_sweep(spark, plan, out, traces=traces, retry=retry, progress=show)
     rows = [row.asDict() for row in done.summary.orderBy("protocol", "processes", *SETTING).collect()]
     wrong = done.results.where("status = 'failed'").select("scenario", "error").orderBy("scenario").collect()
     failures = [row.asDict() for row in wrong]
-    said = {"out": out, "ran": done.ran, "before": done.before, "failed": failures, "settings": rows}
-    _show(said, console(json_file))
-    write_json(json_file, said)
+    result = {"out": out, "ran": done.ran, "before": done.before, "failed": failures, "settings": rows}
+    _show(result, console(json_file))
+    write_json(json_file, result)
     if plot is not None:
         from thence.report.plots import save, sweep_plot
 
@@ -85,20 +83,20 @@ def bar() -> Iterator[Callable[[int, int], None] | None]:
         yield lambda finished, of: bar.update(task, completed=finished, total=of)
 
 
-def _show(said: Row, out: Console) -> None:
-    rows = said["settings"]
+def _show(result: Row, out: Console) -> None:
+    rows = result["settings"]
     varied = [name for name in _settings(rows) if len({str(row[name]) for row in rows}) > 1 or name == "protocol"]
     body = [
         [*(row[name] for name in varied), row["seeds"], *(_interval(row, name) for name in MEASURED)] for row in rows
     ]
-    out.print(f"{said['ran']} scenarios run, {said['before']} were finished before; results in {said['out']}")
+    out.print(f"{result['ran']} scenarios run, {result['before']} were finished before; results in {result['out']}")
     out.print(table(*varied, "seeds", *MEASURED, rows=body[:SHOWN]))
     if len(rows) > SHOWN:
         out.print(f"... and {len(rows) - SHOWN} more settings; --json has them all")
     for row in [row for row in rows if row["deadlocks"]][:SHOWN]:
         words = ", ".join(f"{name} {row[name]}" for name in varied)
         out.print(f"DEADLOCK: {row['deadlocks']} of {row['seeds']} runs of {words}")
-    for each in said["failed"][:SHOWN]:
+    for each in result["failed"][:SHOWN]:
         out.print(f"FAILED: {each['scenario']}: {each['error']}")
 
 

@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thence.cli._common import JsonFile, working, write_json
+from thence.cli._common import JsonFile, SparkCores, start_spark, working, write_json
 from thence.cli.deliver import show_waiting
 from thence.errors import MisuseError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 EXAMPLE = "thence waiting checkpoint"
 
 
 def command(
     checkpoint: Annotated[Path, typer.Argument(help="The checkpoint folder of a delivering stream.")],
-    cores: Annotated[int, typer.Option(help="Cores of the embedded Spark session.", min=1)] = 2,
+    cores: SparkCores = 2,
     json_file: JsonFile = None,
 ) -> None:
     """Explain every row that a stream holds back, as of its last committed micro-batch.
 
     Each has the causes it still misses, and the one at the root of its wait, which has not arrived at all.
     """
-    if not (checkpoint / "commits").is_dir():
-        raise MisuseError(f"{checkpoint} is not the checkpoint of a stream: it has no folder commits")
-    with working("Starting Spark"):
-        from thence.spark import waiting as on_spark
-        from thence.spark.session import local_session
+    session = session_for(checkpoint, cores)
+    from thence.spark import waiting as on_spark
 
-        session = local_session(cores=cores, quick=True)
     with working("Reading the state"):
         rows = [row.asDict() for row in on_spark(session, checkpoint).collect()]
     show_waiting(rows, json_file)
     write_json(json_file, {"checkpoint": str(checkpoint), "waiting": rows})
+
+
+def session_for(checkpoint: Path, cores: int) -> SparkSession:
+    """Start Spark to read the state of a stream; refuse a folder that is no checkpoint before that."""
+    if not (checkpoint / "commits").is_dir():
+        raise MisuseError(f"{checkpoint} is not the checkpoint of a stream: it has no folder commits")
+    return start_spark(cores, quick=True)

@@ -16,12 +16,13 @@ from pathlib import Path
 from thence.costing.preparing import Part, head_of, prepare, replayed
 from thence.costing.recommending import asked_for, together, total
 from thence.costing.replaying import Cost, prefix
-from thence.costing.report import CostReport, Row, means, report_of
+from thence.costing.report import CostReport, means, report_of
 from thence.costing.traffic import Finding
 from thence.errors import MisuseError
 from thence.model.columns import REPLAYED_COLUMNS
 from thence.model.events import Event
-from thence.model.plain import Fields
+from thence.model.order import by_run
+from thence.model.plain import Fields, Row
 from thence.protocols.registry import Need
 from thence.trace.read import Trace, open_trace
 from thence.trace.source import Quarantined
@@ -60,7 +61,9 @@ def cost(
             for name, each in replays.items():
                 measured[name].append(each)
     summary = [total(each).row() for each in measured.values() if each]
-    needs: list[Row] = [{"need": need, "met": said.met, "why": said.why} for need, said in together(findings).items()]
+    needs: list[Row] = [
+        {"need": need, "met": finding.met, "why": finding.why} for need, finding in together(findings).items()
+    ]
     report = report_of(runs, costs, [row | means(row) for row in summary], needs)
     report.quarantine = [{"file": each.file, "line": each.line, "reason": each.reason} for each in quarantine]
     return report
@@ -86,11 +89,7 @@ def refuse_logs(trace: Trace) -> None:
 
 def _by_label(events: Iterable[Event]) -> Iterator[tuple[Key, list[Event], list[Part]]]:
     """Yield each run and label, in order, with its rows and what the whole run adds to its head."""
-    runs: dict[str, list[Event]] = {}
-    for event in events:
-        if not event.run.endswith(HOPS):
-            runs.setdefault(event.run, []).append(event)
-    for run, rows in sorted(runs.items()):
+    for run, rows in sorted(by_run(event for event in events if not event.run.endswith(HOPS)).items()):
         labels = {event.label: None for event in rows if event.kind != "crash"}
         parts = _parts(rows)
         for label in sorted(labels, key=lambda name: name or ""):

@@ -99,11 +99,11 @@ def total(costs: Iterable[Cost]) -> Cost:
     whole = Cost(parts[0].protocol)
     for part in parts:
         for field in fields(Cost):
-            mine, its = getattr(whole, field.name), getattr(part, field.name)
+            so_far, its = getattr(whole, field.name), getattr(part, field.name)
             if field.name in ("bytes_max", "log_max"):
-                setattr(whole, field.name, max(mine, its))
+                setattr(whole, field.name, max(so_far, its))
             elif field.name not in ("protocol", "status", "reason"):
-                setattr(whole, field.name, None if mine is None or its is None else mine + its)
+                setattr(whole, field.name, None if so_far is None or its is None else so_far + its)
         whole.reason = whole.reason or part.reason
     return whole
 

@@ -21,12 +21,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Literal
 
 from thence.costing.separators import graph_of, written
 from thence.errors import MisuseError, PeerError
 from thence.model.events import Event
-from thence.model.message import MESSAGE, Copy
+from thence.model.message import MESSAGE, Copy, Stamp
 from thence.model.plain import Fields, Row
 from thence.model.roster import Roster
 from thence.protocols.effects import Deliver, Effect, Hold, Sent, Transmit
@@ -139,7 +139,8 @@ class _Replay:
         self.members = [create(protocol, roster, place, label=label, **options) for place in range(len(roster))]
         self.cost = Cost(protocol)
         self.arrival = "receive" if arrivals else "deliver"
-        self.serialized, self.token = "serialized sends" in entry.needs, None
+        self.serialized = "serialized sends" in entry.needs
+        self.token: object = None
         self.rows, self.time, self.timed = [0] * len(roster), 0.0, True
         self.names: dict[tuple[int, int], str] = {}
         self.addressed: dict[str, int] = {}
@@ -159,7 +160,7 @@ class _Replay:
         self.done: set[Key] = set()
         self.now: deque[Copy] = deque()
         """copies that arrive now"""
-        self._sized: tuple[Any, int, int, int | None, int] | None = None
+        self._sized: tuple[Stamp, int, int, int | None, int] | None = None
         if "failure detector" in entry.needs:
             for place, member in enumerate(self.members):
                 self._apply(place, member.trusted(roster.names))

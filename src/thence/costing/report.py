@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from thence.costing.recommending import Recommendation, recommend
 from thence.costing.replaying import Cost
 from thence.costing.traffic import Finding
-from thence.model.plain import Fields
-
-Row = dict[str, Any]
-"""a row of a table, as plain data"""
+from thence.model.plain import Fields, Row
 
 _STAMPS = ("entries", "facts", "bytes", "paper_bytes")
 MEANS: dict[str, tuple[tuple[str, ...], str]] = {

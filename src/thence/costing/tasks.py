@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pyarrow as pa
 
@@ -64,21 +63,21 @@ _COSTS_ARROW = pa.schema(
 )
 
 
-def prepare_task(sample: int) -> Callable[[tuple[Any, ...], pa.Table], pa.Table]:
+def prepare_task(sample: int) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
     """Prepare one run and label."""
 
-    def work(key: tuple[Any, ...], table: pa.Table) -> pa.Table:
+    def work(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
         run, label = key[0].as_py(), key[1].as_py()
         rows = table.to_pylist()
         head = next((row for row in rows if row["kind"] == HEAD), None)
         if head is None:  # rows without run, or crashes alone
             return _PREPARED_ARROW.empty_table()
-        told = head_of(json.loads(head["message"]), label)
-        found, kept = prepare((event_of(row) for row in rows if row["kind"] != HEAD), told, sample)
-        payload = pickle.dumps((told.roster.names, kept))
-        said = found.row() | {"run": run, "label": label, "recorded": told.deliveries, "payload": payload}
-        said["findings"] = list(said["findings"].items())
-        return pa.Table.from_pylist([said], schema=_PREPARED_ARROW)
+        heading = head_of(json.loads(head["message"]), label)
+        found, kept = prepare((event_of(row) for row in rows if row["kind"] != HEAD), heading, sample)
+        payload = pickle.dumps((heading.roster.names, kept))
+        prepared = found.row() | {"run": run, "label": label, "recorded": heading.deliveries, "payload": payload}
+        prepared["findings"] = list(prepared["findings"].items())
+        return pa.Table.from_pylist([prepared], schema=_PREPARED_ARROW)
 
     return work
 

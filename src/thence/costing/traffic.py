@@ -18,10 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from thence.costing.separators import graph_of, parts, separating
 from thence.model.events import Event
+from thence.model.message import Copy
 from thence.model.order import Verdict
 from thence.model.plain import Row
 from thence.model.roster import Roster
@@ -91,7 +92,7 @@ def first_early(rows: Iterable[Event], roster: Roster) -> tuple[str, str, str] |
     """Return the first (destination, message, missing cause) of rows that are not causal, None if they are."""
     members = [KS(roster, place) for place in range(len(roster))]
     names: dict[tuple[str, int], str] = {}
-    copies: dict[tuple[str | None, str], Any] = {}
+    copies: dict[tuple[str | None, str], Copy] = {}
     for event in rows:
         here = event.process
         if event.kind == "send" and event.destinations and event.message is not None:
@@ -100,8 +101,8 @@ def first_early(rows: Iterable[Event], roster: Roster) -> tuple[str, str, str] |
             names[here, sent.message.count] = event.message
             for copy in sent.copies:
                 copies[event.message, roster.name(copy.destination)] = copy
-        elif event.kind == "deliver" and (copy := copies.pop((event.message, here), None)) is not None:
-            for effect in members[roster.position(here)].receive(copy):
+        elif event.kind == "deliver" and (arrived := copies.pop((event.message, here), None)) is not None:
+            for effect in members[roster.position(here)].receive(arrived):
                 if isinstance(effect, Hold):
                     cause = effect.waits_for[0]
                     return here, event.message or "", names[cause.sender, cause.count]

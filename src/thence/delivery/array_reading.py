@@ -7,33 +7,31 @@ None: then the plain stepper takes the batch.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from thence.delivery.arrow_rows import Rows
 from thence.delivery.reading import Read, Reading
-from thence.kernels import receive, stamps
+from thence.kernels import causes, stamps
+from thence.kernels.arrays import Flags, Longs, fixed
+from thence.kernels.arrival_rows import NONE, RowsRead
 from thence.kernels.name_codes import Names
-from thence.kernels.rows import fixed
-from thence.kernels.stamps import LARGE
-
-Ints = NDArray[np.int64]
-NONE = receive.NONE
+from thence.kernels.stamp_bytes import LARGE
+from thence.model.plain import Field
 
 
 class Readings(NamedTuple):
     """What rows say of themselves; the needs of all are flat. Rows that can not be used have their reason."""
 
-    source: Ints
-    number: Ints
-    start: Ints
-    length: Ints
-    need_source: Ints
-    need_number: Ints
+    source: Longs
+    number: Longs
+    start: Longs
+    length: Longs
+    need_source: Longs
+    need_number: Longs
     unusable: dict[int, str]
 
 
@@ -45,15 +43,15 @@ class ArrayReading:
         self.reading = reading
         self.names = Names()
         self._ranked = 0
-        self._rank: Ints = np.zeros(0, np.int64)
+        self._rank: Longs = np.zeros(0, np.int64)
 
     @staticmethod
-    def can(reading: Reading, rows: Rows, destination: Any) -> bool:
+    def can(reading: Reading, rows: Rows, destination: Field) -> bool:
         """Tell whether arrays read rows of this kind."""
         if reading.by == "depends_on":
-            causes = rows.cause
-            listed = causes is not None and pa.types.is_list(causes.type)
-            return listed and _is_id(rows.message) and _is_id(causes.values)  # type: ignore[union-attr]
+            named = rows.cause
+            listed = named is not None and pa.types.is_list(named.type)
+            return listed and _is_id(rows.message) and _is_id(named.values)  # type: ignore[union-attr]
         if reading.by == "clock":
             clock = rows.cause
             return rows.sender is not None and clock is not None and pa.types.is_map(clock.type)
@@ -71,11 +69,11 @@ class ArrayReading:
         """Read a batch."""
         by = self.reading.by
         found = self._stamps(rows) if by == "stamp" else self._clocks(rows) if by == "clock" else self._causes(rows)
-        return None if found is None else self._with_python(rows, *found)
+        return None if found is None else self._with_python(rows, found)
 
     # -- three kinds ---------------------------------------------------------------------------------------------
 
-    def _stamps(self, rows: Rows) -> Any:
+    def _stamps(self, rows: Rows) -> RowsRead | None:
         assert rows.cause is not None
         assert rows.destination is not None
         roster = self.reading.rosters[0]
@@ -92,9 +90,8 @@ class ArrayReading:
         me = roster.position(rows.destination[0].as_py())
         digest = np.frombuffer(roster.hash, np.uint8)
         code = NONE if entry is None else entry.protocol.code
-        read = stamps.read_stamps(fixed(data), offsets.astype(np.int64), code, digest, len(roster), me)
-        who, own, start, length, good, need_source, need_number = read
-        return who, own, start, length, good & self._agree(rows.sender, who, good), need_source, need_number
+        read: RowsRead = stamps.read_stamps(fixed(data), offsets.astype(np.int64), code, digest, len(roster), me)
+        return read._replace(good=read.good & self._agree(rows.sender, read))
 
     def _settle(self, rows: Rows) -> None:
         """Let the first stamp that can be read say the protocol."""
@@ -103,14 +100,16 @@ class ArrayReading:
             if not isinstance(self.reading.read(None, None, destination, cause), str):
                 return
 
-    def _agree(self, sender: pa.Array | None, who: Ints, good: NDArray[np.bool_]) -> Any:
+    def _agree(self, sender: pa.Array | None, read: RowsRead) -> Flags:
         """Tell for each row whether the sender it names is that of its stamp."""
         if sender is None or sender.null_count == len(sender):
-            return True
-        named = pa.array(self.reading.rosters[0].names).cast(sender.type).take(pa.array(np.where(good, who, 0)))
-        return pc.fill_null(pc.equal(named, sender), True).to_numpy(zero_copy_only=False)
+            return np.ones(len(read.good), np.bool_)
+        who = pa.array(np.where(read.good, read.sender, 0))
+        named = pa.array(self.reading.rosters[0].names).cast(sender.type).take(who)
+        same: Flags = pc.fill_null(pc.equal(named, sender), True).to_numpy(zero_copy_only=False)
+        return same
 
-    def _clocks(self, rows: Rows) -> Any:
+    def _clocks(self, rows: Rows) -> RowsRead:
         assert rows.sender is not None
         assert rows.cause is not None
         clock = rows.cause if rows.cause.offset == 0 else pa.concat_arrays([rows.cause])
@@ -120,9 +119,10 @@ class ArrayReading:
         who = self.names.codes(rows.sender.cast(pa.string()))
         if clock.null_count:
             who = np.where(clock.is_null().to_numpy(zero_copy_only=False), NONE, who)
-        return stamps.read_clocks(offsets.astype(np.int64), keys, values, who, self.rank())
+        read: RowsRead = causes.read_clocks(offsets.astype(np.int64), keys, values, who, self.rank())
+        return read
 
-    def rank(self) -> Ints:
+    def rank(self) -> Longs:
         """Return the place of each name in the order of names."""
         if self._ranked < len(self.names):
             order = pc.array_sort_indices(self.names.texts()).to_numpy(zero_copy_only=False)
@@ -131,24 +131,22 @@ class ArrayReading:
             self._ranked = len(order)
         return self._rank if len(self._rank) else np.zeros(1, np.int64)
 
-    def _causes(self, rows: Rows) -> Any:
+    def _causes(self, rows: Rows) -> RowsRead:
         assert rows.message is not None
         assert rows.cause is not None
-        causes = rows.cause if rows.cause.offset == 0 else pa.concat_arrays([rows.cause])
+        named = rows.cause if rows.cause.offset == 0 else pa.concat_arrays([rows.cause])
         own = self.names.codes(_texts(rows.message))
-        offsets = np.frombuffer(causes.buffers()[1], np.int32)[: len(causes) + 1]
-        flat = causes.values.slice(0, int(offsets[-1]) if len(offsets) else 0)
+        offsets = np.frombuffer(named.buffers()[1], np.int32)[: len(named) + 1]
+        flat = named.values.slice(0, int(offsets[-1]) if len(offsets) else 0)
         codes = self.names.codes(_texts(flat))
-        valid = causes.is_valid().to_numpy(zero_copy_only=False) if causes.null_count else np.zeros(0, np.bool_)
-        made = receive.read_causes(fixed(offsets), codes, own, valid)
-        start, length, good, source = made
-        return own, np.ones(len(own), np.int64), start, length, good, source, np.ones(len(source), np.int64)
+        valid = named.is_valid().to_numpy(zero_copy_only=False) if named.null_count else np.zeros(0, np.bool_)
+        read: RowsRead = causes.read_causes(fixed(offsets), codes, own, valid)
+        return read
 
     # -- what only Python could read -----------------------------------------------------------------------------
 
-    def _with_python(
-        self, rows: Rows, who: Ints, own: Ints, start: Ints, length: Ints, good: Any, source: Ints, number: Ints
-    ) -> Readings | None:
+    def _with_python(self, rows: Rows, found: RowsRead) -> Readings | None:
+        who, own, start, length, good, source, number = found
         unusable: dict[int, str] = {}
         more: list[tuple[int, Read]] = []
         for row in np.flatnonzero(~good).tolist():
@@ -173,10 +171,10 @@ class ArrayReading:
             who[[row for row, _ in more]] = [self._code(read.source) for _, read in more]
         return Readings(who, own, start, length, source, number, unusable)
 
-    def _code(self, source: Any) -> int:
+    def _code(self, source: Field) -> int:
         return int(source) if self.reading.by == "stamp" else int(self.names.codes(pa.array([source], pa.string()))[0])
 
-    def cause_names(self, source: Ints, number: Ints) -> pa.StringArray:
+    def cause_names(self, source: Longs, number: Longs) -> pa.StringArray:
         """Name causes, all at once."""
         if not len(source):
             return pa.array([], pa.string())

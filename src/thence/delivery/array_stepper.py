@@ -7,12 +7,10 @@ behind. Rows that do not fit into arrays are not taken: `step` returns None and 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from thence.delivery.array_reading import ArrayReading, Readings
 from thence.delivery.arrow_rows import Leaving, Rows
@@ -23,15 +21,15 @@ from thence.delivery.plain_state import resumed
 from thence.delivery.policy import Policy
 from thence.delivery.reading import Reading
 from thence.delivery.rule import fingerprint
-from thence.delivery.state import HeldRows, Order, State, agree, told
+from thence.delivery.state import HeldRows, Order, Sources, State, agree, told
 from thence.errors import TraceError
-from thence.kernels import receive
-from thence.kernels.receive import Status, Why
-from thence.kernels.stamps import LARGE
+from thence.kernels.arrays import Bytes, Doubles, Flags, Longs
+from thence.kernels.arrival_rows import NONE, Arrived, Holes, Known, Left, Limits, Status, Why
+from thence.kernels.event_times import clocked
+from thence.kernels.receive import run
+from thence.kernels.stamp_bytes import LARGE
 from thence.protocols.receiver import ClockMember
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 FOREVER = 1 << 62
 MANY = 1 << 16
 """Ids beyond those to remember that may be kept before they are forgotten, in memory."""
@@ -66,11 +64,11 @@ class ArrayStepper:
         self.reader = ArrayReading(reading)
         self.rows = self.position = 0
         self.now = self.began = self.doubted = math.nan
-        self.known = receive.Known(_ints(), _ints(), np.zeros(0, np.bool_), _ints())
+        self.known = Known(_ints(), _ints(), np.zeros(0, np.bool_), _ints())
         self.hole_source = _ints()
         self.hole_first = _ints()
         self.hole_last = _ints()
-        self.sequence: list[Ints] = []
+        self.sequence: list[Longs] = []
         """for explicit causes: what was delivered, in order"""
         self.forgotten: set[int] = set()
         self.ticket, self.source, self.number, self.length = _ints(), _ints(), _ints(), _ints()
@@ -79,7 +77,7 @@ class ArrayStepper:
         self._grow()
 
     @property
-    def tickets(self) -> Ints:
+    def tickets(self) -> Longs:
         """The tickets of the held rows."""
         return self.ticket
 
@@ -96,15 +94,16 @@ class ArrayStepper:
         return self._run(rows, read)
 
     def _grow(self) -> None:
-        """Make room for sources that are new."""
+        """Make room for sources that are new, and for as many again: a key of many rows is not copied at each batch."""
         level, seen, quarantined, hole = self.known
-        more = max(self.reader.sources, 1) - len(level)
-        if more > 0:
-            self.known = receive.Known(
-                np.concatenate([level, np.zeros(more, np.int64)]), np.concatenate([seen, np.zeros(more, np.int64)]),
-                np.concatenate([quarantined, np.zeros(more, np.bool_)]),
-                np.concatenate([hole, np.full(more, receive.NONE, np.int64)]),
-            )  # fmt: skip
+        if self.reader.sources <= len(level) > 0:
+            return
+        more = max(self.reader.sources, 1)
+        self.known = Known(
+            np.concatenate([level, np.zeros(more, np.int64)]), np.concatenate([seen, np.zeros(more, np.int64)]),
+            np.concatenate([quarantined, np.zeros(more, np.bool_)]),
+            np.concatenate([hole, np.full(more, NONE, np.int64)]),
+        )  # fmt: skip
 
     def _recall(self, start: int) -> None:
         """Find among new names those that were delivered and forgotten."""
@@ -117,11 +116,11 @@ class ArrayStepper:
     def _run(self, rows: Rows, read: Readings) -> Leaving:
         held, count = len(self.ticket), rows.count
         jump = math.inf if self.policy.max_jump is None else float(self.policy.max_jump)
-        now, ahead, *time = receive.event_times(rows.times, self.now, self.began, self.doubted, jump)
+        now, ahead, *time = clocked(rows.times, self.now, self.began, self.doubted, jump)
         unusable = np.zeros(held + count, np.bool_)
         unusable[[held + row for row in read.unusable]] = True
         since = np.concatenate([self.since, now])
-        taken = receive.Rows(
+        taken = Arrived(
             np.concatenate([self.source, read.source]),
             np.concatenate([self.number, read.number]),
             np.concatenate([np.cumsum(self.length) - self.length, read.start + len(self.need_source)]),
@@ -137,7 +136,7 @@ class ArrayStepper:
         known, local = self._local(taken, here)
         holes = self._holes(len(taken.need_source) + 2 * (held + count), known, here)
         times = np.concatenate([np.full(held, np.nan), now])
-        status, left = receive.run(held, local, times, known, holes, self._limits())
+        status, left = run(held, local, times, known, holes, self._limits())
         taken, left = self._global(taken, local, left, known, here)
         done = held + count if left.stopped < 0 else left.stopped + 1
         self.ahead = np.concatenate([self.ahead, ahead])
@@ -153,9 +152,9 @@ class ArrayStepper:
         self._forget()
         return out
 
-    def _limits(self) -> receive.Limits:
+    def _limits(self) -> Limits:
         policy = self.policy
-        return receive.Limits(
+        return Limits(
             policy.after_rows or FOREVER,
             math.inf if policy.after_seconds is None else float(policy.after_seconds),
             policy.held_limit or FOREVER,
@@ -165,26 +164,26 @@ class ArrayStepper:
             self.reading.by == "depends_on",
         )
 
-    def _concerned(self, taken: receive.Rows) -> Ints | None:
+    def _concerned(self, taken: Arrived) -> Longs | None:
         """Return the sources that a step is about, if they are few among all: arrays of all would cost too much."""
         if len(self.known.level) <= 2 * (len(taken.source) + len(taken.need_source) + len(self.hole_source)):
             return None
-        found: Ints = np.unique(np.concatenate([taken.source[taken.source >= 0], taken.need_source, self.hole_source]))
+        found: Longs = np.unique(np.concatenate([taken.source[taken.source >= 0], taken.need_source, self.hole_source]))
         return found
 
-    def _local(self, taken: receive.Rows, here: Ints | None) -> tuple[receive.Known, receive.Rows]:
+    def _local(self, taken: Arrived, here: Longs | None) -> tuple[Known, Arrived]:
         """Number the sources of a step anew."""
         if here is None:
-            self.known.hole[:] = receive.NONE
+            self.known.hole[:] = NONE
             return self.known, taken
         level, seen, quarantined, _ = self.known
-        known = receive.Known(level[here], seen[here], quarantined[here], np.full(len(here), receive.NONE, np.int64))
-        source = np.where(taken.source < 0, receive.NONE, np.searchsorted(here, taken.source))
+        known = Known(level[here], seen[here], quarantined[here], np.full(len(here), NONE, np.int64))
+        source = np.where(taken.source < 0, NONE, np.searchsorted(here, taken.source))
         return known, taken._replace(source=source, need_source=np.searchsorted(here, taken.need_source))
 
     def _global(
-        self, taken: receive.Rows, local: receive.Rows, left: receive.Left, known: receive.Known, here: Ints | None
-    ) -> tuple[receive.Rows, receive.Left]:
+        self, taken: Arrived, local: Arrived, left: Left, known: Known, here: Longs | None
+    ) -> tuple[Arrived, Left]:
         """Give the sources of a step their own numbers again."""
         if here is None:
             return taken, left
@@ -195,26 +194,26 @@ class ArrayStepper:
             left._replace(missing_source=here[left.missing_source]),
         )
 
-    def _holes(self, more: int, known: receive.Known, here: Ints | None) -> receive.Holes:
+    def _holes(self, more: int, known: Known, here: Longs | None) -> Holes:
         """Link the holes of each source, the last one first."""
         used = len(self.hole_source)
-        following = np.full(used + more, receive.NONE, np.int64)
+        following = np.full(used + more, NONE, np.int64)
         sources = self.hole_source if here is None else np.searchsorted(here, self.hole_source)
         for hole, source in enumerate(sources.tolist()):
             following[hole] = known.hole[source]
             known.hole[source] = hole
         room = np.zeros(more, np.int64)
         first, last = np.concatenate([self.hole_first, room]), np.concatenate([self.hole_last, room])
-        return receive.Holes(first, last, following, np.array([used], np.int64))
+        return Holes(first, last, following, np.array([used], np.int64))
 
-    def _keep_holes(self, holes: receive.Holes, known: receive.Known, here: Ints | None) -> None:
+    def _keep_holes(self, holes: Holes, known: Known, here: Longs | None) -> None:
         """Take the holes out of their links."""
         if not holes.used[0]:
             return
         found: list[tuple[int, int, int]] = []
-        for source in np.flatnonzero(known.hole != receive.NONE).tolist():
+        for source in np.flatnonzero(known.hole != NONE).tolist():
             hole, mine = int(known.hole[source]), []
-            while hole != receive.NONE:
+            while hole != NONE:
                 own = source if here is None else int(here[source])
                 mine.append((own, int(holes.first[hole]), int(holes.last[hole])))
                 hole = int(holes.following[hole])
@@ -222,7 +221,7 @@ class ArrayStepper:
         columns = np.array(found, np.int64).reshape(-1, 3)
         self.hole_source, self.hole_first, self.hole_last = (columns[:, place].copy() for place in range(3))
 
-    def _keep(self, taken: receive.Rows, status: NDArray[np.int8], since: Floats) -> None:
+    def _keep(self, taken: Arrived, status: Bytes, since: Doubles) -> None:
         """Keep what is still held."""
         keep = np.flatnonzero(status == Status.HELD)
         flat = _spans(taken.start[keep], taken.length[keep])
@@ -235,7 +234,7 @@ class ArrayStepper:
 
     # -- outcomes --------------------------------------------------------------------------------------------------
 
-    def _leaving(self, taken: receive.Rows, left: receive.Left, read: Readings, times: Floats, held: int) -> Leaving:
+    def _leaving(self, taken: Arrived, left: Left, read: Readings, times: Doubles, held: int) -> Leaving:
         status = left.status
         placed = (status == Status.DELIVERED) | (status == Status.RELEASED) | (status == Status.LATE)
         position = self.position + np.cumsum(placed)
@@ -259,7 +258,7 @@ class ArrayStepper:
             ],
         )
 
-    def _waited(self, taken: receive.Rows, left: receive.Left, told: NDArray[np.bool_]) -> pa.ListArray:
+    def _waited(self, taken: Arrived, left: Left, told: Flags) -> pa.ListArray:
         lengths = np.where(told, taken.length[left.row], 0)
         flat = _spans(taken.start[left.row], lengths)
         keep = taken.need_waited[flat]
@@ -268,13 +267,13 @@ class ArrayStepper:
         names = self.reader.cause_names(taken.need_source[flat], taken.need_number[flat])
         return pa.ListArray.from_arrays(pa.array(kept.astype(np.int32)), names)
 
-    def _missing(self, left: receive.Left) -> pa.ListArray:
+    def _missing(self, left: Left) -> pa.ListArray:
         ends = np.concatenate([[0], left.missing_end]).astype(np.int32)
         return pa.ListArray.from_arrays(
             pa.array(ends), self.reader.cause_names(left.missing_source, left.missing_number)
         )
 
-    def _reasons(self, taken: receive.Rows, left: receive.Left, read: Readings, held: int) -> pa.Array:
+    def _reasons(self, taken: Arrived, left: Left, read: Readings, held: int) -> pa.Array:
         words = _WORDS.take(pa.array(left.status))
         if bool((left.status == Status.RELEASED).any()):
             words = pc.if_else(pa.array(left.status == Status.RELEASED), self._released(left), words)
@@ -293,7 +292,7 @@ class ArrayStepper:
             texts[place] = said if texts[place] is None else f"{texts[place]}; {said}"
         return pa.array(texts, pa.string())
 
-    def _released(self, left: receive.Left) -> pa.Array:
+    def _released(self, left: Left) -> pa.Array:
         """Say what rows were released without, and why."""
         missing = self._missing(left)
         shown = pc.binary_join(pc.list_slice(missing, 0, SHOWN), ", ")
@@ -310,7 +309,7 @@ class ArrayStepper:
         beyond = pc.if_else(pa.array(more > 0), beyond, "")
         return pc.binary_join_element_wise("released without ", shown, beyond, why, "")
 
-    def _cycle(self, taken: receive.Rows, left: receive.Left, place: int) -> str:
+    def _cycle(self, taken: Arrived, left: Left, place: int) -> str:
         members = left.row[(left.status == Status.CYCLE) & (left.at == left.at[place])]
         names = self.reader.cause_names(taken.source[members], taken.number[members]).to_pylist()
         return f"on a cycle of causes: {listed(names)}"
@@ -367,7 +366,7 @@ class ArrayStepper:
             np.array(sorted(forgotten), np.int64),
         )  # fmt: skip
 
-    def _sources(self, codes: Ints) -> Ints | Texts:
+    def _sources(self, codes: Longs) -> Longs | Texts:
         if self.reading.by == "stamp":
             return codes
         return to_texts(self.reader.names.texts().take(pa.array(codes)))
@@ -400,7 +399,7 @@ class ArrayStepper:
         delivered, seen = self._codes(order.delivered_source), self._codes(order.seen_source)
         self.hole_source, quarantined = self._codes(order.hole_source), self._codes(order.quarantined)
         self.source, self.need_source = self._codes(held.source), self._codes(held.need_source)
-        self.known = receive.Known(_ints(), _ints(), np.zeros(0, np.bool_), _ints())
+        self.known = Known(_ints(), _ints(), np.zeros(0, np.bool_), _ints())
         self._grow()
         self.known.level[delivered] = _array(order.delivered_number)
         self.known.seen[seen] = _array(order.seen_number)
@@ -415,7 +414,7 @@ class ArrayStepper:
         self.came, self.need_number = _array(held.came), _array(held.need_number)
         self.need_waited = _array(held.need_waited).astype(np.bool_)
 
-    def _codes(self, sources: Any) -> Ints:
+    def _codes(self, sources: Sources) -> Longs:
         if self.reading.by == "stamp":
             return _array(sources)
         return self.reader.names.codes(from_texts(sources))
@@ -432,7 +431,7 @@ def to_texts(column: pa.Array) -> Texts:
     return Texts(offsets[1:] - start, b"" if data is None else data.slice(start, end - start).to_pybytes())
 
 
-def from_texts(texts: Any) -> pa.StringArray:
+def from_texts(texts: Sources) -> pa.StringArray:
     """Return texts that a state keeps as an Arrow column."""
     if not isinstance(texts, Texts):
         return pa.array(list(texts), pa.string())
@@ -449,19 +448,19 @@ def _nan(number: float | None) -> float:
     return math.nan if number is None else number
 
 
-def _ints() -> Ints:
+def _ints() -> Longs:
     return np.zeros(0, np.int64)
 
 
-def _array(values: Any) -> Ints:
+def _array(values: Sources) -> Longs:
     return np.array(values, np.int64)
 
 
-def _spans(start: Ints, length: Ints) -> Ints:
+def _spans(start: Longs, length: Longs) -> Longs:
     """Return the places of many spans, one after the other."""
     total = int(length.sum())
     if not total:
         return _ints()
     ends = np.cumsum(length)
-    found: Ints = np.repeat(start - (ends - length), length) + np.arange(total, dtype=np.int64)
+    found: Longs = np.repeat(start - (ends - length), length) + np.arange(total, dtype=np.int64)
     return found

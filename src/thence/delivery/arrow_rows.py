@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from thence.delivery.columns import Columns
 from thence.delivery.event_time import seconds
 from thence.delivery.outcome import OUTPUT_COLUMNS, Outcome
+from thence.model.plain import Field
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -52,7 +52,7 @@ class Rows:
         message, sender = column(columns.message), column(columns.sender)
         return Rows(len(batch), message, sender, column(columns.destination), column(columns.cause), times, moment)
 
-    def values(self, row: int) -> tuple[Any, Any, Any, Any]:
+    def values(self, row: int) -> tuple[Field, Field, Field, Field]:
         """Return message, sender, destination and cause of one row."""
         told = (self.message, self.sender, self.destination, self.cause)
         message, sender, destination, cause = (None if c is None else c[row].as_py() for c in told)

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from thence.delivery.outcome import OUTPUT_COLUMNS
 from thence.delivery.reading import By
 from thence.errors import MisuseError
+from thence.model.plain import Field
 
 NAMES = ("run", "destination", "arrival", "message", "sender", "time", "stamp", "clock", "depends_on")
+
+
+Key = tuple[Field, ...]
+"""The values that part rows into independent orders."""
 
 
 @dataclass(frozen=True, init=False)
@@ -31,16 +35,24 @@ class Columns:
     cause: str
     key: tuple[str, ...]
 
-    def __init__(self, by: By, columns: Mapping[str, str] | None = None, key: Iterable[str] | None = None) -> None:
-        """Take the caller's names, and the key as the caller's columns."""
+    def __init__(
+        self,
+        by: By,
+        columns: Mapping[str, str] | None = None,
+        key: Iterable[str] | None = None,
+        spell: Callable[[str], str] = str,
+    ) -> None:
+        """Take the caller's names, and the key as the caller's columns; `spell` says a name as the table spells it."""
         given = dict(columns or {})
         for name in given:
             if name not in NAMES:
                 raise MisuseError(f"columns names {name!r}; the contract has {', '.join(NAMES)}")
         chosen = {
-            name: given.get(name, name) for name in ("run", "destination", "arrival", "message", "sender", "time")
+            name: spell(given.get(name, name))
+            for name in ("run", "destination", "arrival", "message", "sender", "time")
         }
-        keys = (chosen["run"], chosen["destination"]) if key is None else (key,) if isinstance(key, str) else tuple(key)
+        asked = (chosen["run"], chosen["destination"]) if key is None else (key,) if isinstance(key, str) else key
+        keys = tuple(spell(name) for name in asked)
         if not keys:
             raise MisuseError("key is empty; name at least one column")
         if by != "depends_on" and chosen["destination"] not in keys:
@@ -50,9 +62,9 @@ class Columns:
         for name in keys:
             if name in OUTPUT_COLUMNS:
                 raise MisuseError(f"key column {name!r} has the name of an output column")
-        self._set(**chosen, cause=given.get(by, by), key=keys)
+        self._set(**chosen, cause=spell(given.get(by, by)), key=keys)
 
-    def _set(self, **names: Any) -> Columns:
+    def _set(self, **names: str | tuple[str, ...]) -> Columns:
         for name, value in names.items():
             object.__setattr__(self, name, value)
         return self
@@ -61,18 +73,13 @@ class Columns:
         """Return the same names with another key."""
         return Columns.__new__(Columns)._set(**vars(self) | {"key": tuple(key)})
 
-    def spelled(self, spell: Callable[[str], str]) -> Columns:
-        """Return these names as a table spells them."""
-        names = {name: spell(value) for name, value in vars(self).items() if name != "key"}
-        return Columns.__new__(Columns)._set(**names, key=tuple(spell(name) for name in self.key))
-
-    def refuse(self, key: tuple[Any, ...]) -> str | None:
+    def refuse(self, key: Key) -> str | None:
         """Say why a row with this key can not be delivered, or None."""
         for name, value in zip(self.key, key, strict=True):
             if value is None and name != self.run:
                 return f"no {name}"
         return None
 
-    def where(self, key: tuple[Any, ...]) -> str:
+    def where(self, key: Key) -> str:
         """Name a key in an error."""
         return ", ".join(f"{name} {value}" for name, value in zip(self.key, key, strict=True)) + ": "

@@ -7,19 +7,21 @@ the one by arrays where a batch is large enough to be worth it; their outcomes a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from thence.delivery.array_stepper import ArrayStepper
 from thence.delivery.arrow_rows import Ints, Leaving, Rows, joined, leaving
-from thence.delivery.columns import Columns
+from thence.delivery.columns import Columns, Key
+from thence.delivery.outcome import Outcome
 from thence.delivery.plain_stepper import PlainStepper
 from thence.delivery.policy import Policy
 from thence.delivery.reading import By, Reading
 from thence.delivery.state import State
+from thence.model.plain import Field
 from thence.model.roster import Roster
 
 ARRAYS_FROM = 256
@@ -44,9 +46,7 @@ class Setup:
 class KeyState:
     """One key: its stepper, and its held rows."""
 
-    def __init__(
-        self, setup: Setup, key: tuple[Any, ...], state: State | None = None, held: pa.RecordBatch | None = None
-    ) -> None:
+    def __init__(self, setup: Setup, key: Key, state: State | None = None, held: pa.RecordBatch | None = None) -> None:
         """Start empty, or from a state and the rows it holds."""
         self.setup, self.key = setup, key
         self.where = setup.columns.where(key)
@@ -117,7 +117,7 @@ class KeyState:
             self._stepper = PlainStepper.resume(state, setup.reading(), setup.policy, self.where, self.refused)
         return self._stepper
 
-    def _destination(self) -> Any:
+    def _destination(self) -> Field:
         names = self.setup.columns
         return dict(zip(names.key, self.key, strict=True)).get(names.destination)
 
@@ -154,7 +154,7 @@ class KeyState:
         """Give up a cause by name; None if nothing goes."""
         return self._let_go(lambda plain: plain.delivery.give_up(cause, why))
 
-    def _let_go(self, act: Any) -> pa.RecordBatch | None:
+    def _let_go(self, act: Callable[[PlainStepper], list[Outcome]]) -> pa.RecordBatch | None:
         plain = self._plain()
         before = plain.tickets
         out = leaving(act(plain))

@@ -6,18 +6,22 @@ it for the same table: the same state of each key takes the same rows, by arriva
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from thence.delivery.arrow_rows import OUTPUT, in_utc
 from thence.delivery.columns import Columns
 from thence.delivery.key_state import KeyState, Setup
-from thence.delivery.outcome import OUTPUT_COLUMNS
+from thence.delivery.outcome import OUTPUT_COLUMNS, WAITING_COLUMNS, Kind
 from thence.delivery.policy import Policy
 from thence.delivery.reading import BYS, By, Rosters, rosters_of
 from thence.errors import MisuseError
+from thence.model.plain import Row
 
 
 def setup_of(
@@ -40,6 +44,30 @@ def deliver_table(table: pa.Table, setup: Setup) -> pa.Table:
         return pa.Table.from_batches(whole)
     fields = {field.name: field.type for field in table.schema} | OUTPUT
     return pa.table({name: pa.array([], kind) for name, kind in fields.items()})
+
+
+def keyed(setup: Setup, table: pa.Table) -> Setup:
+    """Return the setup for a table whose key nobody named: one without runs is parted by destination alone."""
+    names = setup.columns
+    return setup if names.run in table.column_names else replace(setup, columns=names.with_key((names.destination,)))
+
+
+def outcomes_in(ordered: pa.Table) -> dict[str, int]:
+    """Return how many rows had each outcome."""
+    return dict(sorted(Counter(ordered.column("outcome").to_pylist()).items()))
+
+
+def waiting_in(ordered: pa.Table, setup: Setup) -> list[Row]:
+    """Return the rows that are blocked: key, message if the table has one, and what they wait for."""
+    names = setup.columns
+    blocked = ordered.filter(pc.equal(ordered.column("outcome"), Kind.BLOCKED.value))
+    shown = [*names.key, *([names.message] if names.message in ordered.column_names else []), *WAITING_COLUMNS]
+    rows: list[Row] = (
+        blocked.select(shown)
+        .rename_columns(["message" if name == names.message else name for name in shown])
+        .to_pylist()
+    )
+    return rows
 
 
 def _check(table: pa.Table, setup: Setup) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from thence.model.events import Event
 from thence.model.message import Copy
@@ -122,7 +122,7 @@ def from_events(events: Iterable[Event], roster: Roster | None = None) -> Iterat
 
 def _encoded(event: Event, count: int, destination: str, causes: list[tuple[str, int]], roster: Roster) -> bytes:
     me = roster.position(destination)
-    log: dict[int, Any] = {roster.position(s): ((c, 1 << me),) for s, c in causes}
+    log: dict[int, tuple[tuple[int, int], ...]] = {roster.position(s): ((c, 1 << me),) for s, c in causes}
     who = roster.position(event.process)
     copy = Copy(who, count, roster.mask(event.destinations or ()), who, me, log, event.label)
     return encode(lookup(STAMPED_BY).protocol, copy, roster)

@@ -16,9 +16,9 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Literal
 
-from thence.delivery.columns import Columns
+from thence.delivery.columns import Columns, Key
 from thence.delivery.event_time import seconds
 from thence.delivery.outcome import WAITING_COLUMNS, Outcome
 from thence.delivery.packing import Texts, pack, unpack
@@ -30,10 +30,11 @@ from thence.delivery.state import decode as decode_state
 from thence.delivery.state import encode as encode_state
 from thence.delivery.state import ints, spans
 from thence.errors import MisuseError
-from thence.model.plain import Fields
+from thence.model.plain import Field, Fields, Json
 
 Row = Fields
-Key = tuple[Any, ...]
+Out = dict[str, Field]
+"""A row that leaves, with the columns of its outcome."""
 BY_HAND = "given up by hand"
 
 
@@ -72,7 +73,7 @@ class Orderer:
         self.keys: dict[Key, Delivery] = {}
         self._held: dict[Key, dict[int, Row]] = {}
 
-    def push(self, row: Row) -> list[dict[str, Any]]:
+    def push(self, row: Row) -> list[Out]:
         """Take the next row; return the rows that leave now, in order."""
         names = self.columns
         key = tuple(row.get(name) for name in names.key)
@@ -86,13 +87,13 @@ class Orderer:
         named = None if message is None else str(message)
         return [_joined(held.pop(o.ticket), o) for o in delivery.push(read, named, seconds(row.get(names.time)))]
 
-    def deliver(self, rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
+    def deliver(self, rows: Iterable[Row]) -> Iterator[Out]:
         """Pass rows through in causal order; at the end, whatever still waits comes as `blocked`."""
         for row in rows:
             yield from self.push(row)
         yield from self.finish()
 
-    def give_up(self, cause: str, key: Iterable[Any] | None = None) -> list[dict[str, Any]]:
+    def give_up(self, cause: str, key: Iterable[Field] | None = None) -> list[Out]:
         """Say that a cause will not come, at one key or at every key; return the rows that leave now."""
         out = []
         for each in list(self.keys) if key is None else [tuple(key)]:
@@ -100,7 +101,7 @@ class Orderer:
             out += [_joined(held.pop(o.ticket), o) for o in self.keys[each].give_up(cause, BY_HAND)]
         return out
 
-    def finish(self) -> list[dict[str, Any]]:
+    def finish(self) -> list[Out]:
         """Return what still waits as `blocked`, and forget it: the input has ended."""
         out = []
         for key, delivery in self.keys.items():
@@ -109,7 +110,7 @@ class Orderer:
             delivery.clear()
         return out
 
-    def waiting(self) -> list[dict[str, Any]]:
+    def waiting(self) -> list[Out]:
         """Explain every held row: key, message, missing causes, root blocker, how long."""
         out = []
         for key, delivery in self.keys.items():
@@ -161,12 +162,12 @@ class Orderer:
         return delivery
 
 
-def _joined(row: Row, outcome: Outcome) -> dict[str, Any]:
+def _joined(row: Row, outcome: Outcome) -> Out:
     return {**row, **outcome.columns()}
 
 
 def _to_json(row: Row) -> bytes:
-    def other(value: Any) -> Any:
+    def other(value: Field) -> Json:
         if isinstance(value, bytes):
             return {"$bytes": base64.b64encode(value).decode()}
         raise MisuseError(f"a held row has a {type(value).__name__}, which JSON can not hold; pass encode= and decode=")
@@ -175,7 +176,7 @@ def _to_json(row: Row) -> bytes:
 
 
 def _from_json(data: bytes) -> Row:
-    def hook(value: dict[str, Any]) -> Any:
+    def hook(value: Out) -> Field:
         return base64.b64decode(value["$bytes"]) if value.keys() == {"$bytes"} else value
 
     row: Row = json.loads(data, object_hook=hook)

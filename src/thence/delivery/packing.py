@@ -33,6 +33,10 @@ class Buffer(Protocol):
         """Return how many there are."""
         ...
 
+    def __iter__(self) -> Iterator[int]:
+        """Yield them."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Texts:
@@ -55,8 +59,7 @@ class Texts:
     def __iter__(self) -> Iterator[str]:
         """Yield each text."""
         start = 0
-        ends: Any = self.ends
-        for end in ends:
+        for end in self.ends:
             yield self.data[start:end].decode()
             start = end
 
@@ -116,7 +119,7 @@ def unpack(data: bytes | memoryview) -> tuple[Row, Row]:
     return header, columns
 
 
-def _read(data: memoryview, at: int, kind: str, length: int, more: int) -> tuple[Any, int]:
+def _read(data: memoryview, at: int, kind: str, length: int, more: int) -> tuple[Numbers | Texts | bytes, int]:
     if length < 0 or (length > 8 * len(data) and kind != "c"):
         raise ValueError(f"{length} values in {len(data)} bytes")
     if kind == "c":
@@ -148,7 +151,7 @@ def _constant(values: Any) -> int | None:
     return int(first) if same else None
 
 
-def _bytes(kind: str, values: Any) -> bytes:
+def _bytes(kind: str, values: Numbers) -> bytes:
     if not _SWAP and hasattr(values, "tobytes"):
         data: bytes = values.tobytes()
         return data

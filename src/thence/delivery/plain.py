@@ -12,7 +12,6 @@ equal to it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from thence.delivery.event_time import EventTime, doubt
@@ -22,6 +21,7 @@ from thence.delivery.policy import Policy
 from thence.delivery.reading import Read, Reading
 from thence.delivery.rule import NOTHING, Absent, Held, Need, Rule, Source
 from thence.errors import MisuseError, TraceError
+from thence.protocols.waiting import release
 
 
 class Kept(NamedTuple):
@@ -158,7 +158,7 @@ class Delivery:
 
     def _check_filter(self, rule: Rule) -> None:
         limit = self.policy.filter_limit
-        if limit is not None and len(rule.forgotten) > limit:
+        if limit is not None and len(rule.delivered.forgotten) > limit:
             raise TraceError(
                 f"{self.where}more than {limit} ids beyond the last {self.policy.remember} were delivered: "
                 "filter_limit is reached; a larger one, or none, is accepted"
@@ -168,15 +168,15 @@ class Delivery:
         return self.time.since(self.time.now if kept is None else kept.since)
 
     def _cascade(self, rule: Rule, source: Source, out: list[Outcome]) -> None:
-        ready = rule.freed(source)
-        heapify(ready)
-        while ready:
-            ticket = heappop(ready)
+        def deliver(ticket: int) -> Source:
             row = rule.take(ticket)
             gap = rule.gap(row.needs) if rule.holes else NOTHING
             self._place(rule, ticket, row, self.kept.pop(ticket), gap, out)
-            for freed in rule.freed(row.source):
-                heappush(ready, freed)
+            return row.source
+
+        ready: list[int] = []
+        rule.wake(source, ready)
+        release(ready, deliver, rule.wake)
 
     def _foreign(self, rule: ForeignRule, ticket: int, read: Read, kept: Kept, out: list[Outcome]) -> None:
         assert read.copy is not None

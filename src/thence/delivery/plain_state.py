@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
 
 from thence.delivery.event_time import EventTime
 from thence.delivery.foreign import ForeignRule
@@ -17,8 +16,9 @@ from thence.delivery.plain import Delivery, Kept
 from thence.delivery.policy import Policy
 from thence.delivery.reading import Read, Reading
 from thence.delivery.rule import Held, Rule, Source
-from thence.delivery.state import HeldRows, Order, State, agree, floats, ints, spans, told
+from thence.delivery.state import Floats, HeldRows, Order, Sources, State, agree, floats, ints, spans, told
 from thence.model.message import Copy
+from thence.model.plain import Field
 
 
 def state_of(delivery: Delivery) -> State:
@@ -31,7 +31,7 @@ def state_of(delivery: Delivery) -> State:
     return state
 
 
-def _sources(by: str, values: list[Source]) -> Any:
+def _sources(by: str, values: list[Source]) -> Sources:
     return ints(values) if by == "stamp" else Texts.of(values)  # type: ignore[arg-type]
 
 
@@ -50,12 +50,14 @@ def _order(label: str | None, rule: Rule | ForeignRule, by: str) -> Order:
         _sources(by, list(rule.seen)),
         ints(rule.seen.values()),
         _sources(by, list(rule.quarantined)),
-        ints(sorted(rule.forgotten)),
+        ints(sorted(rule.delivered.forgotten)),
     )
 
 
 def _held(delivery: Delivery) -> HeldRows:
     by, kept = delivery.reading.by, delivery.kept
+    if not kept:
+        return HeldRows()
     places = {label: place for place, label in enumerate(delivery.rules)}
     rows: list[Held] = []
     for ticket, each in kept.items():
@@ -98,12 +100,12 @@ def resumed(state: State, reading: Reading, policy: Policy, where: str = "") -> 
     return delivery
 
 
-def _listed(column: Any) -> list[Any]:
+def _listed(column: Sources | Floats) -> list[Field]:
     """Return a column as Python's own values."""
     return list(column) if isinstance(column, Texts) else column.tolist()
 
 
-def _pairs(*columns: Any) -> Iterator[tuple[Any, ...]]:
+def _pairs(*columns: Sources | Floats) -> Iterator[tuple[Field, ...]]:
     return zip(*map(_listed, columns), strict=True)
 
 
@@ -112,7 +114,7 @@ def _rule(delivery: Delivery, order: Order) -> Rule | ForeignRule:
         return delivery.new_rule(Read(order.label, 0, 1, (), Copy(0, 1, 0, 0, order.me, None, order.label)))
     rule = delivery.new_rule()
     assert isinstance(rule, Rule)
-    rule.delivered = dict(_pairs(order.delivered_source, order.delivered_number))
+    rule.delivered.update(_pairs(order.delivered_source, order.delivered_number))
     if rule.remember is not None:
         rule.recent.extend(rule.delivered)
     for source, first, last in _pairs(order.hole_source, order.hole_first, order.hole_last):
@@ -120,7 +122,7 @@ def _rule(delivery: Delivery, order: Order) -> Rule | ForeignRule:
         rule.delivered[source] = max(last, rule.delivered.get(source, 0))
     rule.seen = dict(_pairs(order.seen_source, order.seen_number))
     rule.quarantined = dict.fromkeys(_listed(order.quarantined))
-    rule.forgotten = set(_listed(order.forgotten))
+    rule.delivered.forgotten.update(_listed(order.forgotten))
     return rule
 
 

@@ -5,8 +5,6 @@ Law. What leaves is what `plain.Delivery` lets go, row by row.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from thence.delivery.arrow_rows import Ints, Leaving, Rows, leaving
@@ -16,6 +14,7 @@ from thence.delivery.plain_state import resumed, state_of
 from thence.delivery.policy import Policy
 from thence.delivery.reading import Reading
 from thence.delivery.state import State
+from thence.model.plain import Field
 
 
 class PlainStepper:
@@ -46,7 +45,7 @@ class PlainStepper:
     def step(self, rows: Rows) -> Leaving:
         """Take new rows; return those that leave."""
         told = (rows.message, rows.sender, rows.destination, rows.cause)
-        lists: list[list[Any]] = [[None] * rows.count if c is None else c.to_pylist() for c in told]
+        lists: list[list[Field]] = [[None] * rows.count if c is None else c.to_pylist() for c in told]
         delivery, out = self.delivery, list[Outcome]()
         delivery.moment = rows.moment
         for time, message, sender, destination, cause in zip(rows.times.tolist(), *lists, strict=True):

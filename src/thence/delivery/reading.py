@@ -8,11 +8,12 @@ the first stamp of a key settles its protocol, since numbers of two protocols ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from thence.delivery.rule import Need, Source
 from thence.errors import MisuseError, PeerError
 from thence.model.message import MESSAGE, Cause, Copy
+from thence.model.plain import Field
 from thence.model.roster import HASH_BYTES, Roster
 from thence.protocols.receiver import ClockMember
 from thence.protocols.registry import Entry, by_code, lookup
@@ -54,7 +55,7 @@ class Reading:
         """Whether the rule of `rule.py` decides."""
         return self.entry is None or issubclass(self.entry.protocol, ClockMember)
 
-    def read(self, message: Any, sender: Any, destination: Any, cause: Any) -> Read | str:
+    def read(self, message: Field, sender: Field, destination: Field, cause: Field) -> Read | str:
         """Read one row."""
         if self.by == "stamp":
             return self._stamp(sender, destination, cause)
@@ -70,7 +71,7 @@ class Reading:
         assert self.roster is not None
         return str(Cause(self.roster.name(source), number, pairwise=self.dense))
 
-    def _stamp(self, sender: Any, destination: Any, data: Any) -> Read | str:
+    def _stamp(self, sender: Field, destination: Field, data: Field) -> Read | str:
         if not isinstance(data, bytes | bytearray | memoryview):
             return "no stamp" if data is None else f"the stamp is a {type(data).__name__}; bytes are accepted"
         data = bytes(data)
@@ -118,7 +119,7 @@ class Reading:
         raise PeerError(f"stamp under roster {digest.hex()}, which is unknown here; known: {known}")
 
     @staticmethod
-    def _clock(sender: Any, clock: Any) -> Read | str:
+    def _clock(sender: Field, clock: Field) -> Read | str:
         if sender is None:
             return "no sender"
         if clock is None:
@@ -138,7 +139,7 @@ class Reading:
         return Read(None, sender, own, [(name, others[name]) for name in sorted(others) if others[name]])
 
     @staticmethod
-    def _explicit(message: Any, causes: Any) -> Read | str:
+    def _explicit(message: Field, causes: Field) -> Read | str:
         if message is None:
             return "no message id"
         if causes is None:

@@ -1,9 +1,8 @@
 """The shared delivery rule with what a consumer needs beyond a member: giving up causes that do not come.
 
-Law. A row has a source and a number, and needs pairs (source, number). It is free when delivered[s] >= t for each of
-its needs (s, t). A delivery raises delivered[source] to the row's number; then, as long as a held row is free, the
-free one that arrived first is delivered next. This is the rule of `protocols/receiver.py`, row for row (a test holds
-them equal); one reading makes it serve all three kinds of arrivals:
+Law. A row has a source and a number, and needs pairs (source, number). It is free by the rule of
+`protocols/waiting.py`; its delivery raises delivered[source] to its number. One reading makes it serve all three kinds
+of arrivals:
 
 - a stamp: sources are positions in the roster, numbers are the protocol's own;
 - a clock: sources are senders by name, numbers count their messages to this destination (*dense*: all of them come);
@@ -23,8 +22,9 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from hashlib import blake2b
-from heapq import heappop, heappush
 from typing import NamedTuple
+
+from thence.protocols.waiting import Watches, first_unmet, wake, watch
 
 Source = Hashable
 Need = tuple[Source, int]
@@ -59,32 +59,41 @@ def fingerprint(message: str) -> int:
     return int.from_bytes(blake2b(message.encode(), digest_size=8).digest(), "little", signed=True)
 
 
+class Levels(dict[Source, int]):
+    """The number up to which each source counts as delivered: 0 if it is not known, 1 if it was forgotten."""
+
+    def __init__(self) -> None:
+        """Know no source yet."""
+        super().__init__()
+        self.forgotten: set[int] = set()
+        """fingerprints of ids that were delivered long ago"""
+
+    def __missing__(self, source: Source) -> int:
+        return int(fingerprint(str(source)) in self.forgotten) if self.forgotten else 0
+
+
 class Rule:
     """One causal order at one destination."""
 
     def __init__(self, *, dense: bool, cyclic: bool = False, remember: int | None = None) -> None:
         """`dense`: every number of a source comes here. `cyclic`: needs may form cycles, which are looked for."""
         self.dense, self.cyclic, self.remember = dense, cyclic, remember
-        self.delivered: dict[Source, int] = {}
+        self.delivered = Levels()
         self.holes: dict[Source, list[Hole]] = {}
         self.held: dict[int, Held] = {}
         self.at: dict[Need, int] = {}
         self.seen: dict[Source, int] = {}
         self.quarantined: dict[Source, None] = {}
-        self.forgotten: set[int] = set()
         self.recent: deque[Source] = deque()
         self.numbers: dict[Source, list[int]] = {}
         self.wanting: dict[Source, dict[int, None]] = {}
-        self.watch: dict[Source, list[tuple[int, int]]] = {}
+        self.watch: Watches[Source] = {}
 
     # -- the rule --------------------------------------------------------------------------------------------------
 
     def level(self, source: Source) -> int:
         """Return the number up to which a source counts as delivered."""
-        known = self.delivered.get(source, 0)
-        if not known and self.forgotten:
-            return int(fingerprint(str(source)) in self.forgotten)
-        return known
+        return self.delivered[source]
 
     def known(self, source: Source, number: int) -> str | None:
         """Say why a row is a duplicate, or None."""
@@ -117,8 +126,7 @@ class Rule:
                 self.wanting.setdefault(cause, {})[ticket] = None
         else:
             insort(self.numbers.setdefault(row.source, []), row.number)
-        need = next(need for need in row.waited if self.level(need[0]) < need[1])
-        heappush(self.watch.setdefault(need[0], []), (need[1], ticket))
+        watch(self.watch, self.first_unmet(ticket), ticket)
 
     def deliver(self, source: Source, number: int) -> None:
         """Note a delivery."""
@@ -133,28 +141,15 @@ class Rule:
             while len(self.recent) > self.remember:
                 oldest = self.recent.popleft()
                 self.delivered.pop(oldest, None)
-                self.forgotten.add(fingerprint(str(oldest)))
+                self.delivered.forgotten.add(fingerprint(str(oldest)))
 
-    def freed(self, source: Source) -> list[int]:
-        """Return the tickets that watched a source and are free now; the others watch their next need."""
-        watch = self.watch.get(source)
-        if watch is None:
-            return []
-        now = self.level(source)
-        free: list[int] = []
-        while watch and watch[0][0] <= now:
-            _, ticket = heappop(watch)
-            row = self.held.get(ticket)
-            if row is None:
-                continue
-            unmet = next((need for need in row.waited if self.level(need[0]) < need[1]), None)
-            if unmet is None:
-                free.append(ticket)
-            else:
-                heappush(self.watch.setdefault(unmet[0], []), (unmet[1], ticket))
-        if not watch:
-            del self.watch[source]
-        return free
+    def wake(self, source: Source, ready: list[int]) -> None:
+        """Put the tickets that watched a source and are free now on the heap; the others watch their next need."""
+        wake(source, self.watch, self.delivered, self._waited, ready)
+
+    def _waited(self, ticket: int) -> Sequence[Need] | None:
+        row = self.held.get(ticket)
+        return None if row is None else row.waited
 
     def take(self, ticket: int) -> Held:
         """Take a row out of the held ones."""
@@ -200,7 +195,9 @@ class Rule:
 
     def first_unmet(self, ticket: int) -> Need:
         """Return the first cause that a held row still waits for."""
-        return next(need for need in self.held[ticket].waited if self.level(need[0]) < need[1])
+        unmet = first_unmet(self.held[ticket].waited, self.delivered)
+        assert unmet is not None, "a row is held as long as a need of it is unmet"
+        return unmet
 
     def _before(self, need: Need) -> tuple[Need | None, int | None]:
         """Return the held row that must go before a need can be given up, or the need itself if there is none.

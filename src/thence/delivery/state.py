@@ -19,17 +19,23 @@ import math
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from thence.delivery.packing import Column, Texts, pack, unpack
 from thence.delivery.reading import Reading
 from thence.errors import MisuseError
 from thence.model.plain import Row
 
-Sources = Any
-"""Sources of one kind: whole numbers for stamps, else `Texts` (or what `texts_of` makes of them)."""
-Ints = Any
-"""Whole numbers: `array('q')` or a NumPy array."""
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Ints: TypeAlias = "array[int] | NDArray[np.int64]"
+"""Whole numbers."""
+Floats: TypeAlias = "array[float] | NDArray[np.float64]"
+"""Numbers; NaN stands for none."""
+Sources: TypeAlias = "Ints | Texts"
+"""Sources of one kind: whole numbers for stamps, else texts."""
 
 
 def ints(values: Iterable[int] = ()) -> array[int]:
@@ -68,11 +74,11 @@ class HeldRows:
 
     ticket: Ints = field(default_factory=ints)
     order: Ints = field(default_factory=ints)
-    since: Any = field(default_factory=floats)
-    ahead: Any = field(default_factory=floats)
+    since: Floats = field(default_factory=floats)
+    ahead: Floats = field(default_factory=floats)
     came: Ints = field(default_factory=ints)
     named: Ints = field(default_factory=ints)
-    message: Any = field(default_factory=lambda: Texts.of(()))
+    message: Texts = field(default_factory=lambda: Texts.of(()))
     source: Sources = field(default_factory=ints)
     number: Ints = field(default_factory=ints)
     needs: Ints = field(default_factory=ints)
@@ -110,15 +116,16 @@ def encode(state: State, extra: bytes = b"", about: Row | None = None) -> bytes:
     columns: dict[str, Column] = {"extra": ("b", extra)}
     for place, order in enumerate(state.orders):
         columns |= {f"{place}.{name}": _column(name, kind, value) for name, value in vars(order).items() if _is(value)}
-    columns |= {f"held.{name}": _column(name, kind, value) for name, value in vars(state.held).items()}
+    columns |= {f"held.{name}": _column(name, kind, value) for name, value in vars(state.held).items() if _is(value)}
     return pack(header, columns)
 
 
-def _is(value: object) -> bool:
-    return value is not None and not isinstance(value, str | int)
+def _is(value: Sources | Floats | str | bytes | int | None) -> bool:
+    """Tell whether something is a column, and not an empty one: those are left out."""
+    return value is not None and not isinstance(value, str | int) and len(value) > 0
 
 
-def _column(name: str, kind: str, value: Any) -> Column:
+def _column(name: str, kind: str, value: Sources | Floats | bytes) -> Column:
     if isinstance(value, bytes):
         return "b", value
     if name == "message" or (name in _SOURCES and kind == "s"):
@@ -126,16 +133,16 @@ def _column(name: str, kind: str, value: Any) -> Column:
     return "d" if name in ("since", "ahead") else "q", value
 
 
-def texts_of(value: Any) -> Texts:
+def texts_of(value: Texts | Iterable[object]) -> Texts:
     """Return texts as they are kept."""
-    return value if isinstance(value, Texts) else Texts.of(list(value))
+    return value if isinstance(value, Texts) else Texts.of([str(each) for each in value])
 
 
 def decode(data: bytes | memoryview) -> tuple[State, bytes, Row]:
     """Read what `encode` wrote."""
     header, columns = unpack(data)
     state = State(**{name: header[name] for name in _HEADER})
-    empty: Any = ints() if state.by == "stamp" else Texts.of(())
+    empty: Sources = ints() if state.by == "stamp" else Texts.of(())
     for place, (label, me) in enumerate(header["orders"]):
         order = Order(label, me=me)
         _take(order, columns, f"{place}.", empty)
@@ -144,7 +151,7 @@ def decode(data: bytes | memoryview) -> tuple[State, bytes, Row]:
     return state, columns.get("extra", b""), header["about"]
 
 
-def _take(into: Order | HeldRows, columns: Row, prefix: str, empty: Any) -> None:
+def _take(into: Order | HeldRows, columns: Row, prefix: str, empty: Sources) -> None:
     for name in vars(into):
         value = columns.get(prefix + name)
         if value is not None:

@@ -4,18 +4,21 @@ Law. Every function here is pure: arrays in, arrays out, no Spark, no files, no 
 `thence.model.order` gives by definition; the tests hold the two against each other on random traces.
 
 - `arrays`: names for the kinds of arrays.
-- `texts`, `intern`, `ids`: the texts of a row taken apart, coded as integers, hashed.
+- `columns`: the columns of the event table as Arrow has them.
+- `texts`, `interning`, `name_codes`, `ids`: the texts of a row taken apart, coded as integers, hashed.
 - `packing`: tables as bytes, and split by where their rows go.
 - `rows`: a table of events, its strings coded once as integers.
 - `usable`: which rows the definition speaks of, and why not the others.
 - `derive`: an order in which causes come first, or the deliveries that lie on a cycle.
-- `scan`: the inner loops. Clocks, lateness, the first delivery that came too early.
+- `scanning`: the inner loops. Clocks, lateness, the first delivery that came too early.
 - `label_scan`: the rows of one label, and the scan over them in blocks of columns.
 - `judge_run`: all that is known of one run from all its rows.
 - `chunk`, `merge_chunks`: the same from slices of time, each seen alone, put together in order.
 - `path`: the causal chains that prove violations.
 - `findings`: what is found, as rows of one tagged table.
-- `stamps`, `receive`: stamps and the delivery rule over arrays.
+- `stamp_bytes`, `stamps`, `causes`: what the delivery rule asks of stamps, clocks and explicit causes.
+- `arrival_rows`, `records`, `waiting`, `holes`, `cycles`, `event_times`, `receive`: the delivery rule.
+- `compiling`: whether loops are being compiled.
 
 This package is the only importer of numba.
 """

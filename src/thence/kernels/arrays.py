@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,5 +13,26 @@ Bytes = NDArray[np.int8]
 Letters = NDArray[np.uint8]
 Hashes = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
+Doubles = NDArray[np.float64]
+Records = NDArray[np.void]
+"""One record for each row or source, its fields by name. Compiled functions hand these on, and no tuples of arrays:
+of a tuple each array's references are counted at each mention, by an operation that cores agree upon."""
 Clocks = NDArray[np.signedinteger]
 """Vector clocks, a row for each: of 32 or of 64 bits, as the greatest index wants."""
+
+S = TypeVar("S", bound=np.generic)
+
+
+def fixed(array: NDArray[S]) -> NDArray[S]:
+    """Return an array that cannot be written to.
+
+    To numba it is of another type than one that can, and what comes from Arrow is now this, now that: every loop would
+    be compiled more than once.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+Number = int | np.integer
+"""A number, of Python or out of an array."""

@@ -1,4 +1,4 @@
-"""One slice of time of one run, seen alone: what it decides, and what it must leave to `compose`.
+"""One slice of time of one run, seen alone: what it decides, and what it must leave to `merge_chunks`.
 
 Law. A chunk holds the rows of a run whose `order` lies in one range. Starting from an empty state it decides exactly
 every copy of a message sent inside it that is delivered, or overtaken, inside it: such a message can only be overtaken
@@ -162,16 +162,15 @@ def _trouble(table: pa.Table, rows: Rows, fate: Bytes) -> str | None:
 def _stand(chunk: int, rows: Rows, fate: Bytes) -> tuple[Summary, int]:
     """Return the first and last index of each process that has rows, and the gaps between them."""
     seated = np.flatnonzero(fate != ODD)
-    first, last, gaps = _ends(rows.process[seated], rows.index[seated], len(rows.processes))
+    first, last = (np.zeros(len(rows.processes), np.int64) for _ in range(2))
+    gaps = _ends(rows.process[seated], rows.index[seated], first, last)
     here = np.flatnonzero(last > 0)
     names = rows.processes.take(pa.array(here)).to_pylist()
     return Summary(chunk, names, first[here], last[here]), int(gaps)
 
 
 @njit(cache=True, nogil=True)
-def _ends(process: Ints, index: Longs, processes: int) -> tuple[Longs, Longs, int]:
-    first = np.zeros(processes, np.int64)
-    last = np.zeros(processes, np.int64)
+def _ends(process: Ints, index: Longs, first: Longs, last: Longs) -> int:
     gaps = 0
     for row in range(len(process)):
         p = process[row]
@@ -180,7 +179,7 @@ def _ends(process: Ints, index: Longs, processes: int) -> tuple[Longs, Longs, in
         elif index[row] != last[p] + 1:
             gaps += 1
         last[p] = index[row]
-    return first, last, gaps
+    return gaps
 
 
 def _strangers(rows: Rows, fate: Bytes) -> Longs:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from numba.core import event
 
 
-class _Told(event.Listener):
+class _Listener(event.Listener):
     def __init__(self, tell: Callable[[int], None]) -> None:
         self.tell, self.count = tell, 0
 
@@ -26,7 +26,7 @@ class _Told(event.Listener):
 @contextmanager
 def telling(tell: Callable[[int], None]) -> Iterator[None]:
     """Call `tell` with the number of loops compiled so far, each time that another is."""
-    listener = _Told(tell)
+    listener = _Listener(tell)
     event.register("numba:compile", listener)  # type: ignore[no-untyped-call]
     try:
         yield

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numba import njit
 from numpy.typing import NDArray
 
-from thence.kernels.arrays import Flags, Hashes, Ints, Letters
-
-Number = int | np.integer
+from thence.kernels.arrays import Hashes, Ints, Letters, Number
 
 FEW = 128
 """Names that there is room for at first; the table has twice as many places as there is room for names."""
@@ -87,50 +86,20 @@ def _longer_spans(spans: Ints) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def _intern(offsets: Ints, data: Letters, valid: Flags) -> tuple[Ints, Ints]:
-    rows = len(offsets) - 1
-    codes = np.empty(rows, np.int32)
-    table = np.full(2 * FEW, -1, np.int32)
-    spans = np.empty((FEW, 2), np.int32)
-    hashes = np.empty(FEW, np.uint64)
-    known = 0
-    for row in range(rows):
-        if len(valid) and not valid[row]:
-            codes[row] = -1
-            continue
-        start, end = offsets[row], offsets[row + 1]
-        h = SEED
-        for i in range(start, end):
-            h = (h ^ np.uint64(data[i])) * PRIME
-        h ^= h >> np.uint64(32)
-        code = code_of(table, spans, hashes, data, h, start, end)
-        if code < 0:
-            enter(table, spans, hashes, known, code, h, start, end)
-            code = known
-            known += 1
-            if known == len(spans):
-                table, spans, hashes = grown(table, spans, hashes)
-        codes[row] = code
-    return codes, spans[:known]
-
-
-@njit(cache=True, nogil=True)
-def _gather(data: Letters, spans: Ints) -> tuple[Ints, Letters]:
-    offsets = np.zeros(len(spans) + 1, np.int32)
-    for row in range(len(spans)):
-        offsets[row + 1] = offsets[row] + spans[row, 1] - spans[row, 0]
-    letters = np.empty(offsets[-1], np.uint8)
+def _gather(data: Letters, spans: Ints, offsets: Ints, letters: Letters) -> None:
     for row in range(len(spans)):
         at = offsets[row]
         for i in range(spans[row, 0], spans[row, 1]):
             letters[at] = data[i]
             at += 1
-    return offsets, letters
 
 
 def gathered(data: Letters, spans: Ints) -> pa.StringArray:
     """Return spans of bytes as texts; one that begins below 0 is null."""
-    offsets, letters = _gather(data, spans)
+    offsets = np.zeros(len(spans) + 1, np.int32)
+    np.cumsum(spans[:, 1] - spans[:, 0], out=offsets[1:])
+    letters = np.empty(offsets[-1], np.uint8)
+    _gather(data, spans, offsets, letters)
     nulls = pa.array(spans[:, 0] >= 0).buffers()[1] if bool(np.any(spans[:, 0] < 0)) else None
     return pa.StringArray.from_buffers(len(spans), pa.py_buffer(offsets), pa.py_buffer(letters), nulls)
 
@@ -143,8 +112,6 @@ def buffers(column: pa.StringArray | pa.BinaryArray) -> tuple[Ints, Letters]:
 
 
 def intern(column: pa.StringArray) -> tuple[NDArray[np.int32], pa.StringArray]:
-    """Return the code of each row, -1 for null, and the text of each code."""
-    places, letters = buffers(column)
-    valid = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else np.zeros(0, np.bool_)
-    codes, spans = _intern(places, letters, valid)
-    return codes, gathered(letters, spans)
+    """Return the code of each row, -1 for null, and the text of each code, in the order they are first met."""
+    coded = column.dictionary_encode()
+    return pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False), coded.dictionary

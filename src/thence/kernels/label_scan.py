@@ -1,4 +1,4 @@
-"""One lane: the sends and deliveries of one run under one label, and the scan over them in blocks of columns.
+"""One label: the sends and deliveries of one run under one label, and the scan over them in blocks of columns.
 
 Law. Lanes do not touch each other: happened-before within a label uses that label's rows only. A lane has its own small
 codes for processes and messages, so that the width of its clocks is the number of processes that take part in it. Any
@@ -76,14 +76,14 @@ def lanes(rows: Rows, good: Flags) -> Iterator[Lane]:
     labels = rows.label[used]
     kinds = labels[:1] if len(labels) and bool(np.all(labels == labels[0])) else np.unique(labels)
     for label in kinds.tolist():
-        mine = used if len(kinds) == 1 else used[labels == label]
-        yield lane_of(rows, label, mine, compact=len(kinds) > 1)
+        chosen = used if len(kinds) == 1 else used[labels == label]
+        yield lane_of(rows, label, chosen, compact=len(kinds) > 1)
 
 
-def lane_of(rows: Rows, label: int, mine: Longs, *, compact: bool) -> Lane:
+def lane_of(rows: Rows, label: int, chosen: Longs, *, compact: bool) -> Lane:
     """Return some rows as a lane, with small codes of its own or with those of the run."""
-    offsets, destinations = _gather(rows.offsets, rows.destinations, mine, rows.kind)
-    process, message = rows.process[mine], rows.message[mine]
+    offsets, destinations = _gathered(rows.offsets, rows.destinations, chosen, rows.kind)
+    process, message = rows.process[chosen], rows.message[chosen]
     if compact:
         processes, codes = np.unique(np.concatenate([process, destinations]), return_inverse=True)
         process, destinations = codes[: len(process)].astype(np.int32), codes[len(process) :].astype(np.int32)
@@ -93,28 +93,31 @@ def lane_of(rows: Rows, label: int, mine: Longs, *, compact: bool) -> Lane:
         processes = np.arange(len(rows.processes), dtype=np.int32)
         messages = np.arange(len(rows.messages), dtype=np.int32)
     return Lane(
-        label, mine, rows.kind[mine] == SEND, process, rows.index[mine], message, offsets, destinations,
+        label, chosen, rows.kind[chosen] == SEND, process, rows.index[chosen], message, offsets, destinations,
         processes.astype(np.int32), messages.astype(np.int32),
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
-def _gather(offsets: Longs, values: Ints, rows: Longs, kind: Bytes) -> tuple[Longs, Ints]:
+def _gathered(offsets: Longs, values: Ints, rows: Longs, kind: Bytes) -> tuple[Longs, Ints]:
+    """Return where the destinations of each of some rows begin, and the destinations; only sends have any."""
     starts = np.zeros(len(rows) + 1, np.int64)
-    for i in range(len(rows)):
-        length = offsets[rows[i] + 1] - offsets[rows[i]] if kind[rows[i]] == SEND else 0
-        starts[i + 1] = starts[i] + length
+    np.cumsum(np.where(kind[rows] == SEND, offsets[rows + 1] - offsets[rows], 0), out=starts[1:])
     taken = np.empty(starts[-1], np.int32)
+    _gather(offsets, values, rows, starts, taken)
+    return starts, taken
+
+
+@njit(cache=True, nogil=True)
+def _gather(offsets: Longs, values: Ints, rows: Longs, starts: Longs, taken: Ints) -> None:
     for i in range(len(rows)):
         for j in range(starts[i + 1] - starts[i]):
             taken[starts[i] + j] = values[offsets[rows[i]] + j]
-    return starts, taken
 
 
 def reordered(lane: Lane, order: Longs) -> Lane:
     """Return the lane with its rows in another order, or without some of them."""
     kind = np.where(lane.sends, SEND, DELIVER).astype(np.int8)
-    offsets, destinations = _gather(lane.offsets, lane.destinations, order, kind)
+    offsets, destinations = _gathered(lane.offsets, lane.destinations, order, kind)
     return Lane(
         lane.label, lane.row[order], lane.sends[order], lane.process[order], lane.index[order],
         lane.message[order], offsets, destinations, lane.processes, lane.messages,
@@ -223,10 +226,11 @@ def _marks(lane: Lane, imports: Longs, kind: ClockType, *, wanted: bool) -> tupl
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     marks = np.ones(starts[-1], kind)
     order = np.argsort(at, kind="stable")
-    mine = np.empty(len(imports), np.int64)
-    mine[order] = np.arange(len(imports)) + at[order] + 1  # each process before takes one mark more than it has imports
-    marks[mine] = lane.index[imports]
-    return Marks(marks, starts, np.full((len(marks), lane.width), -1, np.int32)), mine
+    places = np.empty(len(imports), np.int64)
+    # each process before takes one mark more than it has imports
+    places[order] = np.arange(len(imports)) + at[order] + 1
+    marks[places] = lane.index[imports]
+    return Marks(marks, starts, np.full((len(marks), lane.width), -1, np.int32)), places
 
 
 @dataclass(slots=True)
@@ -266,11 +270,11 @@ def first_early(lane: Lane, scanned: Scanned, asked: Questions, *, block: int | 
         columns = sources[low : low + step]
         column_of = np.full(lane.width, -1, np.int32)
         column_of[columns] = np.arange(len(columns), dtype=np.int32)
-        mine = np.flatnonzero(column_of[asked.source] >= 0)
-        mine = mine[np.argsort(asked.since[mine], kind="stable")]
-        answer[mine] = locate(
+        chosen = np.flatnonzero(column_of[asked.source] >= 0)
+        chosen = chosen[np.argsort(asked.since[chosen], kind="stable")]
+        answer[chosen] = locate(
             lane.columns, place,
             np.zeros((lane.width, len(columns)), kind), np.zeros((places, len(columns)), kind), column_of,
-            asked.destination[mine], column_of[asked.source[mine]], asked.index[mine], asked.since[mine],
+            asked.destination[chosen], column_of[asked.source[chosen]], asked.index[chosen], asked.since[chosen],
         )  # fmt: skip
     return answer

@@ -56,33 +56,20 @@ class Contacts(NamedTuple):
     none: int
 
 
-@njit(cache=True, nogil=True)
-def _stack(known: Clocks, at: Ints, index: Longs, carried: Clocks) -> tuple[Clocks, Longs, Longs, Longs]:
-    """For each process, what it knew on entering and after each import.
-
-    Return (rows, index of each, first row of each process, import of each).
-    """
-    processes, width = known.shape
-    starts = np.zeros(processes + 1, np.int64)
-    for p in at:
-        starts[p + 1] += 1
-    for p in range(processes):
-        starts[p + 1] += starts[p] + 1
-    rows = np.empty((starts[processes], width), known.dtype)
-    since = np.zeros(starts[processes], np.int64)
-    origin = np.full(starts[processes], -1, np.int64)
-    fill = starts[:-1].copy()
-    for p in range(processes):
-        for c in range(width):
-            rows[starts[p], c] = known[p, c]
-    for i in range(len(at)):
-        last = fill[at[i]]
-        fill[at[i]] += 1
-        since[last + 1] = index[i]
-        origin[last + 1] = i
-        for c in range(width):
-            rows[last + 1, c] = max(rows[last, c], carried[i, c])
-    return rows, since, starts, origin
+def stacked(known: Clocks, at: Ints, index: Longs, carried: Clocks) -> Stack:
+    """Return for each process what it knew on entering and after each import; those of one process come in order."""
+    order = np.argsort(at, kind="stable")
+    counts = np.bincount(at, minlength=len(known))
+    starts = np.concatenate([[0], np.cumsum(counts + 1)])
+    place = np.arange(1, len(at) + 1) + at[order]  # one row for entering stands before those of each process
+    rows = np.empty((starts[-1], known.shape[1]), known.dtype)
+    rows[starts[:-1]], rows[place] = known, carried[order]
+    since, origin = np.zeros(len(rows), np.int64), np.full(len(rows), -1, np.int64)
+    since[place], origin[place] = index[order], order
+    for p in np.flatnonzero(counts).tolist():
+        own = rows[starts[p] : starts[p + 1]]
+        np.maximum.accumulate(own, axis=0, out=own)
+    return Stack(rows, since, starts, origin)
 
 
 @njit(cache=True, nogil=True)
@@ -97,43 +84,53 @@ def _latest(since: Longs, start: int, end: int, index: int) -> int:
     return start
 
 
-@njit(cache=True, nogil=True)
-def _lift(clocks: Clocks, who: Ints, stack: Stack) -> Clocks:
+def lift(clocks: Clocks, who: Ints, stack: Stack) -> Clocks:
     """Join each in-chunk clock with what entered the processes it knows.
 
     `who` is the process of each clock; clocks of one process come in order, so each starts from the one before and
     joins only what is new.
     """
-    rows, since, starts, _ = stack
     processes = clocks.shape[1]
     lifted = clocks.copy()
-    before = np.full(processes, -1, np.int64)
-    joined = np.full((processes, processes), -1, np.int32)
-    for i in range(len(clocks)):
-        mine = lifted[i]
-        if before[who[i]] >= 0:
-            last = lifted[before[who[i]]]
-            for c in range(processes):
-                if last[c] > mine[c]:
-                    mine[c] = last[c]
-        before[who[i]] = i
-        for p in range(processes):
-            if clocks[i, p] > 0:
-                place = _latest(since, starts[p], starts[p + 1], clocks[i, p])
-                if place != joined[who[i], p]:
-                    joined[who[i], p] = place
-                    row = rows[place]
-                    for c in range(processes):
-                        if row[c] > mine[c]:
-                            mine[c] = row[c]
+    before, joined = np.full(processes, -1, np.int64), np.full((processes, processes), -1, np.int64)
+    _lift(clocks, who, stack.rows, stack.since, stack.starts, lifted, before, joined)
     return lifted
 
 
 @njit(cache=True, nogil=True)
-def _knew(before: Clocks, at: Ints, index: Longs, source: Longs, least: Longs, stack: Stack) -> Flags:
+def _lift(
+    clocks: Clocks, who: Ints, rows: Clocks, since: Longs, starts: Longs, lifted: Clocks, before: Longs, joined: Longs
+) -> None:
+    for i in range(len(clocks)):
+        last = before[who[i]]
+        if last >= 0:
+            for c in range(clocks.shape[1]):
+                if lifted[last, c] > lifted[i, c]:
+                    lifted[i, c] = lifted[last, c]
+        before[who[i]] = i
+        for p in range(clocks.shape[1]):
+            if clocks[i, p] > 0:
+                place = _latest(since, starts[p], starts[p + 1], clocks[i, p])
+                if place != joined[who[i], p]:
+                    joined[who[i], p] = place
+                    for c in range(clocks.shape[1]):
+                        if rows[place, c] > lifted[i, c]:
+                            lifted[i, c] = rows[place, c]
+
+
+def knew(before: Clocks, at: Ints, index: Longs, source: Longs, least: Longs, stack: Stack) -> Flags:
     """Tell for each delivery whether its process knew `least` or later of `source` just before it."""
-    rows, since, starts, _ = stack
-    knew = np.zeros(len(at), np.bool_)
+    found = np.zeros(len(at), np.bool_)
+    source, least = np.ascontiguousarray(source), np.ascontiguousarray(least)
+    _knew(before, at, index, source, least, stack.rows, stack.since, stack.starts, found)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _knew(
+    before: Clocks, at: Ints, index: Longs, source: Longs, least: Longs, rows: Clocks, since: Longs, starts: Longs,
+    knew: Flags,
+) -> None:  # fmt: skip
     for i in range(len(at)):
         s, d = source[i], at[i]
         found = before[i, s] > 0 or (rows[_latest(since, starts[d], starts[d + 1], index[i] - 1), s] >= least[i])
@@ -143,25 +140,33 @@ def _knew(before: Clocks, at: Ints, index: Longs, source: Longs, least: Longs, s
             if before[i, p] > 0:
                 found = rows[_latest(since, starts[p], starts[p + 1], before[i, p]), s] >= least[i]
         knew[i] = found
-    return knew
 
 
-@njit(cache=True, nogil=True)
-def _earliest(to: Longs, source: Longs, least: Longs, stack: Stack, contacts: Contacts) -> Longs:
+def earliest(to: Longs, source: Longs, least: Longs, stack: Stack, contacts: Contacts) -> Longs:
     """For each question, the first delivery after which `to` knows of `least` or later of `source`; -1: in no good run.
 
     The missing messages were sent before the chunk.
     """
-    rows, _, starts, origin = stack
-    here, met, heard, place, none = contacts
-    answer = np.full(len(to), none, np.int64)
+    to, source, least = (np.ascontiguousarray(each) for each in (to, source, least))
+    answer = np.full(len(to), contacts.none, np.int64)
+    here, met, heard, place, _ = contacts
+    _earliest(to, source, least, stack.rows, stack.starts, stack.origin, here, met, heard, place, answer)
+    answer[answer == contacts.none] = -1
+    return answer
+
+
+@njit(cache=True, nogil=True)
+def _earliest(
+    to: Longs, source: Longs, least: Longs, rows: Clocks, starts: Longs, origin: Longs, here: Longs, met: Ints,
+    heard: Ints, place: Ints, answer: Longs,
+) -> None:  # fmt: skip
     for q in range(len(to)):
         d, s = here[to[q]], source[q]
         for p in range(len(here)):
             if here[p] < 0:
                 continue
             if p == s:  # any send of it here comes after the missing one
-                answer[q] = min(answer[q], met[here[p], d])
+                answer[q] = min(answer[q], np.int64(met[here[p], d]))
             low, high = starts[p], starts[p + 1]
             while low < high:
                 middle = (low + high) >> 1
@@ -172,14 +177,11 @@ def _earliest(to: Longs, source: Longs, least: Longs, stack: Stack, contacts: Co
             if low == starts[p + 1]:
                 continue
             if low == starts[p]:
-                answer[q] = min(answer[q], met[here[p], d])
+                answer[q] = min(answer[q], np.int64(met[here[p], d]))
             else:
-                answer[q] = min(answer[q], heard[origin[low], d])
+                answer[q] = min(answer[q], np.int64(heard[origin[low], d]))
                 if p == to[q]:
-                    answer[q] = min(answer[q], place[origin[low]])
-        if answer[q] == none:
-            answer[q] = -1
-    return answer
+                    answer[q] = min(answer[q], np.int64(place[origin[low]]))
 
 
 @dataclass(slots=True)
@@ -274,13 +276,13 @@ class ChunkMerger:
             clock = self._flying[lane.imports[i]].clock
             carried[row, : len(clock)] = clock
         at, index = codes[lane.at], lane.at_index
-        stack = Stack(*_stack(state.known, at[used], index[used], carried))
+        stack = stacked(state.known, at[used], index[used], carried)
         late = self._late(lane, tested, _spread(lane.before, codes, width), at, stack)
         leaving = _spread(lane.carried, codes, width)
-        self._leave(lane, codes, _lift(leaving, codes[lane.sender], stack))
+        self._leave(lane, codes, lift(leaving, codes[lane.sender], stack))
         known = np.zeros((width, width), np.int64)
         known[codes] = _spread(lane.known, codes, width)
-        lifted = _lift(known, np.arange(width, dtype=np.int32), stack)
+        lifted = lift(known, np.arange(width, dtype=np.int32), stack)
         state.known = np.maximum(lifted, stack.rows[stack.starts[1:] - 1])
         late += self._overtaken(lane.label, state.known, len(lane.copy_of))
         if late:
@@ -288,7 +290,7 @@ class ChunkMerger:
             here[codes] = np.arange(len(codes))
             to, source, least = self._copies.numbers[late, :3].T
             contacts = Contacts(here, lane.met, lane.heard[used], lane.place[used], len(lane.texts))
-            early = _earliest(to, source, least, stack, contacts)
+            early = earliest(to, source, least, stack, contacts)
             self._name(late, findings.names(lane.texts, early))
 
     def _name(self, late: list[int], early: pa.StringArray) -> None:
@@ -342,8 +344,8 @@ class ChunkMerger:
         which = np.array([i for i, _ in tested], np.int64)
         copies = np.array([copy for _, copy in tested], np.int64)
         facts = self._copies.numbers[copies]
-        knew = _knew(before[which], at[which], lane.at_index[which], facts[:, 1], facts[:, 2], stack)
-        return [int(copy) for copy in copies[knew]]
+        late = knew(before[which], at[which], lane.at_index[which], facts[:, 1], facts[:, 2], stack)
+        return [int(copy) for copy in copies[late]]
 
     def _leave(self, lane: LaneSummary, codes: Ints, clocks: Clocks) -> None:
         """Note the messages that leave the chunk, and their copies."""

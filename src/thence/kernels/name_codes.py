@@ -6,21 +6,18 @@ only lead to candidates, bytes decide.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 from numba import njit
-from numpy.typing import NDArray
 
+from thence.kernels.arrays import Flags, Hashes, Ints, Letters, Longs, fixed
 from thence.kernels.interning import PRIME, SEED, buffers, longer
 
-Ints = NDArray[np.int64]
 FEW = 64
 
 
 @njit(cache=True)
-def _rehashed(hashes: Any, known: int, places: int) -> Any:
+def _rehashed(hashes: Hashes, known: int, places: int) -> Longs:
     table = np.full(places, -1, np.int64)
     for code in range(known):
         at = np.int64(hashes[code] & np.uint64(places - 1))
@@ -31,7 +28,7 @@ def _rehashed(hashes: Any, known: int, places: int) -> Any:
 
 
 @njit(cache=True)
-def _same(data: Any, first: int, letters: Any, start: int, length: int) -> bool:
+def _same(data: Letters, first: int, letters: Letters, start: int, length: int) -> bool:
     i = 0
     while i < length and data[first + i] == letters[start + i]:
         i += 1
@@ -39,7 +36,9 @@ def _same(data: Any, first: int, letters: Any, start: int, length: int) -> bool:
 
 
 @njit(cache=True)
-def _enter(data: Any, ends: Any, hashes: Any, table: Any, known: int, offsets: Any, letters: Any, valid: Any) -> Any:
+def _enter(
+    data: Letters, ends: Longs, hashes: Hashes, table: Longs, known: int, offsets: Ints, letters: Letters, valid: Flags
+) -> tuple[Longs, Letters, Longs, Hashes, Longs, int]:
     """Give each text its code, entering those that are new; whatever is full is grown and returned."""
     codes = np.empty(len(offsets) - 1, np.int64)
     for row in range(len(codes)):
@@ -93,7 +92,7 @@ class Names:
         """Return how many texts have a code."""
         return self._known
 
-    def codes(self, column: pa.StringArray) -> Ints:
+    def codes(self, column: pa.StringArray) -> Longs:
         """Return the code of each text."""
         if not len(column):
             return np.zeros(0, np.int64)
@@ -105,22 +104,14 @@ class Names:
             self._hashes,
             self._table,
             self._known,
-            _read_only(offsets),
-            _read_only(letters),
+            fixed(offsets),
+            fixed(letters),
             valid,
         )
         codes, self._data, self._ends, self._hashes, self._table, self._known = made
-        found: Ints = codes
-        return found
+        return codes
 
     def texts(self) -> pa.LargeStringArray:
         """Return every text, in the order of the codes; nothing is copied, since what is entered does not change."""
         ends = self._ends[: self._known + 1]
         return pa.LargeStringArray.from_buffers(self._known, pa.py_buffer(ends), pa.py_buffer(self._data))
-
-
-def _read_only(array: Any) -> Any:
-    """Return an array that can not be written to: to numba another type, and Arrow gives now this, now that."""
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -60,26 +60,45 @@ class Questions(NamedTuple):
     """the questions sorted by `goal`"""
 
 
-@njit(cache=True, nogil=True)
 def _walk(
-    columns: Columns, send_row: Longs, place: Ints, asked: Questions, hops: Ints, carried: Ints
+    columns: Columns, send_row: Longs, place: Ints, asked: Questions, processes: int, places: int, width: int
 ) -> tuple[Longs, Flags, Longs]:
     """Return the last delivery before each goal, whether the goal was reached, and all deliveries that came nearer.
 
-    `hops` (process x column) and `carried` (place x column) are room to work in. What came nearer is told as question,
-    process and row, one after the other, as it happened.
+    What came nearer is told as question, process and row, one after the other, as it happened.
     """
+    count = len(asked.start)
+    last, reached = np.full(count, -1, np.int64), np.zeros(count, np.bool_)
+    room = _Room(
+        hops=np.full((processes, width), FAR, np.int32), via=np.full((processes, width), -1, np.int64),
+        carried=np.full((places, width), FAR, np.int32), column=np.full(count, -1, np.int64),
+        owner=np.full(width, -1, np.int64), free=np.arange(width),
+    )  # fmt: skip
+    nearer = _nearer(columns, send_row, place, asked, room, last, reached, np.empty(3 * 64, np.int64))
+    return last, reached, nearer
+
+
+class _Room(NamedTuple):
+    """Where a walk keeps what it knows: (process x column), (place x column), and which question has which column."""
+
+    hops: Ints
+    via: Longs
+    carried: Ints
+    column: Longs
+    owner: Longs
+    free: Longs
+
+
+@njit(cache=True, nogil=True)
+def _nearer(
+    columns: Columns, send_row: Longs, place: Ints, asked: Questions, room: _Room, last: Longs, reached: Flags,
+    nearer: Longs,
+) -> Longs:  # fmt: skip
     sends, process, _, message = columns
+    hops, via, carried, column, owner, free = room
     count, width = len(asked.start), hops.shape[1]
-    last = np.full(count, -1, np.int64)
-    reached = np.zeros(count, np.bool_)
-    via = np.full(hops.shape, -1, np.int64)
-    column = np.full(count, -1, np.int64)
-    owner = np.full(width, -1, np.int64)
-    free = np.arange(width)
     spare = width
-    nearer = np.empty(3 * 64, np.int64)
-    told = 0
+    written = 0
     following = ending = 0
     for row in range(asked.start[0], len(process)):
         p = process[row]
@@ -87,8 +106,9 @@ def _walk(
             spare -= 1
             column[following] = free[spare]
             owner[free[spare]] = following
-            hops[:, free[spare]] = FAR
-            via[:, free[spare]] = -1
+            for each in range(len(hops)):
+                hops[each, free[spare]] = FAR
+                via[each, free[spare]] = -1
             hops[p, free[spare]] = 0
             following += 1
         at = place[message[row]]
@@ -101,21 +121,21 @@ def _walk(
                 if owner[c] >= 0 and sent >= asked.start[owner[c]] and carried[at, c] < hops[p, c] - 1:
                     hops[p, c] = carried[at, c] + 1
                     via[p, c] = row
-                    if told == len(nearer):
+                    if written == len(nearer):
                         nearer = longer(nearer)
-                    nearer[told], nearer[told + 1], nearer[told + 2] = owner[c], p, row
-                    told += 3
+                    nearer[written], nearer[written + 1], nearer[written + 2] = owner[c], p, row
+                    written += 3
         while ending < count and asked.goal[asked.by_goal[ending]] == row:
             question = asked.by_goal[ending]
-            mine = column[question]
-            last[question], reached[question] = via[p, mine], hops[p, mine] < FAR
-            owner[mine] = -1
-            free[spare] = mine
+            freed = column[question]
+            last[question], reached[question] = via[p, freed], hops[p, freed] < FAR
+            owner[freed] = -1
+            free[spare] = freed
             spare += 1
             ending += 1
         if ending == count:
             break
-    return last, reached, nearer[:told]
+    return nearer[:written]
 
 
 def shortest_paths(table: pa.Table, asked: Sequence[Pair]) -> list[Path | None]:
@@ -145,8 +165,7 @@ def _in_lane(rows: Rows, lane: Lane, codes: Longs) -> list[tuple[int, Path]]:
     for some in _rounds(which, start, goal, max(1, CLOCK_BYTES // (4 * (places + 3 * lane.width + 1)))):
         asked = _questions(start[some], goal[some])
         width = _overlap(asked)
-        room = np.full((lane.width, width), FAR, np.int32), np.full((places, width), FAR, np.int32)
-        last, reached, nearer = _walk(lane.columns, matched.send_row, place, asked, *room)
+        last, reached, nearer = _walk(lane.columns, matched.send_row, place, asked, lane.width, places, width)
         steps = _Nearer(lane, matched.send_row, nearer)
         for q in np.flatnonzero(reached).tolist():
             places_of = steps.back(q, int(asked.start[q]), int(asked.goal[q]), int(last[q]))

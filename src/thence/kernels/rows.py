@@ -10,14 +10,12 @@ destinations, label, order`, and `file`, `line` (null unless known), `odd` (a re
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from thence.kernels.arrays import Bytes, Flags, Ints, Longs
+from thence.kernels.arrays import Bytes, Flags, Ints, Longs, fixed
 from thence.kernels.columns import arrow_schema
 from thence.kernels.interning import intern
 from thence.kernels.scanning import sort_segments
@@ -28,8 +26,6 @@ SEND, DELIVER, RECEIVE, INTERNAL, CRASH, UNKNOWN = range(6)
 KIND_NAMES = ("send", "deliver", "receive", "internal", "crash")
 KIND_CODES = {name: code for code, name in enumerate(KIND_NAMES)}
 assert set(KIND_NAMES) == KINDS
-
-S = TypeVar("S", bound=np.generic)
 
 _CODED = {"kind": Column("kind", "byte", True, "code"), "reason": Column("odd", "string", False, "reason")}
 NORMAL = arrow_schema([_CODED.get(c.name, c) for c in (*JUDGED_COLUMNS, *PLACE_COLUMNS)], nullable=True)
@@ -89,17 +85,6 @@ def code(table: pa.Table) -> Rows:
     )
     rows.odd.update(_odd(table, rows, doubled))
     return rows
-
-
-def fixed(array: NDArray[S]) -> NDArray[S]:
-    """Return an array that cannot be written to.
-
-    To numba it is of another type than one that can, and what comes from Arrow is now this, now that: every loop would
-    be compiled more than once.
-    """
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def codes_of(column: pa.ChunkedArray) -> tuple[Ints, pa.StringArray]:

@@ -10,6 +10,9 @@ The component s of every clock depends on no other component: a block of columns
 
 The loops take the sends and deliveries of one run and one label, in order. A message whose send is not among
 the rows (it was sent before the first of them) has `send_row` -1; it carries nothing here.
+
+A loop is compiled on its first use on a machine, while somebody waits. What would make that longer stands outside: a
+loop gets its room from a plain function, and neither makes lists nor fills slices of arrays.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from thence.kernels.arrays import Bytes, Clocks, Flags, Ints, Longs
+from thence.kernels.arrays import Bytes, Clocks, Flags, Ints, Longs, fixed
 
 FIRST, DUPLICATE, ASTRAY, IMPORTED = 1, 2, 4, 8
 """A delivery is the first of an addressed copy, a repeat, at a process not addressed, of a message sent before."""
@@ -46,10 +49,15 @@ class Marks(NamedTuple):
     contact: Ints
 
 
-@njit(cache=True, nogil=True)
 def sort_segments(offsets: Longs, values: Ints) -> Longs:
     """Sort each segment of `values` in place; return the rows whose segment holds a value twice or one below 0."""
-    odd = []
+    odd = np.zeros(len(offsets) - 1, np.bool_)
+    _sort_segments(offsets, values, odd)
+    return np.flatnonzero(odd)
+
+
+@njit(cache=True, nogil=True)
+def _sort_segments(offsets: Longs, values: Ints, odd: Flags) -> None:
     for row in range(len(offsets) - 1):
         start, end = offsets[row], offsets[row + 1]
         step = 1
@@ -66,24 +74,30 @@ def sort_segments(offsets: Longs, values: Ints) -> Longs:
         bad = end > start and values[start] < 0
         for i in range(start + 1, end):
             bad = bad or values[i] == values[i - 1]
-        if bad:
-            odd.append(row)
-    found = np.empty(len(odd), np.int64)
-    for i in range(len(odd)):
-        found[i] = odd[i]
-    return found
+        odd[row] = bad
+
+
+def increasing(process: Ints, index: Longs, processes: int) -> bool:
+    """Tell whether the indexes of every process increase along the rows."""
+    return steps_left_out(process, index, processes) >= 0
+
+
+def steps_left_out(process: Ints, index: Longs, processes: int) -> int:
+    """Return at how many places the indexes of a process leave something out; -1 if they do not increase."""
+    return int(_left_out(fixed(process), fixed(index), np.zeros(processes, np.int64)))
 
 
 @njit(cache=True, nogil=True)
-def increasing(process: Ints, index: Longs, processes: int) -> bool:
-    """Tell whether the indexes of every process increase along the rows."""
-    last = np.zeros(processes, np.int64)
+def _left_out(process: Ints, index: Longs, last: Longs) -> int:
+    found = 0
     for row in range(len(process)):
         p = process[row]
         if index[row] <= last[p]:
-            return False
+            return -1
+        if index[row] > last[p] + 1:
+            found += 1
         last[p] = index[row]
-    return True
+    return found
 
 
 @njit(cache=True, nogil=True)
@@ -97,7 +111,6 @@ def _find(values: Ints, start: int, end: int, wanted: int) -> int:
     return start
 
 
-@njit(cache=True, nogil=True)
 def match(
     sends: Flags, process: Ints, message: Ints, messages: int, offsets: Longs, destinations: Ints
 ) -> tuple[Longs, Longs, Bytes, Ints, bool]:
@@ -110,6 +123,15 @@ def match(
     delivered = np.full(len(destinations), -1, np.int64)
     role = np.zeros(len(process), np.int8)
     uses = np.zeros(messages, np.int32)
+    disorder = _match(sends, process, message, offsets, destinations, send_row, delivered, role, uses)
+    return send_row, delivered, role, uses, bool(disorder)
+
+
+@njit(cache=True, nogil=True)
+def _match(
+    sends: Flags, process: Ints, message: Ints, offsets: Longs, destinations: Ints, send_row: Longs, delivered: Longs,
+    role: Bytes, uses: Ints,
+) -> bool:  # fmt: skip
     disorder = False
     for row in range(len(process)):
         m = message[row]
@@ -131,18 +153,21 @@ def match(
         else:
             role[row] = FIRST
             delivered[copy] = row
-    return send_row, delivered, role, uses, disorder
+    return disorder
 
 
-@njit(cache=True, nogil=True)
 def slots(sends: Flags, message: Ints, uses: Ints, keep: Flags) -> tuple[Ints, int]:
     """Give each message that is still to be delivered a place for its clock, reused after its last delivery.
 
     Return (place of each message or -1, places).
     """
     place = np.full(len(uses), -1, np.int32)
-    left = uses.copy()
     free = np.empty(len(uses) + 1, np.int32)
+    return place, int(_slots(sends, message, uses.copy(), keep, place, free))
+
+
+@njit(cache=True, nogil=True)
+def _slots(sends: Flags, message: Ints, left: Ints, keep: Flags, place: Ints, free: Ints) -> int:
     spare = 0
     used = 0
     for row in range(len(message)):
@@ -160,10 +185,9 @@ def slots(sends: Flags, message: Ints, uses: Ints, keep: Flags) -> tuple[Ints, i
             if left[m] == 0 and not keep[m]:
                 free[spare] = place[m]
                 spare += 1
-    return place, used
+    return used
 
 
-@njit(cache=True, nogil=True)
 def scan(
     columns: Columns, role: Bytes, send_row: Longs, place: Ints, known: Clocks, carried: Clocks, low: int, late: Flags,
     before: Clocks, marks: Marks,
@@ -174,55 +198,65 @@ def scan(
     row. `late[row]` is set for each late first delivery; `before` takes `known` of the process before each
     imported delivery, in row order (no rows: not wanted).
     """
+    width = known.shape[1]
+    total = marks.starts[low + width] - marks.starts[low] if len(marks.at) else 0
+    left = np.full(known.shape[0], total, np.int64)
+    never = known.dtype.type(np.iinfo(known.dtype).max)
+    due = np.full((known.shape[0] if total else 0, width), never, known.dtype)
+    ahead = np.zeros(due.shape, np.int64)
+    if total:
+        first, end = marks.starts[low : low + width], marks.starts[low + 1 : low + width + 1]
+        ahead[:] = first
+        some = end > first
+        due[:, some] = marks.at[first[some]]
+    _scan(columns, role, send_row, place, known, carried, low, late, before, marks, left, due, ahead, never)
+
+
+@njit(cache=True, nogil=True)
+def _scan(
+    columns: Columns, role: Bytes, send_row: Longs, place: Ints, known: Clocks, carried: Clocks, low: int, late: Flags,
+    before: Clocks, marks: Marks, left: Longs, due: Clocks, ahead: Longs, never: np.int32 | np.int64,
+) -> None:  # fmt: skip
     sends, process, index, message = columns
     looked, starts, contact = marks
     width = known.shape[1]
     imports = 0
-    total = starts[low + width] - starts[low] if len(looked) else 0
-    left = np.full(known.shape[0], total, np.int64)
-    never = np.iinfo(known.dtype).max
-    due = np.full((known.shape[0] if total else 0, width), never, known.dtype)
-    ahead = np.zeros(due.shape, np.int64)
-    for c in range(width if total else 0):
-        ahead[:, c] = starts[low + c]
-        if starts[low + c + 1] > starts[low + c]:
-            due[:, c] = looked[starts[low + c]]
     for row in range(len(process)):
         p = process[row]
         m = message[row]
         at = place[m]
-        mine = known[p]
+        own = known[p]
         if sends[row]:
             if at >= 0:
                 clock = carried[at]
                 for c in range(width):
-                    clock[c] = mine[c]
+                    clock[c] = own[c]
                 if low <= p < low + width:
                     clock[p - low] = index[row]
             continue
         if role[row] == IMPORTED:
             if len(before):
                 for c in range(width):
-                    before[imports, c] = mine[c]
+                    before[imports, c] = own[c]
             imports += 1
             if at < 0:
                 continue
         elif role[row] == FIRST:
             s = process[send_row[m]]
-            if low <= s < low + width and mine[s - low] >= index[send_row[m]]:
+            if low <= s < low + width and own[s - low] >= index[send_row[m]]:
                 late[row] = True
         clock = carried[at]
         for c in range(width):
-            if clock[c] > mine[c]:
-                mine[c] = clock[c]
+            if clock[c] > own[c]:
+                own[c] = clock[c]
         if left[p] > 0:
             wanted = due[p]
             reached = 0
             for c in range(width):
-                reached += mine[c] >= wanted[c]
+                reached += own[c] >= wanted[c]
             if reached:
                 for c in range(width):
-                    while mine[c] >= wanted[c]:
+                    while own[c] >= wanted[c]:
                         mark = ahead[p, c]
                         contact[mark, p] = row
                         left[p] -= 1
@@ -230,7 +264,6 @@ def scan(
                         wanted[c] = looked[mark + 1] if mark + 1 < starts[low + c + 1] else never
 
 
-@njit(cache=True, nogil=True)
 def locate(
     columns: Columns, place: Ints, known: Clocks, carried: Clocks, column_of: Ints, at_process: Ints, column: Ints,
     least: Longs, since: Longs,
@@ -240,11 +273,19 @@ def locate(
     Questions are sorted by `since`, the row from which they stand. `column_of[p]` is the column of
     process p among those scanned, or -1. Return the row for each question, -1 where there is none.
     """
+    answer = np.full(len(least), -1, np.int64)
+    lists = np.full(known.shape[0], -1, np.int64), np.full(len(least), -1, np.int64)
+    _locate(columns, place, known, carried, column_of, at_process, column, least, since, *lists, answer)
+    return answer
+
+
+@njit(cache=True, nogil=True)
+def _locate(
+    columns: Columns, place: Ints, known: Clocks, carried: Clocks, column_of: Ints, at_process: Ints, column: Ints,
+    least: Longs, since: Longs, head: Longs, after: Longs, answer: Longs,
+) -> None:  # fmt: skip
     sends, process, index, message = columns
     width = known.shape[1]
-    answer = np.full(len(least), -1, np.int64)
-    head = np.full(known.shape[0], -1, np.int64)
-    after = np.full(len(least), -1, np.int64)
     asked = 0
     for row in range(len(process)):
         while asked < len(least) and since[asked] <= row:
@@ -255,22 +296,22 @@ def locate(
         at = place[message[row]]
         if at < 0:
             continue
-        mine = known[p]
+        own = known[p]
         clock = carried[at]
         if sends[row]:
             for c in range(width):
-                clock[c] = mine[c]
+                clock[c] = own[c]
             if column_of[p] >= 0:
                 clock[column_of[p]] = index[row]
             continue
         for c in range(width):
-            if clock[c] > mine[c]:
-                mine[c] = clock[c]
+            if clock[c] > own[c]:
+                own[c] = clock[c]
         previous = -1
         question = head[p]
         while question >= 0:
             following = after[question]
-            if mine[column[question]] >= least[question]:
+            if own[column[question]] >= least[question]:
                 answer[question] = row
                 if previous < 0:
                     head[p] = following
@@ -279,4 +320,3 @@ def locate(
             else:
                 previous = question
             question = following
-    return answer

@@ -10,157 +10,69 @@ It reads ks, ks-hardware, ci-dc, rst, bss, fifo, prs, history and ech under rost
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
-CODES = (1, 2, 3, 4, 5, 6, 7, 9, 10)
+from thence.kernels.arrays import Hashes, Letters, Longs
+from thence.kernels.arrival_rows import RowsRead
+from thence.kernels.stamp_bytes import Notes, Scratch, Stamp, has, read_set, varint
+from thence.protocols.bss import BSS
+from thence.protocols.ci_dc import CiDc
+from thence.protocols.ech import ECH
+from thence.protocols.fifo import Fifo
+from thence.protocols.history import History
+from thence.protocols.ks import KS
+from thence.protocols.ks_hardware import KSHardware
+from thence.protocols.prs import PRS
+from thence.protocols.rst import RST
+
+_KS, _KS_HARDWARE, _CI_DC, _ECH = KS.code, KSHardware.code, CiDc.code, ECH.code
+_RST, _BSS, _FIFO, _PRS = RST.code, BSS.code, Fifo.code, PRS.code
+CODES = (_KS, _KS_HARDWARE, _CI_DC, _ECH, _RST, _BSS, _FIFO, _PRS, History.code)
 """The wire numbers of the protocols that are read here."""
 MOST = 128
 """The largest roster that is read here."""
-SMALL = 14
-"""Up to this size a set is its mask; as in `thence.model.codec`."""
 HEADER = 6
-LARGE = 1 << 48
 
 
 @njit(cache=True)
-def _varint(data: Any, at: int, end: int) -> tuple[int, int]:
-    """Return an integer and where it ends; -1 where it is malformed or too large for us."""
-    if at < 0 or at >= end:
-        return 0, -1
-    byte = int(data[at])
-    at += 1
-    if byte < 128:
-        return byte, at
-    value = byte & 127
-    shift = 7
-    while True:
-        if at >= end or shift > 48:
-            return 0, -1
-        byte = int(data[at])
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            break
-        shift += 7
-    if byte == 0 or value >= LARGE:
-        return 0, -1
-    return value, at
-
-
-@njit(cache=True)
-def _ones(word: Any) -> Any:
-    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
-@njit(cache=True)
-def _length(word: Any) -> int:
-    length = 0
-    for step in (32, 16, 8, 4, 2, 1):
-        if word >> np.uint64(step):
-            word >>= np.uint64(step)
-            length += step
-    return length + (1 if word else 0)
-
-
-@njit(cache=True)
-def _cost(count: int) -> int:
-    return count + (1 if count < 32 else 2)
-
-
-@njit(cache=True)
-def _mask(data: Any, at: int, end: int, size: int, words: Any) -> int:
-    """Read a set of positions into two words; return where it ends, or -1."""
-    words[0] = 0
-    words[1] = 0
-    head, at = _varint(data, at, end)
-    if at < 0:
-        return -1
-    if size <= SMALL:
-        words[0] = np.uint64(head)
-        return -1 if head >> size else at
-    form, length = head & 3, head >> 2
-    if form == 3 or length > size:
-        return -1
-    if form == 1:
-        if length == 0 or length > 16 or at + length > end or data[at + length - 1] == 0:
-            return -1
-        for i in range(length):
-            words[i >> 3] |= np.uint64(data[at + i]) << np.uint64(8 * (i & 7))
-        at += length
-    else:
-        last = -1
-        for _ in range(length):
-            step, at = _varint(data, at, end)
-            if at < 0:
-                return -1
-            last += step + 1
-            if last >= size:
-                return -1
-            words[last >> 6] |= np.uint64(1) << np.uint64(last & 63)
-    full = ~np.uint64(0)
-    low = full if size >= 64 else (np.uint64(1) << np.uint64(size)) - np.uint64(1)
-    high = full if size >= 128 else (np.uint64(1) << np.uint64(max(size - 64, 0))) - np.uint64(1)
-    if form == 2:
-        words[0] ^= low
-        words[1] ^= high
-    if words[0] & ~low or words[1] & ~high:
-        return -1
-    ones = _ones(words[0]) + _ones(words[1])
-    bits = 64 + _length(words[1]) if words[1] else _length(words[0])
-    ids, dense, rest = _cost(ones), _cost((bits + 7) // 8), _cost(size - ones)
-    shortest = 0 if ids <= dense and ids <= rest else 1 if dense <= rest else 2
-    return at if form == shortest else -1
-
-
-@njit(cache=True)
-def _has(words: Any, position: int) -> bool:
-    return bool((words[position >> 6] >> np.uint64(position & 63)) & np.uint64(1))
-
-
-@njit(cache=True)
-def _entries(
-    data: Any, at: int, end: int, size: int, me: int, words: Any, counts: Any, source: Any, number: Any, n: int
-) -> tuple[int, int]:
+def _entries(stamp: Stamp, at: int, scratch: Scratch, notes: Notes, n: int) -> tuple[int, int]:
     """Read a dependency log; note its entries that name `me`. Return where it ends (or -1) and the notes' end."""
-    groups, at = _varint(data, at, end)
+    data, end, size, me = stamp
+    words, counts = scratch.words, scratch.counts
+    groups, at = varint(data, at, end)
     if at < 0 or groups > end - at:
         return -1, n
     last = -1
     for _ in range(groups):
-        sender, at = _varint(data, at, end)
+        sender, at = varint(data, at, end)
         if at < 0 or sender >= size or sender <= last:
             return -1, n
         last = sender
-        head, at = _varint(data, at, end)
+        head, at = varint(data, at, end)
         if at < 0:
             return -1, n
         empty = head & 1
         length = (head >> 1) + empty
         if length == 0 or length > end - at:
             return -1, n
-        count, at = _varint(data, at, end)
+        count, at = varint(data, at, end)
         for i in range(length - 1, -1, -1):
             if at < 0 or count < 1:
                 return -1, n
             counts[i] = count
             if i:
-                step, at = _varint(data, at, end)
+                step, at = varint(data, at, end)
                 count -= step + 1
         if at < 0:
             return -1, n
         for i in range(length - empty):
-            at = _mask(data, at, end, size, words)
+            at = read_set(data, at, end, size, words)
             if at < 0:
                 return -1, n
-            if _has(words, me):
-                source[n] = sender
-                number[n] = counts[i]
+            if has(words, me):
+                notes.source[n] = sender
+                notes.number[n] = counts[i]
                 n += 1
         if not empty and words[0] == 0 and words[1] == 0:
             return -1, n
@@ -168,224 +80,192 @@ def _entries(
 
 
 @njit(cache=True)
-def _pairs(data: Any, at: int, end: int, size: int, source: Any, number: Any, n: int) -> tuple[int, int]:
+def _pairs(stamp: Stamp, at: int, notes: Notes, n: int) -> tuple[int, int]:
     """Read {process: count}."""
-    length, at = _varint(data, at, end)
+    data, end = stamp.data, stamp.end
+    length, at = varint(data, at, end)
     if at < 0 or length > end - at:
         return -1, n
     last = -1
     for _ in range(length):
-        sender, at = _varint(data, at, end)
-        if at < 0 or sender >= size or sender <= last:
+        sender, at = varint(data, at, end)
+        if at < 0 or sender >= stamp.size or sender <= last:
             return -1, n
         last = sender
-        count, at = _varint(data, at, end)
+        count, at = varint(data, at, end)
         if at < 0:
             return -1, n
-        source[n] = sender
-        number[n] = count
+        notes.source[n] = sender
+        notes.number[n] = count
         n += 1
     return at, n
 
 
 @njit(cache=True)
-def _past(data: Any, at: int, end: int, size: int, me: int, words: Any) -> tuple[int, int]:
+def _by_destination(stamp: Stamp, at: int, notes: Notes, n: int) -> tuple[int, int]:
+    """Read {destination: {process: count}} and keep what stands under `me`."""
+    data, end = stamp.data, stamp.end
+    length, at = varint(data, at, end)
+    if at < 0 or length > end - at:
+        return -1, n
+    last = -1
+    for _ in range(length):
+        destination, at = varint(data, at, end)
+        if at < 0 or destination >= stamp.size or destination <= last:
+            return -1, n
+        last = destination
+        at, after = _pairs(stamp, at, notes, n)
+        if at < 0:
+            return -1, n
+        n = after if destination == stamp.me else n
+    return at, n
+
+
+@njit(cache=True)
+def _past(stamp: Stamp, at: int, words: Hashes) -> tuple[int, int]:
     """Read one sender's past; return where it ends and its newest message to `me`."""
-    count, at = _varint(data, at, end)
-    if at < 0 or count > end - at:
+    count, at = varint(stamp.data, at, stamp.end)
+    if at < 0 or count > stamp.end - at:
         return -1, 0
     latest = 0
     for i in range(count):
-        at = _mask(data, at, end, size, words)
+        at = read_set(stamp.data, at, stamp.end, stamp.size, words)
         if at < 0:
             return -1, 0
-        if _has(words, me):
+        if has(words, stamp.me):
             latest = i + 1
     return at, latest
 
 
 @njit(cache=True)
-def _body(
-    code: int, data: Any, at: int, end: int, size: int, me: int, sender: int, count: int, words: Any, counts: Any,
-    source: Any, number: Any, n: int,
-) -> tuple[int, int, int]:  # fmt: skip
-    """Read the control information; return where it ends (or -1), the notes' end, and the row's own number."""
-    if code == 1 or code == 2:
-        at, n = _entries(data, at, end, size, me, words, counts, source, number, n)
-    elif code == 3:
-        at, _ = _entries(data, at, end, size, me, words, counts, source, number, n)
-        at, n = _pairs(data, at, end, size, source, number, n) if at >= 0 else (-1, n)
-    elif code == 10:
-        at, n = _entries(data, at, end, size, me, words, counts, source, number, n)
-        at, _ = _entries(data, at, end, size, me, words, counts, source, number, n) if at >= 0 else (-1, n)
-    elif code == 4:
-        own = 0
-        for row in range(size):
-            for column in range(size):
-                value, at = _varint(data, at, end)
-                if at < 0:
-                    return -1, n, count
-                if column == me and value:
-                    source[n] = row
-                    number[n] = value
-                    n += 1
-                    own = value if row == sender else own
-        count = own + 1
-    elif code == 5:
-        for process in range(size):
-            value, at = _varint(data, at, end)
+def _matrix(stamp: Stamp, at: int, sender: int, notes: Notes, n: int) -> tuple[int, int, int]:
+    """Read a count for each sender and destination; return where it ends, the notes' end, and the row's own number."""
+    own = 0
+    for row in range(stamp.size):
+        for column in range(stamp.size):
+            value, at = varint(stamp.data, at, stamp.end)
             if at < 0:
-                return -1, n, count
-            if value and process != me:
-                source[n] = process
-                number[n] = value
+                return -1, n, own
+            if column == stamp.me and value:
+                notes.source[n] = row
+                notes.number[n] = value
                 n += 1
-    elif code == 6:
-        value, at = _varint(data, at, end)
-        if at >= 0 and value:
-            source[n] = sender
-            number[n] = value
-            n += 1
-    elif code == 7:
-        at, n = _by_destination(data, at, end, size, me, source, number, n)
-    else:
-        for process in range(size):
-            at, latest = _past(data, at, end, size, me, words)
-            if at < 0:
-                return -1, n, count
-            if latest:
-                source[n] = process
-                number[n] = latest
-                n += 1
-    return at, n, count
+                own = value if row == sender else own
+    return at, n, own + 1
 
 
 @njit(cache=True)
-def _by_destination(
-    data: Any, at: int, end: int, size: int, me: int, source: Any, number: Any, n: int
-) -> tuple[int, int]:
-    """Read {destination: {process: count}} and keep what stands under `me`."""
-    length, at = _varint(data, at, end)
-    if at < 0 or length > end - at:
-        return -1, n
-    last = -1
-    for _ in range(length):
-        destination, at = _varint(data, at, end)
-        if at < 0 or destination >= size or destination <= last:
-            return -1, n
-        last = destination
-        at, after = _pairs(data, at, end, size, source, number, n)
+def _vector(stamp: Stamp, at: int, notes: Notes, n: int) -> tuple[int, int]:
+    """Read a count for each process; keep those of the others."""
+    for process in range(stamp.size):
+        value, at = varint(stamp.data, at, stamp.end)
         if at < 0:
             return -1, n
-        n = after if destination == me else n
+        if value and process != stamp.me:
+            notes.source[n] = process
+            notes.number[n] = value
+            n += 1
     return at, n
 
 
 @njit(cache=True)
-def read_stamps(data: Any, offsets: Any, code: int, digest: Any, size: int, me: int) -> Any:
+def _pasts(stamp: Stamp, at: int, words: Hashes, notes: Notes, n: int) -> tuple[int, int]:
+    """Read every sender's past; keep of each its newest message to `me`."""
+    for process in range(stamp.size):
+        at, latest = _past(stamp, at, words)
+        if at < 0:
+            return -1, n
+        if latest:
+            notes.source[n] = process
+            notes.number[n] = latest
+            n += 1
+    return at, n
+
+
+@njit(cache=True)
+def _body(
+    code: int, stamp: Stamp, at: int, sender: int, count: int, scratch: Scratch, notes: Notes, n: int
+) -> tuple[int, int, int]:
+    """Read the control information; return where it ends (or -1), the notes' end, and the row's own number."""
+    if code in (_KS, _KS_HARDWARE):
+        at, n = _entries(stamp, at, scratch, notes, n)
+    elif code == _CI_DC:
+        at, _ = _entries(stamp, at, scratch, notes, n)
+        at, n = _pairs(stamp, at, notes, n) if at >= 0 else (-1, n)
+    elif code == _ECH:
+        at, n = _entries(stamp, at, scratch, notes, n)
+        at, _ = _entries(stamp, at, scratch, notes, n) if at >= 0 else (-1, n)
+    elif code == _RST:
+        at, n, count = _matrix(stamp, at, sender, notes, n)
+    elif code == _BSS:
+        at, n = _vector(stamp, at, notes, n)
+    elif code == _FIFO:
+        value, at = varint(stamp.data, at, stamp.end)
+        if at >= 0 and value:
+            notes.source[n] = sender
+            notes.number[n] = value
+            n += 1
+    elif code == _PRS:
+        at, n = _by_destination(stamp, at, notes, n)
+    else:
+        at, n = _pasts(stamp, at, scratch.words, notes, n)
+    return at, n, count
+
+
+@njit(cache=True)
+def _longer(values: Longs, size: int) -> Longs:
+    larger = np.zeros(size, np.int64)
+    larger[: len(values)] = values
+    return larger
+
+
+@njit(cache=True)
+def _is_ours(data: Letters, at: int, end: int, code: int, digest: Letters) -> bool:
+    """Tell whether a stamp begins as one of this protocol and roster, and has no label."""
+    if end - at < HEADER + 3 or data[at] != 1 or data[at + 1] != code or data[at + HEADER] != 0:
+        return False
+    same = True
+    for i in range(4):
+        same = same and data[at + 2 + i] == digest[i]
+    return same
+
+
+@njit(cache=True)
+def read_stamps(data: Letters, offsets: Longs, code: int, digest: Letters, size: int, me: int) -> RowsRead:
     """Read the stamps of one protocol at one destination.
 
-    `data` and `offsets` are those of an Arrow binary column, `digest` is the roster's hash. Return, for each row, its
-    sender, its own number, the start and length of its needs, and whether it was read; and the needs, flat.
+    `data` and `offsets` are those of an Arrow binary column, `digest` is the roster's hash.
     """
     rows = len(offsets) - 1
-    sender = np.zeros(rows, np.int64)
-    own = np.zeros(rows, np.int64)
-    start = np.zeros(rows, np.int64)
-    length = np.zeros(rows, np.int64)
+    sender, own = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    start, length = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
     good = np.zeros(rows, np.bool_)
     longest = 0
     for row in range(rows):
         longest = max(longest, offsets[row + 1] - offsets[row])
-    counts = np.zeros(longest + 1, np.int64)
-    words = np.zeros(2, np.uint64)
-    source = np.zeros(4 * rows + 2 * longest + 2 * size, np.int64)
-    number = np.zeros(len(source), np.int64)
+    scratch = Scratch(np.zeros(2, np.uint64), np.zeros(longest + 1, np.int64))
+    room = 4 * rows + 2 * longest + 2 * size
+    notes = Notes(np.zeros(room, np.int64), np.zeros(room, np.int64))
     n = 0
     for row in range(rows):
         at, end = int(offsets[row]), int(offsets[row + 1])
         room = n + 2 * (end - at) + 2 * size
-        if room > len(source):
-            source = _grown(source, 2 * room)
-            number = _grown(number, 2 * room)
+        if room > len(notes.source):
+            notes = Notes(_longer(notes.source, 2 * room), _longer(notes.number, 2 * room))
         start[row] = n
-        if end - at < HEADER + 3 or data[at] != 1 or data[at + 1] != code or data[at + HEADER] != 0:
+        if not _is_ours(data, at, end, code, digest):
             continue
-        same = True
-        for i in range(4):
-            same = same and data[at + 2 + i] == digest[i]
-        if not same:
-            continue
-        who, at = _varint(data, at + HEADER + 1, end)
-        count, at = _varint(data, at, end)
+        stamp = Stamp(data, end, size, me)
+        who, at = varint(data, at + HEADER + 1, end)
+        count, at = varint(data, at, end)
         if at < 0 or who >= size or count < 1:
             continue
-        at = _mask(data, at, end, size, words)
-        if at < 0 or not _has(words, me):
+        at = read_set(data, at, end, size, scratch.words)
+        if at < 0 or not has(scratch.words, me):
             continue
-        at, after, count = _body(code, data, at, end, size, me, who, count, words, counts, source, number, n)
+        at, after, count = _body(code, stamp, at, who, count, scratch, notes, n)
         if at != end:
             continue
         sender[row], own[row], length[row], good[row] = who, count, after - n, True
         n = after
-    return sender, own, start, length, good, source[:n], number[:n]
-
-
-@njit(cache=True)
-def _into_order(source: Any, number: Any, start: int, end: int, rank: Any) -> None:
-    """Put a few needs into the order of their names; as a rule they are."""
-    for i in range(start + 1, end):
-        j = i
-        while j > start and rank[source[j]] < rank[source[j - 1]]:
-            source[j], source[j - 1] = source[j - 1], source[j]
-            number[j], number[j - 1] = number[j - 1], number[j]
-            j -= 1
-
-
-@njit(cache=True)
-def read_clocks(offsets: Any, keys: Any, values: Any, sender: Any, rank: Any) -> Any:
-    """Read clocks whose names are coded; return the same as `read_stamps`.
-
-    `rank` is the place of each name in the order of names, which is the order of a row's needs.
-    """
-    rows = len(offsets) - 1
-    own = np.zeros(rows, np.int64)
-    start = np.zeros(rows, np.int64)
-    length = np.zeros(rows, np.int64)
-    good = np.zeros(rows, np.bool_)
-    mark = np.full(len(rank), -1, np.int64)
-    source = np.zeros(len(keys), np.int64)
-    number = np.zeros(len(keys), np.int64)
-    n = 0
-    for row in range(rows):
-        who = sender[row]
-        start[row] = n
-        after = n
-        fine = who >= 0
-        mine = 0
-        for i in range(offsets[row], offsets[row + 1]):
-            key, value = keys[i], values[i]
-            if key < 0 or value < 0 or value >= LARGE or mark[key] == row:
-                fine = False
-                break
-            mark[key] = row
-            if key == who:
-                mine = value
-                value -= 1
-            if value > 0:
-                source[after] = key
-                number[after] = value
-                after += 1
-        if not fine or mine < 1:
-            continue
-        _into_order(source, number, n, after, rank)
-        own[row], length[row], good[row] = mine, after - n, True
-        n = after
-    return sender, own, start, length, good, source[:n], number[:n]
-
-
-@njit(cache=True)
-def _grown(values: Any, size: int) -> Any:
-    larger = np.zeros(size, values.dtype)
-    larger[: len(values)] = values
-    return larger
+    return RowsRead(sender, own, start, length, good, notes.source[:n], notes.number[:n])

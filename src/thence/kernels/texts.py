@@ -41,7 +41,7 @@ class Split(NamedTuple):
 def split(texts: pa.BinaryArray | pa.StringArray) -> Split:
     """Return the columns that were joined into one."""
     offsets, data = buffers(texts)
-    process, message, addressed, ends, destinations, label, odd, told, names = _split(offsets, data)
+    process, message, addressed, ends, destinations, label, odd, digits_at, names = _split(offsets, data)
     nameless = process < 0
     known = gathered(data, names)
     values = pa.DictionaryArray.from_arrays(pa.array(destinations, mask=_some(destinations < 0)), known)
@@ -55,7 +55,7 @@ def split(texts: pa.BinaryArray | pa.StringArray) -> Split:
         pa.ListArray.from_arrays(pa.array(ends), values, mask=mask),
         labels,
         _reasons(data, odd),
-        {int(row): _number(bytes(data[told[row] : offsets[row + 1]])) for row in np.flatnonzero(told >= 0)},
+        {int(row): _number(bytes(data[digits_at[row] : offsets[row + 1]])) for row in np.flatnonzero(digits_at >= 0)},
     )
 
 
@@ -76,7 +76,7 @@ def _split(offsets: Ints, data: Letters) -> tuple[Ints, Ints, Flags, Ints, Ints,
     ends = np.zeros(rows + 1, np.int32)
     label = np.full(rows, -1, np.int32)
     odd = np.full((rows, 2), -1, np.int32)
-    told = np.full(rows, -1, np.int32)
+    digits_at = np.full(rows, -1, np.int32)
     destinations = np.empty(max(16, rows), np.int32)
     table = np.full(2 * FEW, -1, np.int32)
     names = np.empty((FEW, 2), np.int32)
@@ -144,7 +144,7 @@ def _split(offsets: Ints, data: Letters) -> tuple[Ints, Ints, Flags, Ints, Ints,
                 while digits > i and (data[digits - 1] in (NULL, 45) or 48 <= data[digits - 1] <= 57):
                     digits -= 1
                 if i < digits < last and data[digits - 1] == INDEX:
-                    told[row] = digits
+                    digits_at[row] = digits
                     last = digits - 1
                 if i < last:
                     odd[row, 0], odd[row, 1] = i, last
@@ -161,7 +161,7 @@ def _split(offsets: Ints, data: Letters) -> tuple[Ints, Ints, Flags, Ints, Ints,
             odd[row, 0] = -2
     for row in range(rows):
         ends[row + 1] += ends[row]
-    return process, message, addressed, ends, destinations[:count], label, odd, told, names[:known]
+    return process, message, addressed, ends, destinations[:count], label, odd, digits_at, names[:known]
 
 
 def _reasons(data: Letters, odd: Ints) -> pa.Array:

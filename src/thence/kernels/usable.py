@@ -15,7 +15,7 @@ from numba import njit
 from thence.kernels.arrays import Bytes, Flags, Ints, Longs
 from thence.kernels.derive import by_process
 from thence.kernels.rows import CRASH, DELIVER, INTERNAL, KIND_NAMES, RECEIVE, SEND, Rows
-from thence.kernels.scanning import increasing
+from thence.kernels.scanning import increasing, steps_left_out
 
 GOOD, ODD, TWICE, NO_MESSAGE, NO_DESTINATIONS, SENT_TWICE, NEVER_SENT, OTHER_LABEL, CYCLE = range(9)
 
@@ -25,7 +25,7 @@ def fates(rows: Rows) -> Bytes:
     fate = seats(rows)
     empty = _empty_message(rows)
     _needs(rows.kind, rows.message, rows.addressed, empty, fate)
-    _senders(rows.kind, rows.message, rows.label, len(rows.messages), fate)
+    _senders(rows.kind, rows.message, rows.label, np.full(len(rows.messages), -1, np.int64), fate)
     return fate
 
 
@@ -86,8 +86,7 @@ def _needs(kind: Bytes, message: Ints, addressed: Flags, empty: int, fate: Bytes
 
 
 @njit(cache=True, nogil=True)
-def _senders(kind: Bytes, message: Ints, label: Ints, messages: int, fate: Bytes) -> None:
-    sender = np.full(messages, -1, np.int64)
+def _senders(kind: Bytes, message: Ints, label: Ints, sender: Longs, fate: Bytes) -> None:
     for row in range(len(kind)):
         if fate[row] == GOOD and kind[row] == SEND:
             if sender[message[row]] >= 0:
@@ -131,20 +130,20 @@ def gaps(rows: Rows) -> int:
     usable = np.ones(len(rows), np.bool_)
     if rows.odd:
         usable[list(rows.odd)] = False
-    return int(_gaps(rows.process[usable], rows.index[usable], len(rows.processes)))
-
-
-@njit(cache=True, nogil=True)
-def _gaps(process: Ints, index: Longs, processes: int) -> int:
-    rows, starts = by_process(process, index, processes)
-    found = 0
-    for p in range(processes):
-        last = 0
-        for i in range(starts[p], starts[p + 1]):
-            if index[rows[i]] > last + 1:
-                found += 1
-            last = index[rows[i]]
+    process, index = rows.process[usable], rows.index[usable]
+    found = steps_left_out(process, index, len(rows.processes))
+    if found < 0:
+        order = np.lexsort((index, process))
+        found = _gaps(process[order], index[order])
     return found
+
+
+def _gaps(process: Ints, index: Longs) -> int:
+    """Count them in rows that are sorted by process and index."""
+    first = np.ones(len(process), np.bool_)
+    first[1:] = process[1:] != process[:-1]
+    before = np.where(first, 0, np.roll(index, 1))
+    return int(np.count_nonzero(index > before + 1))
 
 
 assert (SEND, DELIVER, RECEIVE, INTERNAL, CRASH) == (0, 1, 2, 3, 4)

@@ -12,6 +12,7 @@ a call for each field; `tests/support/slow_codec.py` is the reader that does jus
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from thence.errors import PeerError
@@ -19,6 +20,8 @@ from thence.model.sets import ONE_BYTE_ROSTER, Rename, mask_bytes, read_mask, re
 from thence.model.varint import Reader, put_varint, put_varints
 
 LARGEST_COUNT = (1 << 63) - 1
+MANY = 5
+"""more pairs than these are sooner read at once, if each takes two bytes, than one by one"""
 Value = Any
 """What a shape describes. The shape is its type: reading checks it."""
 
@@ -33,6 +36,14 @@ class Shape:
     def read(self, reader: Reader) -> Value:
         """Read one value or raise `PeerError`."""
         raise NotImplementedError
+
+    def read_at(self, data: bytes, at: int, size: int) -> tuple[Value, int]:
+        """Read the value that starts at a byte; return it and where it ends.
+
+        What makes up most of a stamp does so without a reader, for that is an object more.
+        """
+        reader = Reader(data, size, at)
+        return self.read(reader), reader.at
 
     def freeze(self, value: Value, rename: Rename) -> Hashable:
         """Return a hashable value with positions renamed."""
@@ -50,6 +61,11 @@ class _Int(Shape):
     def read(self, reader: Reader) -> int:
         return reader.varint()
 
+    def read_at(self, data: bytes, at: int, size: int) -> tuple[int, int]:
+        if self is INT and at < len(data) and data[at] < 128:
+            return data[at], at + 1
+        return super().read_at(data, at, size)
+
     def freeze(self, value: Value, rename: Rename) -> Hashable:
         return int(value)
 
@@ -57,6 +73,25 @@ class _Int(Shape):
 class _Bool(_Int):
     def read(self, reader: Reader) -> bool:
         return reader.flag()
+
+
+class _Added(Shape):
+    """A yes or no that older bytes do not have: nothing is no, the byte 2 is yes. A flag must follow: it is 0 or 1."""
+
+    def write(self, value: Value, out: bytearray, size: int) -> None:
+        """Write a yes."""
+        if value:
+            out.append(2)
+
+    def read(self, reader: Reader) -> bool:
+        """Read it if it is there."""
+        there = reader.at < reader.end and reader.data[reader.at] == 2
+        reader.at += there
+        return there
+
+    def freeze(self, value: Value, rename: Rename) -> Hashable:
+        """Return it."""
+        return bool(value)
 
 
 class _Text(Shape):
@@ -155,6 +190,19 @@ class Record(Shape):
             parts = tuple([shape.read(reader) for shape in self.shapes])
         return parts if self.make is None else self.make(*parts)
 
+    def read_at(self, data: bytes, at: int, size: int) -> tuple[Value, int]:
+        """Read the parts one after the other; numbers of one byte each at once."""
+        if self.numbers:
+            run = data[at : at + len(self.shapes)]
+            if self.processes or self.make is not None or len(run) < len(self.shapes) or not run.isascii():
+                return super().read_at(data, at, size)
+            return tuple(run), at + len(run)
+        parts = []
+        for shape in self.shapes:
+            part, at = shape.read_at(data, at, size)
+            parts.append(part)
+        return tuple(parts) if self.make is None else self.make(*parts), at
+
     def freeze(self, value: Value, rename: Rename) -> Hashable:
         """Freeze the parts."""
         return tuple(shape.freeze(part, rename) for shape, part in zip(self.shapes, value, strict=True))
@@ -224,6 +272,13 @@ class Vector(Shape):
         read = shape.read
         return self.make([read(reader) for _ in range(size)])
 
+    def read_at(self, data: bytes, at: int, size: int) -> tuple[Value, int]:
+        """Read numbers of one byte each at once."""
+        run = data[at : at + size] if self.shape is INT else b""
+        if len(run) == size and run.isascii():
+            return self.make(run), at + size
+        return super().read_at(data, at, size)
+
     def freeze(self, value: Value, rename: Rename) -> Hashable:
         """Freeze the values in renamed order."""
         frozen = [self.shape.freeze(item, rename) for item in value]
@@ -249,6 +304,7 @@ class ByProcess(Shape):
     def __init__(self, shape: Shape) -> None:
         """Take the shape of the values."""
         self.shape = shape
+        self.flat = 1 if shape is INT else 2 if isinstance(shape, ByProcess) and shape.shape is INT else 0
 
     def write(self, value: Value, out: bytearray, size: int) -> None:
         """Write the pairs by ascending position."""
@@ -259,14 +315,26 @@ class ByProcess(Shape):
 
     def read(self, reader: Reader) -> dict[int, Value]:
         """Read pairs whose positions ascend."""
+        found, reader.at = self.read_at(reader.data, reader.at, reader.size)
+        return found
+
+    def read_at(self, data: bytes, at: int, size: int) -> tuple[dict[int, Value], int]:
+        """Read numbers by one position or by two in a loop, over rosters where a position is one byte."""
+        if self.flat and size <= ONE_BYTE_ROSTER and at < len(data) and data[at] <= size:
+            read = _numbers_by_one if self.flat == 1 else _numbers_by_two
+            found = read(data, at + 1, size, data[at])
+            if found is not None:
+                return found
+        reader = Reader(data, size, at)
+        return self._read_strictly(reader), reader.at
+
+    def _read_strictly(self, reader: Reader) -> dict[int, Value]:
         length, shape = reader.length(), self.shape
         if shape is INT:
-            return _numbers_by_process(reader, length)
-        if isinstance(shape, ByProcess) and shape.shape is INT and reader.size < ONE_BYTE_ROSTER:
-            return _numbers_by_two(reader, length)
+            return _numbers_by_process(reader, length) if length else {}
         found: dict[int, Value] = {}
         last, data, size, end = -1, reader.data, reader.size, reader.end
-        read = shape.read
+        read_at = shape.read_at
         for _ in range(length):
             at = reader.at
             if at < end and data[at] < 128:
@@ -276,7 +344,7 @@ class ByProcess(Shape):
                 position = reader.varint()
             if not last < position < size:
                 raise PeerError(f"position {position} at byte {reader.at} follows {last} of {size}; they ascend")
-            found[position] = read(reader)
+            found[position], reader.at = read_at(data, reader.at, size)
             last = position
         return found
 
@@ -291,58 +359,88 @@ class ByProcess(Shape):
         return {position: self.shape.fork(item) for position, item in value.items()}
 
 
+@lru_cache(maxsize=1 << 12)
+def _ascend(places: bytes) -> bool:
+    """Tell whether positions of one byte each ascend; the same few sets of them come again and again."""
+    return list(places) == sorted(set(places))
+
+
 def _numbers_by_process(reader: Reader, length: int) -> dict[int, int]:
-    pairs = reader.numbers(2 * length)
-    found = dict(zip(pairs[::2], pairs[1::2], strict=True))
-    places = [*found]
-    if len(places) < length or places != sorted(places) or (places and places[-1] >= reader.size):
+    run = reader.data[reader.at : reader.at + 2 * length]
+    places = run[::2]
+    if length < ONE_BYTE_ROSTER and len(run) == 2 * length and run.isascii() and _ascend(places):
+        reader.at += 2 * length
+        found = dict(zip(places, run[1::2], strict=True))
+    else:
+        pairs = reader.numbers(2 * length)
+        found = dict(zip(pairs[::2], pairs[1::2], strict=True))
+    positions = [*found]
+    if len(positions) < length or positions != sorted(positions) or (positions and positions[-1] >= reader.size):
         raise PeerError(f"positions before byte {reader.at} do not ascend within a roster of {reader.size}")
     return found
 
 
-def _numbers_by_two(reader: Reader, length: int) -> dict[int, dict[int, int]]:
-    """Read numbers by two positions in one loop; the roster has fewer than 128, so a position or length is one byte."""
-    data, at, size = reader.data, reader.at, reader.size
+def _numbers_by_one(data: bytes, at: int, size: int, pairs: int) -> tuple[dict[int, int], int] | None:
+    """Read that many numbers by position; None if their form is not the common one, or wrong."""
+    found: dict[int, int] = {}
+    last, end = -1, at + 2 * pairs
+    run = data[at:end]
+    if pairs > MANY and run.isascii() and len(run) == end - at:
+        places = run[::2]
+        return (dict(zip(places, run[1::2], strict=True)), end) if _ascend(places) and places[-1] < size else None
+    try:
+        for _ in range(pairs):
+            place = data[at]
+            number = data[at + 1]
+            at += 2
+            if number > 127:
+                more = data[at]
+                at += 1
+                number = number & 127 | more << 7 if 0 < more < 128 else -1
+            if not last < place < size or number < 0:
+                return None
+            found[place] = number
+            last = place
+    except IndexError:
+        return None
+    return found, at
+
+
+def _numbers_by_two(data: bytes, at: int, size: int, rows: int) -> tuple[dict[int, dict[int, int]], int] | None:
+    """Read numbers by two positions; None if their form is not the common one, or wrong."""
     found: dict[int, dict[int, int]] = {}
     last = -1
     try:
-        for _ in range(length):
-            position, pairs = data[at], data[at + 1]
+        for _ in range(rows):
+            position = data[at]
+            pairs = data[at + 1]
             at += 2
             if not last < position < size or pairs > size:
-                raise PeerError(f"{pairs} pairs of position {position} after {last} before byte {at} cannot be")
+                return None
             last = position
-            inner: dict[int, int] = {}
-            found[position] = inner
-            run = data[at : at + 2 * pairs]
-            if pairs > 3 and run.isascii():
-                at += 2 * pairs
-                inner.update(zip(run[::2], run[1::2], strict=True))
-                places = [*inner]
-                if len(places) < pairs or places[-1] >= size or places != sorted(places):
-                    raise PeerError(f"positions before byte {at} do not ascend within a roster of {size}")
+            if pairs > MANY:
+                row = _numbers_by_one(data, at, size, pairs)
+                if row is None:
+                    return None
+                found[position], at = row
                 continue
+            found[position] = inner = {}
             before = -1
             for _ in range(pairs):
-                sender, number = data[at], data[at + 1]
+                place = data[at]
+                number = data[at + 1]
                 at += 2
-                if not before < sender < size:
-                    raise PeerError(f"position {sender} before byte {at} follows {before} of {size}; they ascend")
                 if number > 127:
                     more = data[at]
-                    if 0 < more < 128:
-                        at += 1
-                        number = number & 127 | more << 7
-                    else:
-                        reader.at = at - 1
-                        number = reader.varint()
-                        at = reader.at
-                inner[sender] = number
-                before = sender
-    except (IndexError, ValueError):
-        raise PeerError(f"ends within a table after {reader.end} bytes") from None
-    reader.at = at
-    return found
+                    at += 1
+                    number = number & 127 | more << 7 if 0 < more < 128 else -1
+                if not before < place < size or number < 0:
+                    return None
+                inner[place] = number
+                before = place
+    except IndexError:
+        return None
+    return found, at
 
 
 class ByCount(Shape):
@@ -408,4 +506,4 @@ class Fielded:
             setattr(forked, name, shape.fork(getattr(self, name)))
 
 
-INT, BOOL, TEXT, PROCESS, MASK = _Int(), _Bool(), _Text(), _Process(), _Mask()
+INT, BOOL, ADDED, TEXT, PROCESS, MASK = _Int(), _Bool(), _Added(), _Text(), _Process(), _Mask()

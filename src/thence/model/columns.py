@@ -7,9 +7,11 @@ all derived from these tuples.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
+
+from thence.errors import MisuseError
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,13 @@ class Column:
     type: str
     required: bool
     meaning: str
+    called: str | None = None
+    """What the caller's files call it, if that is another name."""
+
+    @property
+    def theirs(self) -> str:
+        """Return what the caller's files call it."""
+        return self.name if self.called is None else self.called
 
 
 DEPENDENCIES = "array<struct<message:string,destinations:array<string>>>"
@@ -86,6 +95,26 @@ def arrival_columns(by: By) -> tuple[Column, ...]:
 def names_of(columns: Iterable[Column]) -> list[str]:
     """Return the names of columns."""
     return [column.name for column in columns]
+
+
+def renamed(columns: Sequence[Column], called: Mapping[str, str]) -> tuple[Column, ...]:
+    """Return columns with the names that the caller has for some of them."""
+    known = names_of(columns)
+    for name in called:
+        if name not in known:
+            raise MisuseError(f"columns names {name!r}; there are {', '.join(known)}")
+    found = tuple(replace(column, called=called.get(column.name)) for column in columns)
+    theirs = [column.theirs for column in found]
+    for column in found:
+        if column.called is not None and theirs.count(column.called) > 1:
+            raise MisuseError(f"columns takes {column.called!r} for more than one column; name the other one too")
+    return found
+
+
+def their_names(columns: Sequence[Column]) -> dict[str, str] | None:
+    """Return what the caller calls each column; None if all have their own names."""
+    called = {column.name: column.theirs for column in columns}
+    return called if any(ours != theirs for ours, theirs in called.items()) else None
 
 
 def ddl(columns: Sequence[Column] = EVENT_COLUMNS, *, nullable: bool = False) -> str:

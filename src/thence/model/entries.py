@@ -1,9 +1,16 @@
-"""Dependency logs as bytes."""
+"""Dependency logs as bytes.
+
+Reading takes one of two loops over the bytes, by how sets are written: up to 14 processes a set is a number, up to 128
+its first byte says how long it is. A loop reads groups of the common form (a count of up to three bytes, differences of
+one) and makes no call for a field; every other group, and every wrong one, goes to `_read_group`, which is strict and
+says what is wrong.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import lru_cache
+from itertools import accumulate
 
 from thence.errors import PeerError
 from thence.model.codec import Shape
@@ -13,7 +20,8 @@ from thence.model.sets import (
     Rename,
     known_masks,
     mask_bytes,
-    read_mask,
+    read_masks,
+    read_set,
     rename_mask,
 )
 from thence.model.varint import Reader, put_varint
@@ -21,8 +29,14 @@ from thence.model.varint import Reader, put_varint
 Group = tuple[tuple[int, int], ...]
 """entries (count, destinations) of one sender by ascending count"""
 Log = dict[int, Group]
-_ONE_ID = b"\4" * 64
+_ONE_ID = [b"\4" * length for length in range(64)]
 """how so many sets of one process each begin, over 15 to 128 processes: one id is their shortest form"""
+_ALONE = [1 << position for position in range(ONE_BYTE_ROSTER)] + [0]
+"""the set of one process, and last the empty one"""
+_ENDING = (b"", bytes((ONE_BYTE_ROSTER,)))
+"""what stands in `_ALONE` for the sets that follow without bytes: none, or the empty one"""
+_NEXT = bytes((*range(1, 256), 0))
+"""a difference as the wire has it -> as it is"""
 
 
 class Entries(Shape):
@@ -40,104 +54,20 @@ class Entries(Shape):
             out += _group_bytes(sender, value[sender], size)
 
     def read(self, reader: Reader) -> Log:
-        """Read groups whose senders ascend, in one loop: a call for each field, or group, would be most of the time.
-
-        Whatever is not of the common form (numbers of one or two bytes, sets read before) goes to the strict reader.
-        """
-        data, end, size = reader.data, reader.end, reader.size
-        log: Log = {}
-        last = -1
-        gaps: bytes | list[int]
-        groups = reader.length()
-        small, one_byte, most = size <= SMALL_ROSTER, min(1 << size, 128), min(size, ONE_BYTE_ROSTER)
-        known = known_masks(size) if not small and size <= ONE_BYTE_ROSTER else {}
-        at = reader.at
-        try:
-            for _ in range(groups):
-                sender, head, count = data[at], data[at + 1], data[at + 2]
-                at += 3
-                if sender > 127 or head > 127:
-                    reader.at = at - 3
-                    sender, head, count = reader.numbers(3)
-                    at = reader.at
-                elif count > 127:
-                    more = data[at]
-                    if 0 < more < 128:
-                        at += 1
-                        count = count & 127 | more << 7
-                    else:
-                        reader.at = at - 1
-                        count = reader.varint()
-                        at = reader.at
-                if not last < sender < size or head == 0 or head >> 1 > end - at:
-                    raise PeerError(f"{head >> 1} entries of sender {sender} after {last} at byte {at} cannot be")
-                last = sender
-                if head == 1:
-                    if count < 1:
-                        raise PeerError(f"counts before byte {at} fall below one")
-                    log[sender] = ((count, 0),)
-                    continue
-                if head < 4 and small and data[at] < 128 and data[at + head - 2] < one_byte:  # one set of one byte
-                    mask = data[at + head - 2]
-                    if head == 2 and mask and count:
-                        log[sender] = ((count, mask),)
-                        at += 1
-                        continue
-                    if head == 3 and count > data[at] + 1:
-                        log[sender] = ((count - data[at] - 1, mask), (count, 0))
-                        at += 2
-                        continue
-                counts, older = [count], (head - 1) >> 1
-                gaps = data[at : at + older]
-                at += older
-                if at > end or not data[at - older : at].isascii():
-                    reader.at = at - older
-                    gaps = reader.numbers(older)
-                    at = reader.at
-                for gap in gaps:
-                    count -= gap + 1
-                    counts.append(count)
-                if count < 1:
-                    raise PeerError(f"counts before byte {at} fall below one")
-                later = head >> 1
-                group = []
-                if not small and data[at : at + 2 * later : 2] == _ONE_ID[:later]:  # sets of one process each
-                    alone = data[at + 1 : at + 2 * later : 2]
-                    if len(alone) == later and max(alone) < most:
-                        group = [(counts.pop(), 1 << position) for position in alone]
-                        at += 2 * later
-                        later = 0
-                for _ in range(later):
-                    mask = data[at]
-                    if small:
-                        at += 1
-                        if mask > 127:
-                            more = data[at]
-                            if not 0 < more < 128:
-                                raise PeerError(f"the set before byte {at} is no set of a roster of {size}")
-                            at += 1
-                            mask = mask & 127 | more << 7
-                        if mask >> size:
-                            raise PeerError(f"the set before byte {at} reaches outside a roster of {size}")
-                    else:
-                        stop = at + 1 + (mask >> 2)
-                        found = known.get(data[at:stop])
-                        if found is None:
-                            reader.at = at
-                            mask = read_mask(reader)
-                            at = reader.at
-                        else:
-                            mask, at = found, stop
-                    group.append((counts.pop(), mask))
-                if head & 1:
-                    group.append((counts.pop(), 0))
-                elif group[-1][1] == 0:
-                    raise PeerError(f"the last entry before byte {at} is empty but not marked so")
-                log[sender] = tuple(group)
-        except IndexError:
-            raise PeerError(f"ends within a log after {end} bytes") from None
-        reader.at = at
+        """Read groups whose senders ascend."""
+        log, reader.at = self.read_at(reader.data, reader.at, reader.size)
         return log
+
+    def read_at(self, data: bytes, at: int, size: int) -> tuple[Log, int]:
+        """Read by the loop for that size of a roster; what is empty, larger or cut off is read strictly."""
+        if at < len(data) and 0 < data[at] < 128 and size <= ONE_BYTE_ROSTER:
+            read = _read_by_numbers if size <= SMALL_ROSTER else _read_by_lengths
+            return read(data, at + 1, size, data[at])
+        reader = Reader(data, size, at)
+        log: Log = {}
+        for _ in range(reader.length()):
+            _read_group(reader, log)
+        return log, reader.at
 
     def freeze(self, value: Log, rename: Rename) -> Hashable:
         """Freeze as a set of groups with their masks renamed."""
@@ -168,3 +98,212 @@ def _group_bytes(sender: int, group: Group, size: int) -> bytes:
     for _, mask in group[:-1] if empty else group:
         out += mask_bytes(mask, size)
     return bytes(out)
+
+
+def _read_group(reader: Reader, log: Log) -> None:
+    """Read the next group into the log, whatever its form, or say what is wrong with it."""
+    last = next(reversed(log), -1)
+    sender, head = reader.numbers(2)
+    empty, length = head & 1, (head >> 1) + (head & 1)
+    if not last < sender < reader.size or not 0 < length <= reader.end - reader.at:
+        raise PeerError(f"{length} entries of sender {sender} after {last} before byte {reader.at} cannot be")
+    count, *gaps = reader.numbers(length)
+    counts = [count]
+    for gap in gaps:
+        count -= gap + 1
+        counts.append(count)
+    if count < 1:
+        raise PeerError(f"counts before byte {reader.at} fall below one")
+    masks = read_masks(reader, length - empty)
+    if empty:
+        masks.append(0)
+    elif not masks[-1]:
+        raise PeerError(f"the last entry before byte {reader.at} is empty but not marked so")
+    log[sender] = tuple(zip(reversed(counts), masks, strict=True))
+
+
+def _read_by_numbers(data: bytes, at: int, size: int, groups: int) -> tuple[Log, int]:
+    """Read groups over at most 14 processes, where a set is a number of one or two bytes.
+
+    Counts come newest first and sets oldest first. Groups of at most two sets of one byte each, most of all, are read
+    at one go; for others the differences are taken off forwards and put back one by one.
+    """
+    log: Log = {}
+    last, full, start = -1, 1 << size, at
+    one_byte, end = 128 if size > 7 else full, len(data)
+    try:
+        for _ in range(groups):
+            start = at
+            sender = data[at]
+            head = data[at + 1]
+            count = data[at + 2]
+            at += 3
+            if count > 127:
+                more = data[at]
+                at += 1
+                if 0 < more < 128:
+                    count += (more << 7) - 128
+                else:
+                    count, at = _large(data, at - 2)
+            if sender > last:
+                last = sender
+                if head == 1:
+                    if count:
+                        log[sender] = ((count, 0),)
+                        continue
+                elif head == 3:
+                    gap = data[at]
+                    mask = data[at + 1]
+                    older = count - gap - 1
+                    if mask < one_byte and gap < 128 and older > 0:
+                        at += 2
+                        log[sender] = ((older, mask), (count, 0))
+                        continue
+                elif head == 5:
+                    gap = data[at]
+                    more = data[at + 1]
+                    mask = data[at + 2]
+                    newer = data[at + 3]
+                    older = count - gap - 1
+                    oldest = older - more - 1
+                    if mask < one_byte > newer and gap < 128 > more and oldest > 0:
+                        at += 4
+                        log[sender] = ((oldest, mask), (older, newer), (count, 0))
+                        continue
+                elif head == 2:
+                    mask = data[at]
+                    if 0 < mask < one_byte and count:
+                        at += 1
+                        log[sender] = ((count, mask),)
+                        continue
+                if 0 < head < 128:
+                    sets_at = at + (head - 1 >> 1)
+                    gaps = data[at:sets_at]
+                    for gap in gaps:
+                        count -= gap + 1
+                    at = sets_at
+                    if count > 0 and gaps.isascii():
+                        entries = []
+                        for gap in gaps[::-1]:
+                            mask = data[at]
+                            at += 1
+                            if mask >= one_byte:
+                                mask += (data[at] << 7) - 128
+                                at += 1
+                                if not 127 < mask < full:
+                                    break
+                            entries.append((count, mask))
+                            count += gap + 1
+                        else:
+                            mask = full
+                            if not head & 1:
+                                mask = data[at]
+                                at += 1
+                                if mask >= one_byte:
+                                    mask += (data[at] << 7) - 128
+                                    at += 1
+                                    mask = mask if 127 < mask < full else 0
+                            if mask and at <= end:
+                                entries.append((count, mask & full - 1))
+                                log[sender] = tuple(entries)
+                                continue
+            at, last = _read_strictly(data, start, size, log)
+    except IndexError:
+        raise _ended(data, start, size, log) from None
+    if last >= size:
+        raise PeerError(f"sender {last} before byte {at} is outside a roster of {size}")
+    return log, at
+
+
+def _read_by_lengths(data: bytes, at: int, size: int, groups: int) -> tuple[Log, int]:
+    """Read groups over 15 to 128 processes, where the first byte of a set says how many follow.
+
+    Sets of one process each, the most of unicasts, are taken together; others are looked up among those read before.
+    """
+    log: Log = {}
+    last, start = -1, at
+    known = known_masks(size)
+    try:
+        for _ in range(groups):
+            start = at
+            sender = data[at]
+            head = data[at + 1]
+            count = data[at + 2]
+            at += 3
+            if count > 127:
+                more = data[at]
+                at += 1
+                if 0 < more < 128:
+                    count += (more << 7) - 128
+                else:
+                    count, at = _large(data, at - 2)
+            if last < sender < 128 and count:
+                last = sender
+                if head == 1:
+                    log[sender] = ((count, 0),)
+                    continue
+                if head == 2:
+                    stop = at + 1 + (data[at] >> 2)
+                    mask = known.get(data[at:stop]) or read_set(data, at, size)
+                    if mask > 0:
+                        log[sender] = ((count, mask),)
+                        at = stop
+                        continue
+                elif 0 < head < 128:
+                    sets_at = at + (head - 1 >> 1)
+                    gaps = data[at:sets_at]
+                    oldest = count - (sets_at - at) - sum(gaps)
+                    masks, at = _read_sets(data, sets_at, head, size, known)
+                    if masks and oldest > 0 and gaps.isascii():
+                        log[sender] = tuple(
+                            zip(accumulate(gaps[::-1].translate(_NEXT), initial=oldest), masks, strict=True)
+                        )
+                        continue
+            at, last = _read_strictly(data, start, size, log)
+    except IndexError:
+        raise _ended(data, start, size, log) from None
+    if last >= size:
+        raise PeerError(f"sender {last} before byte {at} is outside a roster of {size}")
+    return log, at
+
+
+def _read_sets(data: bytes, at: int, head: int, size: int, known: dict[bytes, int]) -> tuple[list[int], int]:
+    """Return the sets of a group and where they end; none if one of them is not of the common form."""
+    later = head >> 1
+    if data[at : at + 2 * later : 2] == _ONE_ID[later]:
+        stop = at + 2 * later
+        alone = data[at + 1 : stop : 2]
+        if len(alone) == later and max(alone) < size:
+            return list(map(_ALONE.__getitem__, alone + _ENDING[head & 1])), stop
+    masks = []
+    for _ in range(later):
+        stop = at + 1 + (data[at] >> 2)
+        mask = known.get(data[at:stop], -1)
+        if mask < 0:
+            mask = read_set(data, at, size)
+            if mask < 0:
+                return [], at
+        masks.append(mask)
+        at = stop
+    if head & 1:
+        masks.append(0)
+    return masks if masks[-1] or head & 1 else [], at
+
+
+def _large(data: bytes, at: int) -> tuple[int, int]:
+    """Return a count of three bytes, from 16,384 to two million, and where it ends; 0 for every other."""
+    low, middle, high = data[at : at + 3] if at + 3 <= len(data) else b"\0\0\0"
+    return low & 127 | (middle & 127) << 7 | high << 14 if middle > 127 and 0 < high < 128 else 0, at + 3
+
+
+def _read_strictly(data: bytes, start: int, size: int, log: Log) -> tuple[int, int]:
+    """Read a group that is not of the common form into the log; return where it ends, and its sender."""
+    reader = Reader(data, size, start)
+    _read_group(reader, log)
+    return reader.at, next(reversed(log))
+
+
+def _ended(data: bytes, start: int, size: int, log: Log) -> PeerError:
+    """Return the error for a log that ends too early; the strict reader may have a better one."""
+    _read_strictly(data, start, size, log)
+    return PeerError(f"ends within a log after {len(data)} bytes")

@@ -18,9 +18,12 @@ Kind = Literal["send", "receive", "deliver", "internal", "crash"]
 KINDS: frozenset[str] = frozenset(get_args(Kind))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Event:
-    """One row of a trace; the meaning of each column is in docs/trace.md."""
+    """One row of a trace; the meaning of each column is in docs/trace.md.
+
+    Never changed once it is made; to freeze it would triple what that costs, and a trace has many.
+    """
 
     run: str
     process: str

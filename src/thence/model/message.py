@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 SEPARATED = frozenset("0123456789:#")
 """How a process name ends that a colon must part from the count."""
 MESSAGE = "message"
 """Kind of a copy that can be delivered; every other kind belongs to the protocol itself."""
+Stamp: TypeAlias = Any
+"""What a protocol puts on a copy; `kinds` of the protocol states its shape, and reading checks it."""
+Context: TypeAlias = Any
+"""Causes that an application passes on itself; each protocol has its own form of them."""
 
 
 def name_of(sender: str, count: int) -> str:
@@ -53,7 +57,7 @@ class Copy:
     destinations: int
     source: int
     destination: int
-    stamp: Any
+    stamp: Stamp
     label: str | None = None
     kind: str = MESSAGE
 

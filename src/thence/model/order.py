@@ -73,6 +73,42 @@ class Judgement:
         return "unknown" if self.quarantine or self.gaps else "causal"
 
 
+def direct_causes(events: Sequence[Event]) -> list[list[int]]:
+    """Return for each row the places of those that precede it by one step: the edges of happened-before.
+
+    They are the previous row of its process and, if it is a delivery, the send of its message. No row is a receipt.
+    """
+    send = {event.message: place for place, event in enumerate(events) if event.kind == "send"}
+    rows: dict[str, list[int]] = defaultdict(list)
+    for place, event in enumerate(events):
+        rows[event.process].append(place)
+    causes: list[list[int]] = [[] for _ in events]
+    for places in rows.values():
+        places.sort(key=lambda place: events[place].index)
+        for earlier, later in pairwise(places):
+            causes[later].append(earlier)
+    for place, event in enumerate(events):
+        if event.kind == "deliver":
+            causes[place].append(send[event.message])
+    return causes
+
+
+def causes_first(causes: Sequence[Sequence[int]]) -> list[int]:
+    """Return the rows in an order in which causes come first; those on a cycle, or after one, are left out."""
+    effects: list[list[int]] = [[] for _ in causes]
+    for place, before in enumerate(causes):
+        for cause in before:
+            effects[cause].append(place)
+    missing = [len(before) for before in causes]
+    order = [place for place, count in enumerate(missing) if count == 0]
+    for place in order:
+        for effect in effects[place]:
+            missing[effect] -= 1
+            if missing[effect] == 0:
+                order.append(effect)
+    return order
+
+
 class Execution:
     """One run under one label: its usable rows, and happened-before as a set of earlier rows for each."""
 
@@ -90,41 +126,19 @@ class Execution:
             places.sort(key=lambda place: self.events[place].index)
         for process, places in self.rows.items():
             self.deliveries[process] = [place for place in places if self.events[place].kind == "deliver"]
+        self.causes = direct_causes(self.events)
         self.past = self._closure()
 
     def direct(self, place: int) -> list[int]:
-        """Return the rows that precede this one by one step: the previous of its process, and the send it delivers."""
-        event = self.events[place]
-        rows = self.rows[event.process]
-        before = rows.index(place)
-        causes = [rows[before - 1]] if before else []
-        if event.kind == "deliver" and event.message is not None:
-            causes.append(self.send[event.message])
-        return causes
+        """Return the rows that precede this one by one step."""
+        return self.causes[place]
 
     def _closure(self) -> list[int]:
-        previous: dict[int, int] = {}
-        for rows in self.rows.values():
-            previous.update((later, earlier) for earlier, later in pairwise(rows))
         past = [0] * len(self.events)
-        waiting: dict[int, list[int]] = {place: [] for place in range(len(self.events))}
-        missing = [0] * len(self.events)
-        for place, event in enumerate(self.events):
-            causes = [previous[place]] if place in previous else []
-            if event.kind == "deliver" and event.message is not None:
-                causes.append(self.send[event.message])
-            for cause in causes:
-                waiting[cause].append(place)
-                missing[place] += 1
-        ready = [place for place, count in enumerate(missing) if count == 0]
-        while ready:
-            place = ready.pop()
-            past[place] |= 1 << place
-            for effect in waiting[place]:
-                past[effect] |= past[place]
-                missing[effect] -= 1
-                if missing[effect] == 0:
-                    ready.append(effect)
+        for place in causes_first(self.causes):
+            past[place] = 1 << place
+            for cause in self.causes[place]:
+                past[place] |= past[cause]
         return past
 
     def before(self, first: int, second: int) -> bool:
@@ -269,6 +283,14 @@ def usable(events: Iterable[Event]) -> tuple[list[Event], list[Rejected]]:
     return good, rejected
 
 
+def by_run(events: Iterable[Event]) -> dict[str, list[Event]]:
+    """Part rows by run, in the order in which the runs appear."""
+    runs: dict[str, list[Event]] = {}
+    for event in events:
+        runs.setdefault(event.run, []).append(event)
+    return runs
+
+
 def by_label(events: Iterable[Event]) -> dict[str | None, list[Event]]:
     """Part rows by label; a crash belongs to every label there is."""
     events = list(events)
@@ -282,63 +304,30 @@ def by_label(events: Iterable[Event]) -> dict[str | None, list[Event]]:
 
 
 def _on_cycles(events: list[Event]) -> list[Event]:
-    """Return the deliveries from which their own send can be reached."""
-    rows: dict[str, list[Event]] = defaultdict(list)
-    deliveries: dict[str, list[Event]] = defaultdict(list)
-    for event in events:
-        if event.kind == "receive":
-            continue
-        rows[event.process].append(event)
-        if event.kind == "deliver":
-            deliveries[event.message or ""].append(event)
-    following: dict[int, Event] = {}
-    for places in rows.values():
-        places.sort(key=lambda event: event.index)
-        for one, two in pairwise(places):
-            following[id(one)] = two
-
-    def reaches(start: Event, goal: Event) -> bool:
-        seen: set[int] = set()
-        stack = [start]
-        while stack:
-            event = stack.pop()
-            if event is goal:
-                return True
-            if id(event) in seen:
-                continue
-            seen.add(id(event))
-            if id(event) in following:
-                stack.append(following[id(event)])
-            if event.kind == "send":
-                stack.extend(deliveries[event.message or ""])
-        return False
-
-    if not _acyclic(events, following, deliveries):
-        sends = {event.message: event for event in events if event.kind == "send"}
-        return [d for group in deliveries.values() for d in group if reaches(d, sends[d.message])]
-    return []
-
-
-def _acyclic(events: list[Event], following: dict[int, Event], deliveries: dict[str, list[Event]]) -> bool:
+    """Return the deliveries that happened before their own send, those of one message together."""
     rows = [event for event in events if event.kind != "receive"]
-    waiting: dict[int, int] = {id(event): 0 for event in rows}
-    effects: dict[int, list[Event]] = {}
-    for event in rows:
-        effects[id(event)] = [following[id(event)]] if id(event) in following else []
-        if event.kind == "send":
-            effects[id(event)] = effects[id(event)] + deliveries[event.message or ""]
-        for effect in effects[id(event)]:
-            waiting[id(effect)] += 1
-    ready = [event for event in rows if waiting[id(event)] == 0]
-    done = 0
-    while ready:
-        event = ready.pop()
-        done += 1
-        for effect in effects[id(event)]:
-            waiting[id(effect)] -= 1
-            if waiting[id(effect)] == 0:
-                ready.append(effect)
-    return done == len(rows)
+    causes = direct_causes(rows)
+    if len(causes_first(causes)) == len(rows):
+        return []
+    deliveries: dict[str | None, list[int]] = defaultdict(list)
+    for place, event in enumerate(rows):
+        if event.kind == "deliver":
+            deliveries[event.message].append(place)
+    found: list[Event] = []
+    for places in deliveries.values():
+        past = _past_of(causes[places[0]][-1], causes)
+        found += [rows[place] for place in places if place in past]
+    return found
+
+
+def _past_of(place: int, causes: Sequence[Sequence[int]]) -> set[int]:
+    """Return all rows from which one can be reached, and itself."""
+    past, stack = {place}, [place]
+    while stack:
+        new = [cause for cause in causes[stack.pop()] if cause not in past]
+        past.update(new)
+        stack += new
+    return past
 
 
 def gaps(events: Iterable[Event]) -> list[tuple[str, int]]:
@@ -365,44 +354,3 @@ def judge(events: Iterable[Event], guarantee: Guarantee = "causal") -> Judgement
         result.duplicates += execution.duplicates()
         result.misdelivered += execution.misdelivered()
     return result
-
-
-def judge_runs(events: Iterable[Event]) -> dict[str, Judgement]:
-    """Judge every run of a table apart."""
-    runs: dict[str, list[Event]] = defaultdict(list)
-    for event in events:
-        runs[event.run].append(event)
-    return {run: judge(rows) for run, rows in runs.items()}
-
-
-def needless(events: Iterable[Event]) -> list[Copied]:
-    """Return each copy that was held although every cause of it was there.
-
-    By definition: once a copy has been received and the last message addressed to that process that causally precedes
-    it has been delivered, nothing but other deliveries may stand between that row and its own delivery.
-    """
-    good, _ = usable(events)
-    found: list[Copied] = []
-    for part in by_label(good).values():
-        execution = Execution(part)
-        addressed: dict[str, list[str]] = defaultdict(list)
-        for sent, origin in execution.send.items():
-            for destination in execution.events[origin].destinations or ():
-                addressed[destination].append(sent)
-        rows: dict[str, list[Event]] = defaultdict(list)
-        for event in part:
-            rows[event.process].append(event)
-        for process, mine in rows.items():
-            mine.sort(key=lambda event: event.index)
-            received = {e.message: place for place, e in enumerate(mine) if e.kind == "receive"}
-            delivered = {e.message: place for place, e in enumerate(mine) if e.kind == "deliver"}
-            for message, place in delivered.items():
-                if message is None or message not in received:
-                    continue
-                causes = [m for m in addressed[process] if execution.precedes(m, message)]
-                if any(delivered.get(cause, place) > place for cause in causes):
-                    continue
-                enabled = max([received[message], *(delivered[c] for c in causes if c in delivered)])
-                if any(event.kind != "deliver" for event in mine[enabled + 1 : place]):
-                    found.append(Copied(mine[place].run, message, process))
-    return found

@@ -6,7 +6,7 @@ complement, and of equals the first. A set that is read must have that form, so 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from thence.errors import PeerError
@@ -74,6 +74,39 @@ def known_masks(size: int) -> dict[bytes, int]:
     return _known.setdefault(size, {})
 
 
+def read_set(data: bytes, at: int, size: int) -> int:
+    """Return the set that starts at a byte, over 15 to 128 processes, and remember it; -1 if there is none.
+
+    Its first byte says how long it is and its form. Of ids, bits and ids of the complement the form must be the
+    shortest, and none of the others of equal length may stand before it.
+    """
+    stop = at + 1 + (data[at] >> 2)
+    form, run = data[at] & 3, data[at + 1 : stop]
+    length = len(run)
+    if data[at] > 127 or length != data[at] >> 2 or form == 3:
+        return -1
+    if form == 1:
+        mask = int.from_bytes(run, "little")
+        count = mask.bit_count()
+        if not length < count or length > size - count or run[-1] == 0 or mask >> size:
+            return -1
+    else:
+        mask, last = _ids(run, size)
+        mask ^= (1 << size) - 1 if form else 0
+        wide = (mask.bit_length() + 7) // 8
+        shortest = length <= wide and 2 * length <= size if form == 0 else length < wide and 2 * length < size
+        if last >= size or not run.isascii() or not shortest:
+            return -1
+    return _kept(known_masks(size), data[at:stop], mask)
+
+
+def _kept(known: dict[bytes, int], run: bytes, mask: int) -> int:
+    if len(known) >= _KEPT:
+        known.clear()
+    known[run] = mask
+    return mask
+
+
 def read_mask(reader: Reader) -> int:
     """Read a set of positions and insist on its shortest form."""
     if reader.size <= SMALL_ROSTER:
@@ -106,9 +139,7 @@ def read_masks(reader: Reader, count: int) -> list[int]:
             reader.at = at
             mask = _read(reader)
             stop = reader.at
-            if len(known) >= _KEPT:
-                known.clear()
-            known[data[at:stop]] = mask
+            _kept(known, data[at:stop], mask)
         at = stop
         masks.append(mask)
     reader.at = at
@@ -139,7 +170,7 @@ def _read(reader: Reader) -> int:
     return mask
 
 
-def _ids(gaps: list[int], size: int) -> tuple[int, int]:
+def _ids(gaps: Iterable[int], size: int) -> tuple[int, int]:
     """Return the set of the ids with these gaps, and the last id."""
     mask, last = 0, -1
     for gap in gaps:

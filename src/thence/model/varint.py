@@ -115,7 +115,12 @@ class Reader:
 
     def length(self) -> int:
         """Take a count of things of at least one byte each; it cannot exceed what is left."""
-        count = self.varint()
+        at = self.at
+        if at < self.end and self.data[at] < 128:
+            count = self.data[at]
+            self.at = at + 1
+        else:
+            count = self.varint()
         if count > self.end - self.at:
             raise PeerError(f"{count} items announced at byte {self.at}, {self.end - self.at} bytes are left")
         return count

@@ -17,6 +17,7 @@ from thence.papers.rows import choose, joined, total
 from thence.papers.variants import VARIANTS
 from thence.protocols.base import Member
 from thence.protocols.effects import Sent
+from thence.protocols.wire import MESSAGE_AT
 from thence.report.plots import curves, figure, legend
 from thence.report.tables import Table
 from thence.sim import Meter, Observer, Scenario, Simulation
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 SIZES = ((3, 6), (3, 5, 10, 20), (3, 5, 10, 20, 40))
 SAME = 0.05
 EPOCHS = 3
+FAMILY = ("bounded", "gossip")
 
 
 class Stamps(Observer):
@@ -35,7 +37,7 @@ class Stamps(Observer):
 
     def __init__(self) -> None:
         """Have seen nothing yet."""
-        self.largest = self.entered = 0
+        self.largest = self.longest = self.entered = 0
         self._epochs: dict[int, int] = {}
 
     def begin(self, simulation: Simulation) -> None:
@@ -44,7 +46,8 @@ class Stamps(Observer):
 
     def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
         """Look at the stamp and at the sender's epoch."""
-        self.largest = max(self.largest, *(max(row) for rows in sent.copies[0].stamp for row in rows))
+        self.largest = max(self.largest, *(max(row) for rows in sent.copies[0].stamp[:2] for row in rows))
+        self.longest = max(self.longest, len(self.members[process].encode(sent.copies[0])))
         epoch = getattr(self.members[process], "epoch", 0)
         self.entered += self._epochs.get(process, epoch) != epoch
         self._epochs[process] = epoch
@@ -60,7 +63,7 @@ def measured(scenario: Scenario, members: Sequence[Member] | None = None) -> Row
         "protocol": scenario.protocol, "processes": scenario.processes, "messages": scenario.messages,
         "bound": scenario.bound, "seed": scenario.seed, "entries": measures.mean("entries_per_copy"),
         "bytes": None if size is None else size.mean, "bytes_ci95": None if size is None else size.half,
-        "largest": stamps.largest, "epochs": stamps.entered, "deadlock": outcome.deadlock,
+        "largest": stamps.largest, "bytes_max": stamps.longest, "epochs": stamps.entered, "deadlock": outcome.deadlock,
         "violations": measures.early,
     }  # fmt: skip
 
@@ -78,13 +81,18 @@ def measure(scale: Scale) -> dict[str, Rows]:
     seeds = scale.seeds(2, 5, 10)
     many = range(scale.seed, scale.seed + scale.pick(30, 40, 200))
     lengths = scale.pick((200, 800), (500, 1000, 2000, 4000), (1000, 4000, 16_000, 32_000))
+    long = scale.pick((100, 1000), (100, 1000, 10_000, 100_000), (100, 1000, 10_000, 100_000))
     unicasts = Scenario("epochs", 3, 60, fanout="unicast", delay="adversarial:0.05")
     tight = Scenario("bounded", 3, 200, bound=1)
     return {
         "sizes": [measured(Scenario("epochs", n, 20 * n)) for n in scale.sizes(SIZES)],
         "lengths": [
             measured(Scenario(protocol, 4, messages, bound=100 if protocol == "bounded" else None, seed=seed))
-            for protocol in ("bounded", "gossip") for messages in lengths for seed in seeds
+            for protocol in FAMILY for messages in lengths for seed in seeds
+        ],
+        "long": [
+            measured(Scenario(protocol, 4, messages, bound=100 if protocol == "bounded" else None, seed=scale.seed))
+            for protocol in FAMILY for messages in long
         ],
         "bounds": [
             measured(Scenario("bounded", 3, lengths[0], bound=bound, seed=seed))
@@ -131,6 +139,23 @@ def _bounds(data: Data) -> list[int]:
 def bits(bound: int) -> int:
     """Return the bits of a number: one of three epochs and one of B sends, or nothing."""
     return ceil(log2(3 * bound + 1))
+
+
+def most_bytes(processes: int, bound: int) -> int:
+    """Return the bytes that no stamp of Protocol 4 exceeds, among at most 7 processes, without a label."""
+    times, counts = ceil(log2(3 * bound + 1)), ceil(log2(2 * bound + 1))
+    rows = 2 * processes * (1 + ceil(processes * times / 8)) + 1 + ceil(processes * counts / 8)
+    return MESSAGE_AT + 1 + ceil(counts / 7) + 1 + rows
+
+
+def _never_longer(data: Data) -> Finding:
+    ours, other = ({row["messages"]: row["bytes_max"] for row in choose(data["long"], protocol=p)} for p in FAMILY)
+    if not ours:
+        raise NoDataError("runs of several lengths")
+    most = most_bytes(4, 100)
+    text = ", ".join(f"{size:,} messages: {longest}" for size, longest in ours.items())
+    text += f"; none can exceed {most}; unbounded {', '.join(map(str, other.values()))}"
+    return found([longest <= most for longest in ours.values()], f"longest stamp, {text}")
 
 
 def lengths(data: Data, protocol: str) -> dict[float, Estimate]:
@@ -196,6 +221,14 @@ CLAIMS = (
         _whatever_length,
     ),
     Claim(
+        "never-longer",
+        "Protocol 4",
+        "O(N² log B) bits of control data on each message, regardless of the length of the computation",
+        "at B = 100, no stamp, header and all, longer than its 2 n² time-stamps of log2(3B + 1) bits, n + 1 counts of "
+        "log2(2B + 1), sender, destinations and fixed header; runs up to 100,000 messages",
+        _never_longer,
+    ),
+    Claim(
         "b-sends",
         "Protocol 4, as printed",
         "at most B sends an epoch (test t ≤ B)",
@@ -217,12 +250,19 @@ def tables(data: Data) -> list[Table]:
     )
     ours, other = lengths(data, "bounded"), lengths(data, "gossip")
     long = tuple((f"{size:g}", str(ours[size]), str(other[size])) for size in ours)
+    shown = {p: {row["messages"]: row for row in choose(data["long"], protocol=p)} for p in FAMILY}
+    longest = tuple(
+        (f"{size:,}", *(value for p in FAMILY for value in (shown[p][size]["bytes"], shown[p][size]["bytes_max"])))
+        for size in shown["bounded"]
+    )
     return [
         Table("Numbers on a stamp", ("n", "ours", "2 n²", "bytes"), sizes),
         Table("The bound B, n = 3", ("B", "3B", "largest number", "bits each", "bytes of a stamp", "deadlocks"), bounds,
               "A bound can deadlock (erratum 23): those runs end early."),
         Table("The length of the run, n = 4: bytes of a stamp", ("messages", "bounded, B = 100", "gossip, unbounded"),
               long),
+        Table("Bytes of a stamp in long runs, n = 4", ("messages", "bounded, B = 100: mean", "longest",
+              "gossip, unbounded: mean", "longest"), longest, f"With B = 100 none can exceed {most_bytes(4, 100)}."),
     ]  # fmt: skip
 
 
@@ -242,7 +282,7 @@ PAPER = Paper(
     (
         "Traffic is open: destinations evenly, exponential delays of 50 ms; for three epochs, unicasts and adversarial "
         "delays, under which the printed form goes wrong most often of the seven networks that were tried.",
-        "Bytes of a stamp include its header, whose count of messages, by which they are named, is not bounded.",
+        "Bytes of a stamp include its header. Counts, by which messages are named, travel modulo 2B.",
         "Protocols 3 and 4 are run with the repairs of errata 22 and 23, and as printed.",
     ),
     CLAIMS,

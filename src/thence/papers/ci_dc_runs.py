@@ -68,7 +68,7 @@ def worst_case(n: int, protocol: str = "ci-dc") -> int:
     Nothing is delivered anywhere else, so that all of it still matters.
     """
     members = [create(protocol, [f"p{p}" for p in range(n)], p) for p in range(n)]
-    told = []
+    handed_over = []
     for sender in range(1, n):
         first = members[sender].send(1)
         assert isinstance(first, Sent)
@@ -77,8 +77,8 @@ def worst_case(n: int, protocol: str = "ci-dc") -> int:
                 members[sender].send(1 << other)
         last = members[sender].send(1)
         assert isinstance(last, Sent)
-        told += [*first.copies, *last.copies]
-    for copy in told:
+        handed_over += [*first.copies, *last.copies]
+    for copy in handed_over:
         members[0].receive(copy)
     sent = members[0].send(2)
     assert isinstance(sent, Sent)

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
-from thence.model.plain import Fields
+from thence.model.plain import Row
 from thence.sim.stats import Estimate
 
 Verdict = Literal["reproduced", "differs", "not determinable"]
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "differs", "not determinable")
-Row = Fields
 Rows = Sequence[Row]
 Data = Mapping[str, Rows]
 """the data sets of one paper by name"""
 Answer = bool | None
+At = TypeVar("At")
+"""A value of the axis that estimates are over."""
 
 
 class NoDataError(Exception):
@@ -95,7 +96,7 @@ def several(answers: Sequence[Answer]) -> Answer:
     return answers[0] if answers and len(set(answers)) == 1 else None
 
 
-def words(values: Mapping[Any, Estimate]) -> str:
+def words(values: Mapping[At, Estimate]) -> str:
     """Return estimates as text: `10: 12.2 ± 0.3, 20: ...`."""
     return ", ".join(f"{key}: {shown(value)}" for key, value in values.items())
 

@@ -15,9 +15,10 @@ messages, are run more briefly. A line whose run was cut by the cap is marked: w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from thence.papers.claims import Data, NoDataError, Row, Rows, shown
+from thence.model.plain import Row
+from thence.papers.claims import Data, NoDataError, Rows, shown
 from thence.papers.paper import Paper, Scale
 from thence.papers.rows import MEASURED, choose, curve, joined
 from thence.report.plots import curves, figure, legend
@@ -109,26 +110,26 @@ def of(data: Data, traffic: Traffic, n: int) -> Rows:
     return choose(data["runs"], workload=traffic.workload, fanout=traffic.fanout, processes=n)
 
 
-def line(data: Data, traffic: Traffic, n: int, protocol: str) -> dict[str, Any]:
+def line(data: Data, traffic: Traffic, n: int, protocol: str) -> Row:
     """Return one line of the table; None where there is no such number."""
     some = of(data, traffic, n)
     minimum = joined(choose(some, protocol="ks"), "facts_per_copy")
-    mine = choose(some, protocol="bss" if protocol == VECTOR else protocol)
+    own = choose(some, protocol="bss" if protocol == VECTOR else protocol)
     base = {"traffic": traffic.name, "n": n, "protocol": protocol, "minimum": minimum}
-    if not mine:
+    if not own:
         if protocol != VECTOR:
             raise NoDataError(protocol)
         return base | _computed(n, minimum, choose(some, protocol="ks"))
-    found: dict[str, Any] = {key: _maybe(mine, key) for key in MEASURED}
+    found: Row = {key: _maybe(own, key) for key in MEASURED}
     size = found["facts_per_copy"] or found["entries_per_copy"]
-    settled = all(is_settled(row, traffic) for row in mine)
+    settled = all(is_settled(row, traffic) for row in own)
     return base | found | {"ratio": size.mean / minimum.mean, "settled": settled}
 
 
-def _computed(n: int, minimum: Estimate, same: Rows) -> dict[str, Any]:
+def _computed(n: int, minimum: Estimate, same: Rows) -> Row:
     """Return the line of a vector clock where it is not enough: n numbers on each copy."""
     copies = joined(same, "entries_per_message").mean / joined(same, "entries_per_copy").mean
-    found: dict[str, Any] = dict.fromkeys(MEASURED)
+    found: Row = dict.fromkeys(MEASURED)
     found |= {"entries_per_message": Estimate(n * copies, None, 1), "entries_per_copy": Estimate(float(n), None, 1)}
     found["paper_bytes_per_message"] = Estimate(4 * n * copies, None, 1)
     return found | {"ratio": n / minimum.mean, "settled": True}

@@ -8,11 +8,12 @@ paper with the repairs of errata 18 to 20; the printed form of A_causal stands b
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thence.check.random_walk import RandomWalk, walk
 from thence.check.setting import Setting
-from thence.papers.claims import Claim, Data, Finding, NoDataError, Row, Rows, found
+from thence.model.plain import Row
+from thence.papers.claims import Claim, Data, Finding, NoDataError, Rows, found
 from thence.papers.lower_bound import possible_views, spared, undecided
 from thence.papers.paper import Paper, Scale
 from thence.papers.rows import choose, total
@@ -20,7 +21,7 @@ from thence.papers.variants import setting_of
 from thence.protocols.effects import Deliver, Sent, Transmit
 from thence.protocols.registry import create
 from thence.report.plots import COLORS, GREY, figure, legend
-from thence.report.tables import Table
+from thence.report.tables import Cell, Table
 from thence.sim import Scenario, simulate
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def steps(protocol: str, destinations: int) -> int:
     return most
 
 
-def _crashes(name: str, protocol: str, n: int, groups: str, seeds: list[int]) -> dict[str, Any]:
+def _crashes(name: str, protocol: str, n: int, groups: str, seeds: list[int]) -> Row:
     setting = Setting(protocol, n, 8, "any", groups=groups, crashes=n - 1)
     runs = [walk(setting, seed, patience=patience) for seed in seeds for patience in PATIENCE]
     return {"protocol": name, "processes": n, "groups": groups or "one each"} | _counts(runs)
@@ -97,12 +98,12 @@ def _printed(seed: int) -> RandomWalk:
     return walk(setting, seed, patience=PATIENCE[seed % len(PATIENCE)])
 
 
-def _summed(protocol: str, runs: list[RandomWalk]) -> dict[str, Any]:
+def _summed(protocol: str, runs: list[RandomWalk]) -> Row:
     return {"protocol": protocol} | _counts(runs)
 
 
-def _counts(runs: list[RandomWalk]) -> dict[str, Any]:
-    row: dict[str, Any] = {"executions": len(runs), "crashes": sum(run.faulty.bit_count() for run in runs)}
+def _counts(runs: list[RandomWalk]) -> Row:
+    row: Row = {"executions": len(runs), "crashes": sum(run.faulty.bit_count() for run in runs)}
     broken = [{property_of(problem) for problem in run.problems()} for run in runs]
     return row | {name: sum(name in each for each in broken) for name in PROPERTIES}
 
@@ -113,7 +114,7 @@ def property_of(problem: str) -> str:
     return {"genuine": "genuineness", "quarantined": "integrity"}.get(word, word if word in PROPERTIES else "order")
 
 
-def _views(n: int, f: int, destinations: int) -> dict[str, Any]:
+def _views(n: int, f: int, destinations: int) -> Row:
     """Count the views at which an addressee could deliver in the round itself, and those where that breaks nothing."""
     views, left = possible_views(n, f, destinations), undecided(n, f, destinations)
     others = {view for view in views if not spared(view, n, f, destinations)}
@@ -126,7 +127,7 @@ def _views(n: int, f: int, destinations: int) -> dict[str, Any]:
     }
 
 
-def _one_step(protocol: str, seed: int) -> dict[str, Any]:
+def _one_step(protocol: str, seed: int) -> Row:
     """Crash one of six; count the messages that one process delivers and another, correct one never does."""
     options = (("groups", "ab|cd|ef"),) if protocol == "a-causal" else ()
     scenario = Scenario(protocol, 6, 60, crashes=1, options=options, seed=seed)
@@ -282,7 +283,7 @@ def tables(data: Data) -> list[Table]:
     ]  # fmt: skip
 
 
-def _line(row: Row) -> tuple[Any, ...]:
+def _line(row: Row) -> tuple[Cell, ...]:
     shape = (row.get("processes", 3), row.get("groups", "one each"))
     return (row["protocol"], *shape, row["executions"], row["crashes"], *(row[name] for name in PROPERTIES))
 

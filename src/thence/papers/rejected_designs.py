@@ -19,11 +19,11 @@ that is correct and not trusted then never gets what the crashed sender did not 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from thence.check.variant import Variant
 from thence.model.codec import INT, MASK, PROCESS, ByCount, Record, Seq, Shape, Vector
-from thence.model.message import MESSAGE, Copy
+from thence.model.message import MESSAGE, Copy, Stamp
 from thence.model.roster import Roster, positions
 from thence.protocols.a_causal import MATRIX, ACausal
 from thence.protocols.a_fifo import AFifo, FifoOkays
@@ -57,7 +57,7 @@ class ACausalCarry(ACausal):
     def _unsecured(self, destinations: int) -> list[int]:
         return []  # nothing is held back
 
-    def stamped(self, destinations: int) -> Any:
+    def stamped(self, destinations: int) -> Stamp:
         """Add the cargo."""
         self._released()
         self.risky = [c for c in self.risky if c[0] != self.me or c[1] in self.own]
@@ -115,7 +115,7 @@ class ModuloOkays(FifoOkays):
 
     to_sender = True
 
-    def number(self, sender: int, stamp: Any) -> int:
+    def number(self, sender: int, stamp: Stamp) -> int:
         """Return the number that is congruent and at most one away from the next."""
         following = self.following[sender]
         return following + (super().number(sender, stamp) - following + 1) % 3 - 1

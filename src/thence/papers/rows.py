@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from math import log
 from typing import Any
 
-from thence.papers.claims import NoDataError, Row, Rows
+from thence.model.plain import Row
+from thence.papers.claims import NoDataError, Rows
+from thence.report.tables import Cell
 from thence.sim.stats import Estimate, estimate
 
 KEYS = ("protocol", "processes", "fanout", "workload", "delay", "fifo", "messages", "seed")
@@ -17,7 +19,7 @@ KEPT = (*KEYS, *(f"{name}{end}" for name in MEASURED for end in ("", "_ci95")), 
 """what of a simulated run is kept as a row"""
 
 
-def choose(rows: Rows, **where: Any) -> list[Row]:
+def choose(rows: Rows, **where: Cell) -> list[Row]:
     """Return the rows with these values."""
     return [row for row in rows if all(row[key] == value for key, value in where.items())]
 
@@ -32,7 +34,7 @@ def joined(rows: Sequence[Row], measure: str) -> Estimate:
     return Estimate(over.mean, half, over.values)
 
 
-def curve(rows: Rows, measure: str, x: str = "processes", **where: Any) -> dict[Any, Estimate]:
+def curve(rows: Rows, measure: str, x: str = "processes", **where: Cell) -> dict[Any, Estimate]:
     """Return a measure over an axis, joined over the seeds."""
     chosen = choose(rows, **where)
     if not chosen:
@@ -40,7 +42,7 @@ def curve(rows: Rows, measure: str, x: str = "processes", **where: Any) -> dict[
     return {at: joined([row for row in chosen if row[x] == at], measure) for at in _values(chosen, x)}
 
 
-def growth(rows: Rows, measure: str, **where: Any) -> Estimate:
+def growth(rows: Rows, measure: str, **where: Cell) -> Estimate:
     """Return the exponent with which a measure grows with n, fitted for each seed; needs three sizes."""
     chosen = choose(rows, **where)
     fits = [fit([row for row in chosen if row["seed"] == seed], measure) for seed in _values(chosen, "seed")]

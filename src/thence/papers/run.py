@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from thence import __version__
-from thence.model.plain import Row
+from thence.model.plain import Fields, Row
 from thence.papers import bounded, ci_dc, costs, genuine, ks98, separators
 from thence.papers.claims import VERDICTS, Claim, Data, Finding, NoDataError, Rows
 from thence.papers.paper import Paper, Scale
@@ -156,7 +155,7 @@ def _write_rows(path: Path, rows: Rows) -> None:
         writer.writerows([_cell(row[column]) for column in columns] for row in rows)
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, dict):
+def _cell(value: Cell | Fields) -> str:
+    if isinstance(value, Mapping):
         return json.dumps(value, separators=(",", ":"))
     return f"{value:.6g}" if isinstance(value, float) else text(value)

@@ -27,7 +27,7 @@ class StableHistories(ECH):
     name = "ech-stable"
     code = 161
     fields: ClassVar[dict[str, Shape]] = {**ECH.fields, "confirmed": ByProcess(ByCount(MASK))}
-    options: ClassVar[dict[str, Shape]] = {**ECH.options, "by_stamps": BOOL}
+    options: ClassVar[dict[str, Shape]] = {"carbon": BOOL, "by_stamps": BOOL}
 
     def __init__(
         self,

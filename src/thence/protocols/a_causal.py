@@ -16,13 +16,13 @@ Departures:
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from thence.errors import PeerError
 from thence.model.codec import INT, ByProcess, Shape, Vector
-from thence.model.message import Copy
+from thence.model.message import Copy, Stamp
 from thence.protocols.ack_member import AckMember
-from thence.protocols.ack_receiver import CausedOkays, kinds_of, leader
+from thence.protocols.ack_receiver import CausedOkays, kinds_of, leader, leaders
 from thence.protocols.base import REACHED
 from thence.protocols.clocks import later
 from thence.protocols.effects import Effect
@@ -31,7 +31,7 @@ MATRIX = ByProcess(Vector(INT, make=tuple))
 """{first member of a group: one number for each process}; rows are shared and never changed in place"""
 
 
-def matrix(stamp: Any) -> dict[int, tuple[int, ...]]:
+def matrix(stamp: Stamp) -> dict[int, tuple[int, ...]]:
     """Return nbCast from a stamp; experiments put something beside it."""
     found: dict[int, tuple[int, ...]] = stamp[0] if isinstance(stamp, tuple) else stamp
     return found
@@ -40,9 +40,10 @@ def matrix(stamp: Any) -> dict[int, tuple[int, ...]]:
 class CausalOkays(CausedOkays):
     """After F-delivery, messages wait for their causes (lines 12-20); `delivered` is nbDel, `waiting` msgLst."""
 
-    def number(self, sender: int, stamp: Any) -> int:
+    def number(self, sender: int, stamp: Stamp) -> int:
         """Return m.nbCast[group(p)][m.sender], which is m.seq of the FIFO multicast beneath."""
-        number: int = matrix(stamp)[self.leader][sender]
+        rows = stamp[0] if type(stamp) is tuple else stamp
+        number: int = rows[self.leader][sender]
         return number
 
     def mark(self, copy: Copy) -> int:
@@ -69,17 +70,16 @@ class ACausal(AckMember):
         """Start with nothing multicast."""
         self.cast: dict[int, tuple[int, ...]] = dict.fromkeys(map(leader, self.masks), (0,) * self.size)
 
-    def stamped(self, destinations: int) -> Any:
+    def stamped(self, destinations: int) -> Stamp:
         """Lines 6-8."""
         cast = self.cast.copy()
-        for group in self.masks:
-            if group & destinations:
-                row = cast[leader(group)]
-                cast[leader(group)] = (*row[: self.me], row[self.me] + 1, *row[self.me + 1 :])
+        for group in leaders(self.masks, destinations):
+            row = cast[group]
+            cast[group] = (*row[: self.me], row[self.me] + 1, *row[self.me + 1 :])
         self.cast = cast
         return cast
 
-    def _check_stamp(self, copy: Copy, stamp: Any) -> None:
+    def _check_stamp(self, copy: Copy, stamp: Stamp) -> None:
         rows = matrix(stamp)
         if rows.keys() != self.cast.keys():
             raise PeerError(f"message {self._name(copy)} has counts for {len(rows)} of {len(self.masks)} groups")
@@ -99,7 +99,7 @@ class ACausal(AckMember):
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         theirs = matrix(copy.stamp)  # lines 18, 19
-        self.cast = {g: later(row, theirs[g]) for g, row in self.cast.items()}
+        self.cast = {g: row if row is theirs[g] else later(row, theirs[g]) for g, row in self.cast.items()}
         return []
 
     @classmethod

@@ -19,12 +19,12 @@ Departures:
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from thence.model.codec import INT, ByProcess, Shape
-from thence.model.message import Copy
+from thence.model.message import Copy, Stamp
 from thence.protocols.ack_member import AckMember
-from thence.protocols.ack_receiver import AckReceiver, kinds_of, leader
+from thence.protocols.ack_receiver import AckReceiver, kinds_of, leaders
 
 
 class FifoOkays(AckReceiver):
@@ -32,7 +32,7 @@ class FifoOkays(AckReceiver):
 
     to_sender = False
 
-    def number(self, sender: int, stamp: Any) -> int:
+    def number(self, sender: int, stamp: Stamp) -> int:
         """Return m.seq[group(p)]."""
         number: int = stamp.get(self.leader, 0)
         return number
@@ -52,13 +52,13 @@ class AFifo(AckMember):
         """Start with nothing multicast."""
         self.cast: dict[int, int] = {}
 
-    def stamped(self, destinations: int) -> Any:
+    def stamped(self, destinations: int) -> Stamp:
         """Lines 6-8."""
-        addressed = [leader(group) for group in self.masks if group & destinations]
+        addressed = leaders(self.masks, destinations)
         self.cast = self.cast | {g: self.cast.get(g, 0) + 1 for g in addressed}
         return {g: self.cast[g] for g in addressed}
 
-    def _check_stamp(self, copy: Copy, stamp: Any) -> None:
+    def _check_stamp(self, copy: Copy, stamp: Stamp) -> None:
         self._numbers_match(copy, stamp)
 
     @classmethod

@@ -7,18 +7,20 @@ so sends leave in the order in which they were asked for.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from thence.errors import MisuseError, PeerError
 from thence.model.codec import BOOL, INT, MASK, TEXT, ByCount, Record, Seq, Shape
 from thence.model.faults import groups_of
-from thence.model.message import MESSAGE, Cause, Copy, MessageId, name_of
+from thence.model.message import MESSAGE, Cause, Copy, MessageId, Stamp, name_of
 from thence.model.roster import Roster
-from thence.protocols.ack_receiver import OK, AckReceiver, Mail, leader
+from thence.protocols.ack_receiver import OK, AckReceiver, Mail, leaders
 from thence.protocols.base import LARGEST, REACHED, Member
 from thence.protocols.effects import Deferred, Deliver, Duplicate, Effect, Hold, Pending, Sent
 
 TAKEN = (Deliver, Duplicate)
+REMEMBERED = 256
+"""messages of which it is remembered that their stamps can be"""
 
 
 class AckMember(Member):
@@ -60,6 +62,8 @@ class AckMember(Member):
         self.own: dict[int, tuple[int, int]] = {}
         self.queue: list[tuple[int, int]] = []
         self.tickets = 0
+        self._checked: dict[tuple[int, int], tuple[Stamp, int]] = {}
+        """the latest messages that passed, with stamp and destinations"""
         self.changed = False  # whether an OK or the detector may have secured something; False between steps
         self.receiver = self.receives(roster, self.me, self.masks, self.kinds, counts=self.counts)
         self.begin()
@@ -67,7 +71,7 @@ class AckMember(Member):
     def begin(self) -> None:
         """Set the fields of the subclass to their start."""
 
-    def stamped(self, destinations: int) -> Any:
+    def stamped(self, destinations: int) -> Stamp:
         """Return the stamp of the message that has just been counted, and note that it was sent."""
         raise NotImplementedError
 
@@ -145,12 +149,25 @@ class AckMember(Member):
                 self.changed = True
         effects: list[Effect] = []
         if copy.destinations & self.bit:
-            arrived = self.receiver.receive(copy)
-            if arrived or self.receiver.own_okayed:  # most OKs come late and change nothing
-                effects = self._handed(arrived)
+            effects = self.receiver.receive(copy)
+            if effects or self.receiver.own_okayed:  # most OKs come late and change nothing
+                effects = self._handed(effects)
             if copy.kind == MESSAGE and not any(type(e) in TAKEN for e in effects):
                 effects.append(Hold(copy, ()))
         return effects + self._released() if self.changed else effects
+
+    def spent(self, copy: Copy) -> bool:
+        """An OK of what is delivered here and secured, by one whose delivery counts are known already."""
+        if copy.kind != OK:
+            return False
+        receiver, by = self.receiver, 1 << copy.source
+        if copy.sender == self.me and by & ~self.own.get(copy.count, (0, by))[1]:
+            return False
+        known = receiver.known.get(copy.source, {})
+        if self.counts and any(count > known.get(sender, 0) for sender, count in copy.stamp[1].items()):
+            return False
+        number, following = receiver.number, receiver.following[copy.sender]
+        return not copy.destinations & self.bit or number(copy.sender, copy.stamp[0]) < following
 
     def _handed(self, found: list[Effect]) -> list[Effect]:
         effects: list[Effect] = []
@@ -165,10 +182,30 @@ class AckMember(Member):
         return effects
 
     def _okayed(self, count: int, by: int) -> None:
-        if count in self.own:
-            to, okayed = self.own[count]
+        to, okayed = self.own.get(count, (0, by))
+        if by & ~okayed:
             self.own[count] = (to, okayed | by)
             self.changed = True
+
+    def check(self, copy: Copy) -> None:
+        """Refuse a copy that cannot be; what was said of a message once is not looked at again.
+
+        A stamp that could be can still be later: it is refused for naming more of one's own than there is.
+        """
+        ok = copy.kind == OK
+        stamp, key = copy.stamp[0] if ok else copy.stamp, (copy.sender, copy.count)
+        known = self._checked.get(key)
+        if known is None or known[0] is not stamp or known[1] != copy.destinations or copy.destination != self.me:
+            super().check(copy)
+            if len(self._checked) == REMEMBERED:
+                del self._checked[next(iter(self._checked))]
+            self._checked[key] = (stamp, copy.destinations)
+        elif ok:
+            if not 0 <= copy.source < self.size:
+                super().check(copy)
+            self._check_ok(copy, copy.stamp[1])
+        elif not copy.destinations & self.bit or not 0 <= copy.source < self.size:
+            super().check(copy)
 
     def _check(self, copy: Copy) -> None:
         party = copy.destinations | 1 << copy.sender
@@ -196,15 +233,15 @@ class AckMember(Member):
         if counts.get(self.me, 0) > self.count:
             raise self.beyond(f"{self.roster.name(self.me)}, who has sent {self.count}", counts[self.me], copy)
 
-    def _check_stamp(self, copy: Copy, stamp: Any) -> None:
+    def _check_stamp(self, copy: Copy, stamp: Stamp) -> None:
         """Refuse control information that no member can have put on a message."""
 
     def _numbers_match(self, copy: Copy, numbers: dict[int, int]) -> None:
         """Insist on a number for each group addressed and for no other."""
-        leaders = [leader(group) for group in self.masks if group & copy.destinations]
-        if list(numbers) != leaders:
+        addressed = leaders(self.masks, copy.destinations)
+        if tuple(numbers) != addressed:
             raise PeerError(
-                f"message {self._name(copy)} has {len(numbers)} numbers for {len(leaders)} groups addressed"
+                f"message {self._name(copy)} has {len(numbers)} numbers for {len(addressed)} groups addressed"
             )
 
     def _check_state(self) -> None:
@@ -225,6 +262,12 @@ class AckMember(Member):
             order.changed = True
             effects += order._handed(order.receiver.progress()) + order._released()
         return effects
+
+    def fork(self) -> Self:
+        """Return a member in the same state, which looks at what arrives for itself."""
+        forked = super().fork()
+        forked._checked = {}
+        return forked
 
     def fresh(self, label: str) -> Self:
         """Return the order of a new label; who is trusted holds for all."""

@@ -23,11 +23,12 @@ on what is kept beyond that, so both ways behave alike.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from functools import lru_cache
+from typing import ClassVar, NamedTuple
 
 from thence.errors import PeerError
 from thence.model.codec import BOOL, INT, MASK, ByProcess, Record, Seq, Shape, Vector
-from thence.model.message import MESSAGE, Copy
+from thence.model.message import MESSAGE, Copy, Stamp
 from thence.model.roster import Roster, positions
 from thence.model.sets import Rename
 from thence.model.varint import Reader, put_varint
@@ -123,7 +124,7 @@ class AckReceiver(Receiver):
         """Return the fields of a subclass."""
         return {}
 
-    def number(self, sender: int, stamp: Any) -> int:
+    def number(self, sender: int, stamp: Stamp) -> int:
         """Return the place of a message among its sender's messages to this group, from 1."""
         raise NotImplementedError
 
@@ -135,11 +136,16 @@ class AckReceiver(Receiver):
         """Lines 10-16, then whatever can be F-delivered: of this sender, for nothing has changed for the others."""
         sender, count, said_ok = copy.sender, copy.count, copy.kind == OK
         stamp = copy.stamp[0] if said_ok else copy.stamp
+        mail = self.mails[sender].get(count)
+        if said_ok and mail is not None and mail.copy.stamp is stamp:
+            okayed = mail.okayed | 1 << copy.source
+            if mail.copy.destinations & self.trust & ~okayed:  # one more of those it waits for, and others to come
+                self.mails[sender][count] = Mail(mail.copy, okayed, mail.said)
+                return []
         number, following = self.number(sender, stamp), self.following[sender]
         if number < following:
             return [] if said_ok else [Duplicate(copy)]
         effects: list[Effect] = []
-        mail = self.mails[sender].get(count)
         if mail is None:
             home = Copy(sender, count, copy.destinations, sender, self.me, stamp, copy.label)
             said = number == following  # line 12
@@ -165,10 +171,9 @@ class AckReceiver(Receiver):
                 self.own_okayed.append(count)
             elif self.to_sender:
                 to |= 1 << sender
-        copies = tuple(
-            Copy(sender, count, destinations, self.me, d, stamp, home.label, kind) for d in positions(to & ~self.bit)
-        )
-        return [Transmit(copies)] if copies else []
+        me, label = self.me, home.label
+        copies = [Copy(sender, count, destinations, me, d, stamp, label, kind) for d in _places(to & ~self.bit)]
+        return [Transmit(tuple(copies))] if copies else []
 
     def progress(self) -> list[Effect]:
         """Lines 17-21 for every sender: the failure detector has spoken."""
@@ -231,16 +236,24 @@ class AckReceiver(Receiver):
     def heard(self, source: int, counts: dict[int, int]) -> bool:
         """Take the delivery counts that came with an OK; tell whether they are news of one's own messages."""
         before = self.known.get(source, {})
-        if counts == before:
+        if counts is before:
             return False
-        newer = [(s, before.get(s, 0), count) for s, count in counts.items() if count > before.get(s, 0)]
-        if not newer:  # an older OK after a younger one
+        newer, merged = [], counts
+        for sender, count in counts.items():
+            known = before.get(sender, 0)
+            if count > known:
+                newer.append((sender, known, count))
+            elif count < known:  # an older OK after a younger one
+                merged = before
+        if not newer:
             return False
-        self.known[source] = before | {sender: count for sender, _, count in newer}
+        if merged is before or len(before) > len(counts):
+            counts = before | {sender: count for sender, _, count in newer}
+        self.known[source] = counts  # never changed in place: it may be the source's own
         for sender, known, count in newer:
             if self.kept[sender]:
                 self._forget(sender, known, count)
-        return self.me in counts and counts[self.me] > before.get(self.me, 0)
+        return counts.get(self.me, 0) > before.get(self.me, 0)
 
     def _forget(self, sender: int, after: int, upto: int) -> None:
         """Forget what all have delivered, among the messages of a sender that one is now known to have delivered."""
@@ -258,10 +271,12 @@ class AckReceiver(Receiver):
         """Tell whether this process, if addressed, and all trusted addressees are known to have delivered a message."""
         if destinations & self.bit and self.done.get(sender, 0) < count:
             return False
-        for p in positions(destinations & self.trust & ~self.bit):
-            known = self.known.get(p)
-            if known is None or known.get(sender, 0) < count:
+        known, left = self.known, destinations & self.trust & ~self.bit
+        while left:
+            counts = known.get(left.bit_length() - 1)
+            if counts is None or counts.get(sender, 0) < count:
                 return False
+            left ^= 1 << left.bit_length() - 1
         return True
 
 
@@ -312,3 +327,14 @@ class CausedOkays(AckReceiver):
 def leader(group: int) -> int:
     """Return the position that stands for a group: its first member."""
     return (group & -group).bit_length() - 1
+
+
+@lru_cache(maxsize=1 << 12)
+def _places(mask: int) -> tuple[int, ...]:
+    return tuple(positions(mask))
+
+
+@lru_cache(maxsize=1 << 12)
+def leaders(groups: tuple[int, ...], destinations: int) -> tuple[int, ...]:
+    """Return the positions that stand for the groups addressed."""
+    return tuple(leader(group) for group in groups if group & destinations)

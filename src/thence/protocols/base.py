@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from thence.errors import MisuseError, PeerError
 from thence.model.codec import MASK, Fielded, Shape
-from thence.model.message import MESSAGE, Cause, Copy, MessageId, name_of
+from thence.model.message import MESSAGE, Cause, Context, Copy, MessageId, name_of
 from thence.model.roster import Roster, positions
 from thence.model.sets import Rename
 from thence.protocols import snapshots, wire
@@ -106,6 +106,10 @@ class Member(Fielded, abc.ABC):
     def _check(self, copy: Copy) -> None:
         """Refuse a stamp that no member of this protocol can have made, with a `PeerError`."""
 
+    def spent(self, copy: Copy) -> bool:
+        """Tell whether a copy on its way here can never change or cause anything, whatever else comes before it."""
+        return False
+
     def _delivered(self, copy: Copy) -> list[Effect]:
         """Take over what the stamp of a copy says, right after its delivery; the log's half of the receive step."""
         return []
@@ -160,24 +164,24 @@ class Member(Fielded, abc.ABC):
         """Count the elements that the dependency log holds."""
         return 0
 
-    def context(self) -> Any:
+    def context(self) -> Context:
         """Return the causal context an application can hold: all that this member has sent and delivered."""
         raise self._without_contexts()
 
-    def context_of(self, copy: Copy) -> Any:
+    def context_of(self, copy: Copy) -> Context:
         """Return the context of one delivered message: itself and its causes, nothing else that was delivered."""
         raise self._without_contexts()
 
-    def merge(self, *contexts: Any) -> Any:
+    def merge(self, *contexts: Context) -> Context:
         """Merge contexts into one."""
         raise self._without_contexts()
 
     def _without_contexts(self) -> MisuseError:
-        return MisuseError(f"protocol {self.name} has no explicit contexts; ks and ks-hardware have")
+        return MisuseError(f"protocol {self.name} has no explicit contexts; ks, ks-hardware and ech have")
 
     def _no_context(self, context: object) -> None:
         if context is not None:
-            raise MisuseError(f"protocol {self.name} takes no context; ks and ks-hardware do")
+            raise MisuseError(f"protocol {self.name} takes no context; ks, ks-hardware and ech do")
 
     # -- sending and receiving -------------------------------------------------------------------------------------
 
@@ -211,7 +215,8 @@ class Member(Fielded, abc.ABC):
         order = self if copy.label == self.label else self._order(copy.label, PeerError)
         order._admit(copy)
         effects = order._received(copy)
-        self.keep(order)
+        if order is not self:
+            self.keep(order)
         return effects
 
     def _received(self, copy: Copy) -> list[Effect]:

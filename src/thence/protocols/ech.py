@@ -9,6 +9,11 @@ Needs nothing. Cost: the elements of the history. Unlike `ks` it remembers what 
 therefore go below the propagation constraints on some copies (errata 8). With `carbon=True` stamps carry the carbon
 copies too (R6.1): fewer elements, more bytes.
 
+With `explicit=True` (chapter 6) histories are in the hands of the application: a delivery adds nothing to H, the
+application merges the histories of what it has really used and hands the result to `send`. That somebody was told of an
+element stands in the same history as the message that told it, so merging keeps every carbon copy true. A process's own
+sends stay ordered.
+
 Departures:
 
 - R5, `is-in`: some n *from the same sender* with c_m <= c_n; without those words it is unsafe (errata 14). That is
@@ -23,10 +28,11 @@ Departures:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
-from thence.errors import PeerError
-from thence.model.codec import BOOL, MASK, ByCount, ByProcess, Record, Shape
+from thence.errors import MisuseError, PeerError
+from thence.model.codec import ADDED, BOOL, MASK, ByCount, ByProcess, Record, Shape
 from thence.model.entries import Entries
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster
@@ -45,14 +51,22 @@ class ECH(ClockMember):
     name = "ech"
     code = 10
     grows = True
-    options: ClassVar[dict[str, Shape]] = {"carbon": BOOL}
+    options: ClassVar[dict[str, Shape]] = {"carbon": BOOL, "explicit": ADDED}
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Record(Entries(), Entries())}
     fields: ClassVar[dict[str, Shape]] = {"history": ByProcess(ByCount(Record(MASK, MASK)))}
 
-    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None, carbon: bool = False) -> None:
-        """R1: start empty; `carbon` turns on R6.1."""
+    def __init__(
+        self,
+        roster: Roster,
+        process: str | int,
+        *,
+        label: str | None = None,
+        carbon: bool = False,
+        explicit: bool = False,
+    ) -> None:
+        """R1: start empty; `carbon` turns on R6.1, `explicit` leaves it to the application what a message follows."""
         super().__init__(roster, process, label=label)
-        self.carbon = carbon
+        self.carbon, self.explicit = carbon, explicit
         self.history: Elements = {}
 
     @staticmethod
@@ -61,7 +75,8 @@ class ECH(ClockMember):
         return dependency.needs_of(copy.stamp[0], me)
 
     def _send(self, destinations: int, context: object, token: object) -> Sent:
-        self._no_context(context)
+        if context is not None:
+            self.history = self._causes(context)
         self.count += 1  # R2
         stamp = self._stamp(destinations)
         copies = self._copies(destinations, lambda d: stamp)
@@ -100,32 +115,36 @@ class ECH(ClockMember):
             element = self.history.get(sender, {}).get(copy.count)
             if element is not None:
                 self.history[sender][copy.count] = (address, element[1] | self.bit)
-                self._forget()
-            return []
-        for count, (a, told) in self.history.get(sender, {}).items():  # R6.3, elements of the same sender
+        elif not self.explicit:
+            self._learn(self.history, copy)
+        self._forget()
+        return []
+
+    def _learn(self, history: Elements, copy: Copy) -> None:
+        """Add a delivered message and its stamp to a history."""
+        sender, address = copy.sender, copy.destinations
+        for count, (a, told) in history.get(sender, {}).items():  # R6.3, elements of the same sender
             if count < copy.count:
-                self.history[sender][count] = (a, told | address)
+                history[sender][count] = (a, told | address)
         stamped, carbon = copy.stamp
         for source, group in stamped.items():  # R6.3, elements of the stamp
             told_of = dict(carbon.get(source, ()))
-            mine = self.history.setdefault(source, {})
+            mine = history.setdefault(source, {})
             for count, a in group:
                 told = told_of.get(count, 0) | address | self._aware(sender, source, a)
                 mine[count] = (a, told | mine.get(count, (a, 0))[1])
-        own = self.history.setdefault(sender, {})
+        own = history.setdefault(sender, {})
         _, told = own.get(copy.count, (address, 0))
         own[copy.count] = (
             address,
             told | self.bit | (0 if address >> sender & 1 else 1 << sender),
         )  # R4, R6.3
-        self._take_over_from_earlier({sender, *stamped})
-        self._forget()
-        return []
+        self._take_over_from_earlier(history, {sender, *stamped})
 
-    def _take_over_from_earlier(self, senders: set[int]) -> None:
+    def _take_over_from_earlier(self, history: Elements, senders: Iterable[int]) -> None:
         """R6.3, its last union: whom a later message of the same sender addresses was told of the earlier ones."""
         for sender in senders:
-            elements, later = self.history[sender], 0
+            elements, later = history[sender], 0
             for count in sorted(elements, reverse=True):
                 address, told = elements[count]
                 elements[count] = (address, told | later)
@@ -149,6 +168,38 @@ class ECH(ClockMember):
     def _leave(self, process: int) -> list[Effect]:
         self._forget()
         return []
+
+    # -- chapter 6: histories as values with one operation, merge ----------------------------------------------------
+
+    def _causes(self, context: object) -> Elements:
+        if not self.explicit:
+            raise MisuseError(f"protocol {self.name} takes a context only from a member made with explicit=True")
+        if not isinstance(context, dict):
+            raise MisuseError(
+                f"the context is a {type(context).__name__}; what context() or merge() returned is accepted"
+            )
+        return self.merge(self.history, context)
+
+    def context(self) -> Elements:
+        """Return what the next message would follow."""
+        return self.merge(self.history)
+
+    def context_of(self, copy: Copy) -> Elements:
+        """Return one delivered message and its history."""
+        history: Elements = {}
+        self._learn(history, copy)
+        return history
+
+    def merge(self, *contexts: Elements) -> Elements:
+        """Merge histories: every element of any, told to whom any of them says."""
+        merged: Elements = {}
+        for context in contexts:
+            for sender, elements in context.items():
+                mine = merged.setdefault(sender, {})
+                for count, (address, told) in elements.items():
+                    mine[count] = (address, told | mine.get(count, (address, 0))[1])
+        self._take_over_from_earlier(merged, merged)
+        return merged
 
     @classmethod
     def entries(cls, copy: Copy) -> int:

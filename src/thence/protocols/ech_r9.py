@@ -31,7 +31,7 @@ from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 from thence.errors import MisuseError, PeerError
-from thence.model.codec import TEXT, Optional, Record, Seq, Shape
+from thence.model.codec import BOOL, TEXT, Optional, Record, Seq, Shape
 from thence.model.message import Copy
 from thence.model.roster import Roster
 from thence.model.varint import Reader, put_varint
@@ -109,7 +109,7 @@ class ECHR9(ECH):
 
     name = "ech-r9"
     code = 50
-    options: ClassVar[dict[str, Shape]] = {**ECH.options, "separators": TEXT}
+    options: ClassVar[dict[str, Shape]] = {"carbon": BOOL, "separators": TEXT}
     handed: ClassVar[Shape] = Seq(Record(Optional(TEXT), ECH.fields["history"]))
     """what a member of a separator hands to one that joins it: its history under each label"""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from thence.model.message import Cause, Copy, MessageId
 
@@ -21,8 +20,8 @@ class Sent:
     copies: tuple[Copy, ...]
     label: str | None = None
     ticket: int | None = None
-    token: Any = None
-    context: Any = None
+    token: object = None
+    context: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +73,8 @@ class Transmit:
 
 
 Effect = Sent | Deliver | Hold | GoesWithout | Duplicate | Transmit
+Answer = Effect | Deferred
+"""What a member answers to a receipt or to a send."""
 
 
 @dataclass(frozen=True, slots=True)

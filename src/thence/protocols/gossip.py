@@ -237,7 +237,7 @@ class GossipReceiver(Receiver):
 
     def _awaits(self, copy: Copy, r: int) -> bool:
         """Tell whether the latest message of r to here that a copy of p knows of must come first: the delivery test."""
-        gossip, sent = copy.stamp
+        gossip, sent = copy.stamp[0], copy.stamp[1]
         stamp, latest = sent[r][self.me], gossip[copy.sender][r]
         if r == self.me:
             return self._own_unmet(stamp)
@@ -354,13 +354,16 @@ class Gossip(Member):
         now = self._tick()
         self.gossip[me] = put(self.gossip[me], self.bit, now)  # GOSSIP[p, p] := T(M)
         self.sent[me] = tuple([aged(stamp, now) for stamp in self.sent[me]])
-        stamp = (tuple(self.gossip), tuple(self.sent))  # GP_M, ST_M
+        stamp = self._stamp()
         copies = self._copies(destinations, lambda d: stamp)
         self.sent[me] = put(self.sent[me], destinations, now)  # SENT[p, q] := T(M)
         return Sent(MessageId(me, self.count), destinations, copies, self.label)
 
+    def _stamp(self) -> tuple[tuple[Row, ...] | Row, ...]:
+        return tuple(self.gossip), tuple(self.sent)  # GP_M, ST_M
+
     def _delivered(self, copy: Copy) -> list[Effect]:
-        gossip, sent = copy.stamp
+        gossip, sent = copy.stamp[:2]
         me, p = self.me, copy.sender
         theirs, mine = gossip[p], list(self.gossip[me])
         for r in self.times.newer(theirs, self.gossip[me], me):  # best(r) = p

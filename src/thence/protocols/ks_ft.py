@@ -17,14 +17,14 @@ usually far fewer.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from thence.model.codec import INT, ByProcess, Record, Shape
 from thence.model.entries import Entries
-from thence.model.message import Copy, MessageId
+from thence.model.message import Copy, MessageId, Stamp
 from thence.protocols import dependency
 from thence.protocols.ack_member import AckMember
-from thence.protocols.ack_receiver import CausedOkays, kinds_of, leader
+from thence.protocols.ack_receiver import CausedOkays, kinds_of, leaders
 from thence.protocols.dependency import Log, appended, merge_into, without
 from thence.protocols.effects import Effect
 
@@ -35,7 +35,7 @@ STAMP = Record(ByProcess(INT), Entries())
 class KsOkays(CausedOkays):
     """After F-delivery, messages wait for what their stamp says is on its way to this group."""
 
-    def number(self, sender: int, stamp: Any) -> int:
+    def number(self, sender: int, stamp: Stamp) -> int:
         """Return the number for this group."""
         number: int = stamp[0].get(self.leader, 0)
         return number
@@ -65,16 +65,16 @@ class KsFt(AckMember):
         alone = self.receiver.group == self.bit
         self.ended = self.bit if alone else 0
 
-    def stamped(self, destinations: int) -> Any:
+    def stamped(self, destinations: int) -> Stamp:
         """Number the message in each group; end the facts about them (PC2)."""
-        addressed = [leader(group) for group in self.masks if group & destinations]
+        addressed = leaders(self.masks, destinations)
         self.cast = self.cast | {g: self.cast.get(g, 0) + 1 for g in addressed}
         stamp = ({g: self.cast[g] for g in addressed}, self.log)
         self.log = _covered(self.log, destinations)
         self.log[self.me] = appended(self.log.get(self.me), self.count, destinations)
         return stamp
 
-    def _check_stamp(self, copy: Copy, stamp: Any) -> None:
+    def _check_stamp(self, copy: Copy, stamp: Stamp) -> None:
         numbers, log = stamp
         self._numbers_match(copy, numbers)
         dependency.check_log(self, copy, log)

@@ -1,4 +1,4 @@
-"""The one delivery rule that most protocols share: hold until delivered[s] >= t for these (s, t).
+"""The receiver that most protocols share: the rule of `waiting.py` over copies.
 
 Law. A copy that needs nothing more is delivered at once. A delivery sets delivered[sender] to the copy's own number,
 and then, as long as some held copy needs nothing more, the one that arrived first among those is delivered next.
@@ -6,14 +6,13 @@ and then, as long as some held copy needs nothing more, the one that arrived fir
 A protocol says only two things of a stamp: `needs(copy)`, the pairs (s, t), and `gives(copy)`, the copy's own number (a
 count of messages, or a count per pair of processes). A copy whose number is not above delivered[sender] was delivered
 before: causal order implies that messages of one sender to one destination are delivered in the order of their numbers.
-
-A held copy watches one unmet need at a time, so a delivery touches only the copies that watch its sender.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from heapq import heappop, heappush
+from functools import partial
+from heapq import heappush
 
 from thence.errors import PeerError
 from thence.model.codec import INT, MASK, Record, Seq, Shape, Vector
@@ -23,6 +22,7 @@ from thence.model.sets import Rename
 from thence.model.varint import Reader
 from thence.protocols.base import Member, Receiver
 from thence.protocols.effects import Deliver, Duplicate, Effect, GoesWithout, Hold
+from thence.protocols.waiting import Watches, first_unmet, release, wake, watch
 from thence.protocols.wire import CopyShape
 
 Needs = Sequence[tuple[int, int]]
@@ -48,7 +48,7 @@ class ClockReceiver(Receiver):
         self.held: dict[int, tuple[Copy, Needs]] = {}
         self.arrivals = 0
         self._keys: set[tuple[int, int]] = set()
-        self._watch: dict[int, list[tuple[int, int]]] = {}
+        self._watch: Watches[int] = {}
         self._forgone: dict[int, Needs] = {}
         """needs that will never be met, by arrival"""
         self._shape = Record(Vector(INT), MASK, Seq(CopyShape({MESSAGE: kinds[MESSAGE]})))
@@ -74,17 +74,13 @@ class ClockReceiver(Receiver):
         return effects
 
     def _unmet(self, needs: Needs) -> tuple[int, int] | None:
-        delivered = self.delivered
-        for need in needs:
-            if delivered[need[0]] < need[1]:
-                return need
-        return None
+        return first_unmet(needs, self.delivered)
 
     def _hold(self, copy: Copy, number: int, needs: Needs, unmet: tuple[int, int], forgone: Needs) -> Hold:
         self.arrivals += 1
         self.held[self.arrivals] = (copy, needs)
         self._keys.add((copy.sender, number))
-        heappush(self._watch.setdefault(unmet[0], []), (unmet[1], self.arrivals))
+        watch(self._watch, unmet, self.arrivals)
         if forgone:
             self._forgone[self.arrivals] = forgone
         return Hold(copy, self._causes((s, t) for s, t in needs if self.delivered[s] < t))
@@ -95,31 +91,26 @@ class ClockReceiver(Receiver):
         self._release(ready, effects)
 
     def _release(self, ready: list[int], effects: list[Effect]) -> None:
-        while ready:
-            arrival = heappop(ready)
-            copy, _ = self.held.pop(arrival)
-            number = self.gives(copy, self.me)
-            self._keys.discard((copy.sender, number))
-            if arrival in self._forgone:
-                effects.append(self._goes_without(copy, self._forgone.pop(arrival)))
-            effects.append(Deliver(copy))
-            self.delivered[copy.sender] = number
-            self._wake(copy.sender, ready)
+        if ready:
+            release(ready, partial(self._deliver, effects), self._wake)
+
+    def _deliver(self, effects: list[Effect], arrival: int) -> int:
+        """Deliver a held copy; return its sender."""
+        copy, _ = self.held.pop(arrival)
+        number = self.gives(copy, self.me)
+        self._keys.discard((copy.sender, number))
+        if arrival in self._forgone:
+            effects.append(self._goes_without(copy, self._forgone.pop(arrival)))
+        effects.append(Deliver(copy))
+        self.delivered[copy.sender] = number
+        return copy.sender
 
     def _wake(self, sender: int, ready: list[int]) -> None:
-        watch = self._watch.get(sender)
-        if watch is None:
-            return
-        now = self.delivered[sender]
-        while watch and watch[0][0] <= now:
-            _, arrival = heappop(watch)
-            unmet = self._unmet(self.held[arrival][1])
-            if unmet is None:
-                heappush(ready, arrival)
-            else:
-                heappush(self._watch.setdefault(unmet[0], []), (unmet[1], arrival))
-        if not watch:
-            del self._watch[sender]
+        if sender in self._watch:
+            wake(sender, self._watch, self.delivered, self._needs_of, ready)
+
+    def _needs_of(self, arrival: int) -> Needs:
+        return self.held[arrival][1]
 
     # -- processes that are gone for good --------------------------------------------------------------------------
 
@@ -137,7 +128,7 @@ class ClockReceiver(Receiver):
             if unmet is None:
                 heappush(ready, arrival)
             else:
-                heappush(self._watch.setdefault(unmet[0], []), (unmet[1], arrival))
+                watch(self._watch, unmet, arrival)
         effects: list[Effect] = []
         self._release(ready, effects)
         return effects

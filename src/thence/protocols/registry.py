@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from thence.errors import MisuseError, PeerError
-from thence.model.codec import BOOL, INT, TEXT, Shape
+from thence.model.codec import ADDED, BOOL, INT, TEXT, Shape
 from thence.model.order import Guarantee
-from thence.model.plain import Row
+from thence.model.plain import Option, Row
 from thence.model.roster import Roster
 from thence.protocols.a_causal import ACausal
 from thence.protocols.a_fifo import AFifo
@@ -56,6 +56,7 @@ Need = Literal[
 ACCEPTED: dict[Shape, tuple[type, str]] = {
     INT: (int, "a whole number, at least 1,"),
     BOOL: (bool, "True or False"),
+    ADDED: (bool, "True or False"),
     TEXT: (str, "text"),
 }
 """what a caller gives for an option of each shape"""
@@ -148,7 +149,7 @@ REGISTRY: dict[str, Entry] = {
             "Krishnamurthy, Mukund, Protocol 4",
             needs=("fixed membership", "own sends at the receiver"),
             receive_only=False,
-            cost="2n^2 of log B bits",
+            cost="2n^2 + n of log B bits",
         ),
         Entry(
             SerialBroadcast,
@@ -254,7 +255,7 @@ def create(
     process: str | int,
     *,
     labels: Iterable[str] | None = None,
-    **options: Any,
+    **options: Option,
 ) -> Member:
     """Make a member of a registered protocol; `labels` are those it accepts beside its own, all unless given."""
     entry = lookup(name)

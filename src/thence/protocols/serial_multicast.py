@@ -59,12 +59,12 @@ class SerialMulticast(ClockMember):
         before = self._taken(token)
         self.count += 1
         copies = self._copies(destinations, lambda d: before)
-        self.log = _after(before, destinations, (self.me, self.count))
+        self.log = after_sending(before, destinations, (self.me, self.count))
         return Sent(MessageId(self.me, self.count), destinations, copies, self.label, token=self.log)
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         if copy.stamp[0] >= self.log[0]:
-            self.log = _after(copy.stamp, copy.destinations, (copy.sender, copy.count))
+            self.log = after_sending(copy.stamp, copy.destinations, (copy.sender, copy.count))
         return []
 
     def _check(self, copy: Copy) -> None:
@@ -145,7 +145,8 @@ def _is_token(token: object, size: int) -> TypeGuard[Token]:
     return len(latest) == size and all(pair is None or is_pair(pair, size) for pair in latest)
 
 
-def _after(token: Token, destinations: int, message: tuple[int, int]) -> Token:
+def after_sending(token: Token, destinations: int, message: tuple[int, int]) -> Token:
+    """Return the token after a message was sent to these."""
     latest = list(token[1])
     for d in positions(destinations):
         latest[d] = message

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thence.errors import PeerError
-from thence.model.codec import INT, MASK, PROCESS, TEXT, Record, Shape
+from thence.model.codec import INT, MASK, PROCESS, TEXT, Record, Shape, Value
 from thence.model.message import MESSAGE, Copy
 from thence.model.roster import HASH_BYTES, Roster
-from thence.model.sets import SMALL_ROSTER, Rename, known_masks, read_mask
-from thence.model.varint import Reader, put_varint
+from thence.model.sets import ONE_BYTE_ROSTER, SMALL_ROSTER, Rename, known_masks, read_mask, read_set
+from thence.model.varint import MAX_BYTES, Reader, put_varint
 
 if TYPE_CHECKING:
     from thence.protocols.base import Member
@@ -29,6 +29,7 @@ MESSAGE_AT = HEADER_BYTES + 1
 """where the message stands in the stamp of a copy without a label"""
 PAIR = Record(PROCESS, INT)
 """(sender, count)"""
+_new = object.__new__
 
 
 def encode(protocol: type[Member], copy: Copy, roster: Roster) -> bytes:
@@ -49,19 +50,28 @@ def decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: 
 
     `source` is the position of the process that handed the copy over. Without it only messages are accepted.
     """
-    if data[:MESSAGE_AT] == _opening(protocol.code, roster.hash):
-        reader, kind, label = Reader(data, len(roster.names), MESSAGE_AT), MESSAGE, None
+    if data.startswith(_opening(protocol.code, roster.hash)) and len(data) <= MAX_BYTES:
+        size, at, kind, label = len(roster.names), MESSAGE_AT, MESSAGE, None
     else:
-        reader, kind, label = _opened(protocol, data, roster)
+        size, at, kind, label = _opened(protocol, data, roster)
         if source is None and kind != MESSAGE:
             raise PeerError(
                 f"a stamp of kind {kind!r}; without the source that handed it over only messages are accepted"
             )
-    sender, count, destinations = read_message(reader)
-    stamp = protocol.kinds[kind].read(reader)
-    if reader.at != reader.end:
-        reader.done()
-    return Copy(sender, count, destinations, sender if source is None else source, destination, stamp, label, kind)
+    sender, count, destinations, at = read_message(data, at, size)
+    stamp, at = protocol.kinds[kind].read_at(data, at, size)
+    if at != len(data):
+        raise PeerError(f"{len(data) - at} bytes too many after byte {at}")
+    copy: Copy = _new(Copy)  # field by field: to call the class would cost as much as reading a small stamp
+    copy.sender = sender
+    copy.count = count
+    copy.destinations = destinations
+    copy.source = sender if source is None else source
+    copy.destination = destination
+    copy.stamp = stamp
+    copy.label = label
+    copy.kind = kind
+    return copy
 
 
 @lru_cache(maxsize=256)
@@ -70,10 +80,11 @@ def _opening(code: int, digest: bytes) -> bytes:
     return bytes((WIRE_VERSION, code)) + digest + bytes(1)
 
 
-def _opened(protocol: type[Member], data: bytes, roster: Roster) -> tuple[Reader, str, str | None]:
-    """Return a reader of what follows the kind and label, and these two."""
+def _opened(protocol: type[Member], data: bytes, roster: Roster) -> tuple[int, int, str, str | None]:
+    """Return the size of the roster, where the message begins, its kind and its label."""
     reader = Reader(data, _known_size(protocol, data, roster), HEADER_BYTES)
-    return reader, *read_kind(reader, tuple(protocol.kinds))
+    kind, label = read_kind(reader, tuple(protocol.kinds))
+    return reader.size, reader.at, kind, label
 
 
 def _known_size(protocol: type[Member], data: bytes, roster: Roster) -> int:
@@ -100,12 +111,12 @@ def known_size(roster: Roster, digest: bytes, *, grows: bool = True) -> int:
     )
 
 
-def read_message(reader: Reader) -> tuple[int, int, int]:
-    """Read sender, count and destinations; messages count from 1 and go to somebody.
+def read_message(data: bytes, at: int, size: int) -> tuple[int, int, int, int]:
+    """Read sender, count and destinations, and say where they end; messages count from 1 and go to somebody.
 
     The common form (a count of one or two bytes, a set that was read before) is read straight on, all else by calls.
     """
-    data, at, size = reader.data, reader.at, reader.size
+    start = at
     try:
         sender, count, destinations = data[at], data[at + 1], data[at + 2]
         at += 3
@@ -116,19 +127,20 @@ def read_message(reader: Reader) -> tuple[int, int, int]:
         if size > SMALL_ROSTER:
             stop = at + (destinations >> 2)
             destinations = known_masks(size).get(data[at - 1 : stop], 0)
+            if not destinations and size <= ONE_BYTE_ROSTER:
+                destinations = max(0, read_set(data, at - 1, size))
             at = stop
         elif destinations > 127:
             destinations = destinations & 127 | data[at] << 7 if 0 < data[at] < 128 else 0
             at += 1
         if count and destinations and sender < size and not destinations >> size:
-            reader.at = at
-            return sender, count, destinations
+            return sender, count, destinations, at
     except IndexError:
         pass
-    return _read_strictly(reader)
+    return _read_strictly(Reader(data, size, start))
 
 
-def _read_strictly(reader: Reader) -> tuple[int, int, int]:
+def _read_strictly(reader: Reader) -> tuple[int, int, int, int]:
     sender, count = reader.numbers(2)
     destinations = read_mask(reader)
     if sender >= reader.size:
@@ -137,7 +149,7 @@ def _read_strictly(reader: Reader) -> tuple[int, int, int]:
         raise PeerError(f"the message before byte {reader.at} has number 0; messages count from 1")
     if not destinations:
         raise PeerError(f"the message before byte {reader.at} is addressed to nobody; at least one is expected")
-    return sender, count, destinations
+    return sender, count, destinations, reader.at
 
 
 def put_kind(out: bytearray, names: Sequence[str], copy: Copy) -> None:
@@ -174,7 +186,7 @@ class CopyShape(Shape):
         self.kinds = kinds
         self.names = tuple(kinds)
 
-    def write(self, value: Any, out: bytearray, size: int) -> None:
+    def write(self, value: Value, out: bytearray, size: int) -> None:
         """Write the fields and the stamp."""
         copy: Copy = value
         put_kind(out, self.names, copy)
@@ -191,7 +203,7 @@ class CopyShape(Shape):
         destinations = MASK.read(reader)
         return Copy(sender, count, destinations, source, destination, self.kinds[kind].read(reader), label, kind)
 
-    def freeze(self, value: Any, rename: Rename) -> Hashable:
+    def freeze(self, value: Value, rename: Rename) -> Hashable:
         """Freeze every field."""
         copy: Copy = value
         return (

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from thence.errors import MisuseError
-from thence.model.plain import Fields
+from thence.model.plain import Row
+from thence.report.tables import Cell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
     from thence.sim.stats import Estimate
 
-Row = Fields
+At = TypeVar("At", bound=float)
+"""A place on the axis that a curve is drawn over."""
 COLORS = ("#1f6f8b", "#d1495b", "#66a182", "#edae49", "#6d597a", "#2e4057", "#8d96a3", "#b56576", "#355070")
 GREY = "#b8bec6"
 SUFFIXES = (".png", ".svg")
@@ -100,7 +102,7 @@ def sweep_plot(
     Settings that differ in anything else are averaged into one point.
     """
     made, (panel,) = figure()
-    lines: dict[Any, dict[Any, list[Row]]] = {}
+    lines: dict[Cell, dict[Cell, list[Row]]] = {}
     for row in rows:
         if row[y] is not None:
             lines.setdefault(row[by], {}).setdefault(row[x], []).append(row)
@@ -116,7 +118,7 @@ def sweep_plot(
     return made
 
 
-def curves(panel: Axes, lines: Mapping[str, Mapping[Any, Estimate]], *, x: str, y: str, log: bool = False) -> None:
+def curves(panel: Axes, lines: Mapping[str, Mapping[At, Estimate]], *, x: str, y: str, log: bool = False) -> None:
     """Draw a line for each name, bars where there is an interval; `log` makes both axes logarithmic.
 
     The widest line is drawn first, so that a narrower one on top of it lets it be seen.
@@ -143,7 +145,7 @@ def curves(panel: Axes, lines: Mapping[str, Mapping[Any, Estimate]], *, x: str, 
     panel.set_ylabel(y)
 
 
-def shares(panel: Axes, counts: Mapping[str, Mapping[int, int]], *, x: str, y: str = "share, %") -> None:
+def shares(panel: Axes, counts: Mapping[str, Mapping[int, int]], *, x: str) -> None:
     """Draw histograms beside each other: how often each whole number was counted, for each name."""
     from matplotlib.ticker import MaxNLocator
 
@@ -155,7 +157,7 @@ def shares(panel: Axes, counts: Mapping[str, Mapping[int, int]], *, x: str, y: s
         panel.bar(places, [100.0 * times / whole for times in seen.values()], width, label=name, color=color)
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     panel.set_xlabel(x)
-    panel.set_ylabel(y)
+    panel.set_ylabel("share, %")
 
 
 def legend(made: Figure, panel: Axes, title: str = "") -> None:
@@ -167,8 +169,9 @@ def legend(made: Figure, panel: Axes, title: str = "") -> None:
     )
 
 
-def _key(value: Any) -> tuple[bool, Any]:
-    return isinstance(value, str), value
+def _key(value: Cell) -> tuple[bool, float, str]:
+    """Return the place of a value on an axis: numbers before texts."""
+    return (True, 0.0, value) if isinstance(value, str) else (False, value or 0.0, "")
 
 
 def _point(rows: Sequence[Row], y: str) -> tuple[float, float]:

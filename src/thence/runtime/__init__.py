@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from thence.runtime.config import Config, load
     from thence.runtime.database import JournalError
-    from thence.runtime.endpoint import Endpoint, Message, Transaction
+    from thence.runtime.endpoint import Endpoint
+    from thence.runtime.message import Message, RolledBackError, Transaction
 
-__all__ = ["Config", "Endpoint", "JournalError", "Message", "Transaction", "load"]
+__all__ = ["Config", "Endpoint", "JournalError", "Message", "RolledBackError", "Transaction", "load"]
 
 _HOMES = {
     "Config": "config",
     "load": "config",
     "Endpoint": "endpoint",
-    "Message": "endpoint",
-    "Transaction": "endpoint",
+    "Message": "message",
+    "Transaction": "message",
+    "RolledBackError": "message",
     "JournalError": "database",
 }
 

@@ -57,6 +57,7 @@ class Limits:
     credit_bytes: int = 1 << 20
     outbox_items: int = 10_000
     journal_bytes: int = 1 << 34
+    record_bytes: int = 1 << 30
     away: Away = "wait"
     transaction_seconds: float = 1.0
     handshake_seconds: float = 5.0
@@ -150,8 +151,8 @@ class _Table:
             raise self.wrong(key, "a table")
         return _Table(value, self.file, f"{self.prefix}{key}.")
 
-    def path(self, key: str, folder: Path, default: str | None = None) -> Path:
-        return folder / self.text(key, default)
+    def path(self, key: str, folder: Path) -> Path:
+        return folder / self.text(key)
 
     def optional_path(self, key: str, folder: Path) -> Path | None:
         return self.path(key, folder) if key in self.values else None
@@ -262,6 +263,7 @@ def _limits(table: _Table) -> Limits:
         credit_bytes=int(table.number("credit_bytes", d.credit_bytes, 1024)),
         outbox_items=int(table.number("outbox_items", d.outbox_items, 1)),
         journal_bytes=int(table.number("journal_bytes", d.journal_bytes, 1 << 20)),
+        record_bytes=int(table.number("record_bytes", d.record_bytes, 0)),
         away=cast(Away, table.choice("away", "wait", "spill", "abandon")),
         transaction_seconds=table.number("transaction_seconds", d.transaction_seconds, 0.001),
         handshake_seconds=table.number("handshake_seconds", d.handshake_seconds, 0.1),

@@ -16,13 +16,10 @@ here yet counts as not received: it is set aside, the payload is asked for, and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import NamedTuple
 
 from thence.errors import MisuseError, PeerError
-from thence.model.events import Event, Kind
-from thence.model.message import MESSAGE, Copy, name_of
+from thence.model.message import MESSAGE, Copy
 from thence.model.plain import Row
 from thence.model.roster import Roster
 from thence.protocols import Deferred, Deliver, Duplicate, Effect, GoesWithout, Member, Sent, Transmit, create, require
@@ -48,7 +45,9 @@ from thence.runtime.inputs import (
     key_head,
     read_item,
 )
-from thence.runtime.outbox import Entry, Outbox
+from thence.runtime.outbox import Outbox
+from thence.runtime.rows import ROSTER_LIMIT, Rows, is_hop
+from thence.runtime.step import Aside, Delivery, Ref, Step
 
 GIVEN: tuple[Need, ...] = (
     "fifo",
@@ -61,7 +60,6 @@ GIVEN: tuple[Need, ...] = (
 )
 """what a live endpoint gives a protocol; the rest of the registry's needs are refused"""
 
-ROSTER_LIMIT = 1024
 LABEL_LIMIT = 1000
 HELD_LIMIT = 100_000
 ORDER_LIMIT = 1 << 52
@@ -69,65 +67,16 @@ INLINE = 1024
 DIGEST_BYTES = 8
 
 
-class Ref(NamedTuple):
-    """A message that is here: the input that holds its payload, and what is known of it."""
-
-    number: int
-    order: int
-    """its send, in the order in which causes come first"""
-    destinations: int
-    size: int
-    """bytes of its payload"""
-    stamp: int
-    """bytes of its stamp"""
-
-
-class Delivery(NamedTuple):
-    """A message in the inbox: its place among all deliveries here, its name, and the input with its payload."""
-
-    number: int
-    key: Key
-    ref: int
-
-
-class Aside(NamedTuple):
-    """A copy that waits for its payload: who sent it, and its stamp."""
-
-    peer: int
-    stamp: bytes
-
-
-@dataclass(slots=True)
-class Step:
-    """What one input set free."""
-
-    data: bytes
-    digest: bytes = b""
-    sent: list[tuple[int, Entry, bool]] = field(default_factory=list)
-    """(peer, item, whether it belongs into the journal)"""
-    delivered: list[Delivery] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    message: str | None = None
-    """name of the message that the input sent"""
-    ticket: tuple[str | None, int] | None = None
-    """what answers for a send that the protocol holds back"""
-    released: list[tuple[tuple[str | None, int], str]] = field(default_factory=list)
-    """tickets of sends that were held back and have left now, with their messages"""
-    without: list[tuple[str, list[str]]] = field(default_factory=list)
-    """messages that are delivered without these causes, because somebody was given up"""
-
-
 class Core:
     """Member, inbox and outboxes of one process."""
 
     def __init__(self, member: Member, *, run: str = "run", record: bool = True) -> None:
         """Take a fresh or restored member; with `record` every step tells its rows of the trace."""
-        self.member, self.run, self.record = member, run, record
+        self.member = member
+        self.rows = Rows(member, run, record)
         self.me = member.me
         self.number = 0
         self.digest = bytes(DIGEST_BYTES)
-        self.order = 0
-        self.index = 0
         self.deliveries = 0
         size = len(member.roster)
         self.received = [0] * size
@@ -175,9 +124,7 @@ class Core:
 
     def name(self, key: Key) -> str:
         """Return the id of a message in the trace: a7, and a7/red under the label red."""
-        label, sender, count = key
-        plain = name_of(self.roster.name(sender), count)
-        return plain if label is None else f"{plain}/{label}"
+        return self.rows.name(key)
 
     # -- one input -------------------------------------------------------------------------------------------------
 
@@ -199,7 +146,7 @@ class Core:
         elif type(given) is Join:
             self._join(given.process, number, time, step)
         elif type(given) is Crash:
-            self._event("crash", time, step)
+            self.rows.crash(time, step)
         self.number = number
         self.digest = step.digest = self._digest(KIND_OF[type(given)], step)
         return step
@@ -235,35 +182,36 @@ class Core:
             raise MisuseError(f"protocol {self.member.name} is broadcast only; a send goes to all others")
 
     def _check_label(self, label: str, error: type[MisuseError | PeerError]) -> None:
-        if self.relays:
-            raise error(f"label {label!r}: protocol {self.member.name} keeps one order only in a live endpoint")
         if label not in self.labels and len(self.labels) >= LABEL_LIMIT:
             raise error(f"label {label!r} would be one more than the {LABEL_LIMIT} that are accepted")
 
     def _sent(self, sent: Sent, ref: int, payload: bytes | None, time: float, step: Step) -> str:
         key = (sent.label, sent.message.sender, sent.message.count)
-        self.order += 1
-        self._event("send", time, step, key=key, destinations=sent.destinations)
+        order = self.rows.tick()
+        self.rows.sent(key, sent.destinations, time, step)
         if self.relays:
             size = self.deferred_sizes.pop(ref, 0) if payload is None else len(payload)
-            self.payloads[key] = Ref(ref, self.order, sent.destinations, size, 0)
+            self.payloads[key] = Ref(ref, order, sent.destinations, size, 0)
         for copy in sent.copies:
-            head = copy_head(self.order, self.member.encode(copy), with_payload=True)
+            head = copy_head(order, self.member.encode(copy), with_payload=True)
             self._queue(copy.destination, head, ref, payload, step)
         return self.name(key)
 
-    def _queue(self, peer: int, head: bytes, ref: int, body: bytes | None, step: Step) -> None:
+    def _queue(self, peer: int, head: bytes, ref: int, body: bytes | None, step: Step) -> int:
+        """Make an item for a peer and return its number; 0 if the peer was given up."""
         outbox = self.outboxes[peer]
-        if not outbox.closed:
-            entry, spill = outbox.add(head, ref, body)
-            step.sent.append((peer, entry, spill))
+        if outbox.closed:
+            return 0
+        entry, spill = outbox.add(head, ref, body)
+        step.sent.append((peer, entry, spill))
+        return entry.number
 
     # -- receipts ----------------------------------------------------------------------------------------------------
 
     def _receive(self, given: Receive, number: int, time: float, step: Step) -> None:
         item = read_item(given.item)
         if isinstance(item, CopyItem):
-            self._copy(given.peer, item, number, time, step)
+            self._copy(given, item, number, time, step)
         elif not self.relays:
             raise PeerError(f"{self.roster.name(given.peer)} speaks of payloads; {self.member.name} hands on nothing")
         elif isinstance(item, PayloadItem):
@@ -274,21 +222,24 @@ class Core:
                 self._queue(given.peer, key_head(PAYLOAD, item.key, known.order), known.number, None, step)
         self.received[given.peer] = given.number
 
-    def _copy(self, peer: int, item: CopyItem, number: int, time: float, step: Step) -> None:
+    def _copy(self, given: Receive, item: CopyItem, number: int, time: float, step: Step) -> None:
+        peer = given.peer
         if item.order >= ORDER_LIMIT:
             raise PeerError(f"{self.roster.name(peer)} says order {item.order}; below {ORDER_LIMIT} is accepted")
         copy = self.member.decode(item.stamp, source=peer)
         self._check_copy(copy, item, peer)
         key = (copy.label, copy.sender, copy.count)
         if item.payload is None and self._lacks(copy, key):
+            self._hop_arrived(copy, given.number, item.order, time, step)
             self.aside.setdefault(key, []).append(Aside(peer, item.stamp))
             self._queue(peer, key_head(WANT, key), 0, b"", step)
             return
         effects = self.member.receive(copy)
+        self._hop_arrived(copy, given.number, item.order, time, step)
         if copy.label is not None:
             self.labels.add(copy.label)
         if item.payload is not None and (self._new(key) if self.relays else type(effects[0]) is not Duplicate):
-            self.payloads[key] = Ref(number, item.order, copy.destinations, len(item.payload), len(item.stamp))
+            self._arrived(copy, key, number, item, len(item.stamp), time, step)
         self._effects(effects, number, time, step, item.payload)
         if key in self.aside and item.payload is not None:
             self._take_aside(key, number, time, step)
@@ -306,6 +257,16 @@ class Core:
         if self.held >= 2 * HELD_LIMIT:
             raise PeerError(f"{self.held} messages are held here; {2 * HELD_LIMIT} are the most that are accepted")
 
+    def _arrived(
+        self, copy: Copy, key: Key, number: int, item: CopyItem | PayloadItem, stamp: int, time: float, step: Step
+    ) -> None:
+        """Note that a message has come for the first time, with its payload; within an OK, its stamp has no size."""
+        length = stamp if copy.kind == MESSAGE else 0
+        self.payloads[key] = ref = Ref(number, item.order, copy.destinations, len(item.payload or b""), length)
+        if copy.destinations >> self.me & 1:
+            self.rows.tick(ref.order)
+            self.rows.came("receive", key, copy, length, time, step)
+
     def _new(self, key: Key) -> bool:
         label, sender, count = key
         return key not in self.payloads and self.floors.get((label, sender), 0) < count
@@ -318,8 +279,7 @@ class Core:
         waiting = self.aside.get(item.key)
         if waiting and self._new(item.key):
             copy = self.member.decode(waiting[0].stamp, source=waiting[0].peer)
-            size, stamp = len(item.payload), len(waiting[0].stamp)
-            self.payloads[item.key] = Ref(number, item.order, copy.destinations, size, stamp)
+            self._arrived(copy, item.key, number, item, len(waiting[0].stamp), time, step)
             self._take_aside(item.key, number, time, step)
 
     def _take_aside(self, key: Key, number: int, time: float, step: Step) -> None:
@@ -341,7 +301,7 @@ class Core:
                 self._deliver(effect.copy, time, step)
             elif type(effect) is Transmit:
                 for copy in effect.copies:
-                    self._transmit(copy, number, body, step)
+                    self._transmit(copy, number, body, time, step)
             elif type(effect) is Sent:
                 ticket = (effect.label, effect.ticket or 0)
                 ref = self.deferred.pop(ticket)
@@ -357,53 +317,30 @@ class Core:
             self.floors[copy.label, copy.sender] = copy.count
         else:
             del self.payloads[key]
-        self.order = max(self.order, ref.order) + 1
+        self.rows.tick(ref.order)
         self.deliveries += 1
         delivery = Delivery(self.deliveries, key, ref.number)
         self.inbox[delivery.number] = delivery
         step.delivered.append(delivery)
-        self._event("deliver", time, step, key=key, stamp=ref.stamp)
+        self.rows.came("deliver", key, copy, ref.stamp, time, step)
 
-    def _transmit(self, copy: Copy, number: int, body: bytes | None, step: Step) -> None:
+    def _transmit(self, copy: Copy, number: int, body: bytes | None, time: float, step: Step) -> None:
         """Hand on a protocol message, with the payload of what it is about if that is short and of use there."""
-        stamp = self.member.encode(copy)
         known = self.payloads.get((copy.label, copy.sender, copy.count)) if self.relays else None
-        order = 0 if known is None else known.order
-        if known is None or known.size > INLINE or not copy.destinations >> copy.destination & 1:
-            self._queue(copy.destination, copy_head(order, stamp, with_payload=False), 0, b"", step)
+        order = self.rows.tick(known.order if known else 0)
+        inline = known is not None and known.size <= INLINE and bool(copy.destinations >> copy.destination & 1)
+        head = copy_head(order, self.member.encode(copy), with_payload=inline)
+        if known is None or not inline:
+            item = self._queue(copy.destination, head, 0, b"", step)
         else:
-            here = body if known.number == number else None
-            self._queue(copy.destination, copy_head(order, stamp, with_payload=True), known.number, here, step)
+            item = self._queue(copy.destination, head, known.number, body if known.number == number else None, step)
+        if item and is_hop(copy):
+            self.rows.hop("send", copy, item, time, step)
 
-    def _event(
-        self,
-        kind: Kind,
-        time: float,
-        step: Step,
-        key: Key | None = None,
-        destinations: int | None = None,
-        stamp: int | None = None,
-    ) -> None:
-        self.index += 1
-        if kind == "crash":
-            self.order += 1
-        if not self.record:
-            return
-        roster = self.roster
-        step.events.append(
-            Event(
-                self.run,
-                roster.name(self.me),
-                self.index,
-                kind,
-                None if key is None else self.name(key),
-                None if destinations is None else roster.members(destinations),
-                None if key is None else key[0],
-                order=self.order * ROSTER_LIMIT + self.me,
-                time=time,
-                bytes=stamp,
-            )
-        )
+    def _hop_arrived(self, copy: Copy, item: int, order: int, time: float, step: Step) -> None:
+        if is_hop(copy):
+            self.rows.tick(order)
+            self.rows.hop("receive", copy, item, time, step)
 
     # -- who takes part ----------------------------------------------------------------------------------------------
 
@@ -420,7 +357,8 @@ class Core:
     def forget(self) -> None:
         """Where messages are handed on: drop the payloads that nobody can ask for any more. Part of a snapshot."""
         if isinstance(self.member, AckMember):
-            record = {(None, message.sender, message.count) for message in self.member.on_record()}
+            orders = self.member.orders()
+            record = {(order.label, message.sender, message.count) for order in orders for message in order.on_record()}
             here = 1 << self.me
             self.payloads = {
                 key: ref

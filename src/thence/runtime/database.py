@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Literal, Protocol
 
 from thence.errors import TraceError
@@ -62,6 +63,8 @@ class StandardDatabase:
     def __init__(self, path: Path | str, *, synchronous: Synchronous = "full") -> None:
         """Open or create a database file."""
         self.path = str(path)
+        self._one_at_a_time = Lock()
+        """one thread reads while another writes: a checkpoint fails if it meets a statement of this connection"""
         try:
             self._connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=0.0)
         except sqlite3.Error as error:
@@ -72,7 +75,8 @@ class StandardDatabase:
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
         """Run one statement and return its rows."""
         try:
-            return self._connection.execute(sql, parameters).fetchall()
+            with self._one_at_a_time:
+                return self._connection.execute(sql, parameters).fetchall()
         except (sqlite3.Error, sqlite3.Warning, UnicodeError) as error:
             raise JournalError(f"journal {self.path}: {error}, in {sql.split('(')[0].strip()[:60]}") from error
 
@@ -97,7 +101,8 @@ class StandardDatabase:
         """Write a consistent copy beside, while the endpoint runs."""
         other = sqlite3.connect(str(target))
         try:
-            self._connection.backup(other)
+            with self._one_at_a_time:
+                self._connection.backup(other)
         except sqlite3.Error as error:
             raise JournalError(f"journal {self.path} cannot be copied to {target}: {error}") from error
         finally:

@@ -1,11 +1,7 @@
 """A live process: the driver of a station on asyncio, and what an application uses.
 
-Law. One task writes: it applies a group of inputs, commits it (in a thread of its own where the disk is waited for),
-and lets out what the group set free. Everything else only puts inputs into the queue. So nothing leaves before its
-commit, and commits are shared by whatever has gathered meanwhile.
-
-While an application's transaction is open the writer waits for it; receipts gather in memory, unacknowledged, up to the
-credit that was granted.
+Law. Only the writer (`writer.py`) changes anything; the application and the connections put inputs into its queue.
+What it lets out waits in the inbox (`inbox.py`) until the application takes it.
 """
 
 from __future__ import annotations
@@ -14,9 +10,7 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -24,177 +18,26 @@ from typing import Self
 
 from thence.errors import MisuseError, ThenceError
 from thence.model.roster import positions
-from thence.protocols.ack_member import AckMember
 from thence.runtime.admin import Admin
 from thence.runtime.config import Config, load
-from thence.runtime.core import Delivery
-from thence.runtime.database import JournalError, Row, StandardDatabase, Value
-from thence.runtime.detector import Detector
-from thence.runtime.frames import BEAT, BYE, frame
-from thence.runtime.inputs import Abandon, Send, Stop, Trusted
+from thence.runtime.database import StandardDatabase
+from thence.runtime.frames import BYE, frame
+from thence.runtime.heartbeat import watch
+from thence.runtime.inbox import Inbox
+from thence.runtime.inputs import Abandon, Send
 from thence.runtime.journal import Journal, Mark
-from thence.runtime.metrics import Metrics
-from thence.runtime.record import Recorder
+from thence.runtime.logs import note
+from thence.runtime.message import Answer, Message
+from thence.runtime.metrics import LiveMetrics
+from thence.runtime.record import Records
 from thence.runtime.recovery import Recovered, recover
-from thence.runtime.station import Asked, Released, Station
+from thence.runtime.station import Station
 from thence.runtime.tcp import TcpTransport
-
-log = logging.getLogger("thence.runtime")
+from thence.runtime.writer import Writer
 
 SLICE = 64
 """deliveries that are handed over before other tasks get their turn"""
 RENEW_SECONDS = 5.0
-MEMORY_BYTES = 1 << 24
-"""payloads of deliveries that are kept in memory; the others are read from the journal when their turn comes"""
-
-
-class Answer:
-    """A future that a station settles."""
-
-    __slots__ = ("future",)
-
-    def __init__(self) -> None:
-        """Belong to the running loop."""
-        self.future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-
-    def settle(self, message: str | None) -> None:
-        """Tell that the input is committed."""
-        if not self.future.done():
-            self.future.set_result(message)
-
-    def fail(self, error: ThenceError) -> None:
-        """Tell that the input was refused."""
-        if not self.future.done():
-            self.future.set_exception(error)
-
-
-class Message:
-    """A message that was delivered here, in causal order."""
-
-    __slots__ = ("_endpoint", "id", "label", "number", "payload", "redelivered", "sender")
-
-    def __init__(self, endpoint: Endpoint, delivery: Delivery, payload: bytes, *, redelivered: bool) -> None:
-        """Take the delivery and its payload."""
-        core = endpoint.station.core
-        self._endpoint = endpoint
-        self.id = core.name(delivery.key)
-        """unique in its run: the key to be idempotent by"""
-        self.label, self.sender = delivery.key[0], core.roster.name(delivery.key[1])
-        self.number = delivery.number
-        """its place among all deliveries here, from 1"""
-        self.payload = payload
-        self.redelivered = redelivered
-        """whether it may have been handed over before: the process ended before it was done"""
-
-    async def done(self) -> None:
-        """Say that the message is dealt with; it will not come again after a crash."""
-        answer = Answer()
-        self._endpoint.station.finish(self.number, answer)
-        await self._endpoint.outcome(answer)
-
-    def finish(self) -> None:
-        """Say the same without waiting until it is on disk."""
-        self._endpoint.station.finish(self.number)
-
-    def transaction(self) -> Transaction:
-        """Deal with the message in one step: rows of the application, sends, and being done are one commit."""
-        return Transaction(self._endpoint, self)
-
-    def __repr__(self) -> str:
-        return f"Message({self.id!r}, {len(self.payload)} bytes{', redelivered' * self.redelivered})"
-
-
-class Transaction:
-    """Rows of the application in the journal's own database, sends, and `done`: committed together or not at all."""
-
-    def __init__(self, endpoint: Endpoint, message: Message) -> None:
-        """Belong to a message."""
-        self._endpoint, self._message = endpoint, message
-        self._sends: list[tuple[Send, Answer]] = []
-        self._open = False
-        self._expired = False
-        self._began = 0.0
-        self._timer: asyncio.TimerHandle | None = None
-
-    async def __aenter__(self) -> Self:
-        """Take the writer's place."""
-        endpoint = self._endpoint
-        await endpoint.turn.acquire()
-        try:
-            endpoint.check()
-            endpoint.journal.begin()
-        except BaseException:
-            endpoint.turn.release()
-            raise
-        self._open, self._began = True, time.monotonic()
-        seconds = endpoint.config.limits.transaction_seconds
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._expire)
-        return self
-
-    def execute(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
-        """Run a statement on the application's tables; those of the journal are out of reach."""
-        self._check()
-        database = self._endpoint.database
-        database.guard(False)
-        try:
-            return database.execute(sql, parameters)
-        finally:
-            database.guard(True)
-
-    def send(self, destinations: Iterable[str], payload: bytes, *, label: str | None = None) -> None:
-        """Send a message with the commit."""
-        self._check()
-        given = self._endpoint.checked_send(destinations, payload, label)
-        self._sends.append((given, Answer()))
-
-    def _check(self) -> None:
-        if self._expired:
-            raise self._late()
-        if not self._open:
-            raise MisuseError("the transaction is not open; use it inside `async with`")
-
-    def _late(self) -> MisuseError:
-        seconds = self._endpoint.config.limits.transaction_seconds
-        return MisuseError(
-            f"the transaction of {self._message.id} was open for more than {seconds:g} s (limits.transaction_seconds) "
-            "and was rolled back"
-        )
-
-    def _expire(self) -> None:
-        if self._open:
-            self._expired = True
-            self._give_back()
-
-    def _give_back(self) -> None:
-        self._open = False
-        if self._timer is not None:
-            self._timer.cancel()
-        try:
-            self._endpoint.journal.rollback()
-        finally:
-            self._endpoint.turn.release()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Commit, or roll back if the block raised or took too long."""
-        if self._expired:
-            if error is None:
-                raise self._late()
-            return
-        if error is not None:
-            self._give_back()
-            return
-        if time.monotonic() - self._began > self._endpoint.config.limits.transaction_seconds:
-            self._give_back()
-            raise self._late()
-        self._open = False
-        if self._timer is not None:
-            self._timer.cancel()
-        try:
-            await self._endpoint.commit_with(self._message.number, self._sends)
-        finally:
-            self._endpoint.turn.release()
 
 
 class Endpoint:
@@ -203,22 +46,16 @@ class Endpoint:
     def __init__(self, config: Config | Path | str) -> None:
         """Take the configuration, or the file that holds it."""
         self.config = config if isinstance(config, Config) else load(config)
-        self.turn = asyncio.Lock()
-        """held by whoever writes"""
-        self.failure: ThenceError | None = None
         self.stopping = False
-        self._work = asyncio.Event()
-        self._news = asyncio.Event()
-        self._room = asyncio.Event()
-        self._inbox: deque[tuple[Delivery, bool]] = deque()
-        self._bodies: dict[int, bytes] = {}
-        self._answers: set[Answer] = set()
-        self._memory = 0
         self._tasks: list[asyncio.Task[None]] = []
-        self._thread: ThreadPoolExecutor | None = None
         self._reading = False
-        self.after_release: list[Callable[[Released], None]] = []
-        """called with everything a group sets free: metrics and the like"""
+        self._parts: list[TcpTransport | Admin | LiveMetrics] = []
+        """what listens, in the order in which it began to"""
+
+    @property
+    def failure(self) -> ThenceError | None:
+        """Why the endpoint takes no part any more, if so."""
+        return self.writer.failure
 
     # -- start and stop ------------------------------------------------------------------------------------------------
 
@@ -227,6 +64,7 @@ class Endpoint:
         try:
             await self._start()
         except BaseException:
+            await self._end()
             self._let_go()
             raise
         return self
@@ -237,7 +75,7 @@ class Endpoint:
         mark = Mark(config.journal.with_name(config.journal.name + ".mark"))
         self.database = StandardDatabase(config.journal, synchronous=config.synchronous)
         self.journal = Journal(self.database, mark)
-        self.recorder = None if config.record is None else Recorder(config.record, config.name)
+        self.recorder = self._recorder()
         found = self._recover()
         limits = config.limits
         self.station = Station(
@@ -247,27 +85,36 @@ class Endpoint:
             window=limits.credit_bytes,
             journal_limit=limits.journal_bytes,
         )
-        self.station.wake = self._work.set
+        self.station.notice = self._notice
         if self.recorder is not None:
             self.station.sync, self.station.record = self.recorder.sync, self.recorder.write
+        self.inbox = Inbox(self.journal)
         for delivery in found.core.inbox.values():
-            self._inbox.append((delivery, True))
-        if config.synchronous == "full" and sqlite3.threadsafety == 3:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="thence-commit")
+            self.inbox.put(delivery, again=True)
+        threaded = config.synchronous == "full" and sqlite3.threadsafety == 3
+        self.writer = Writer(config.name, self.station, self.inbox, threaded=threaded)
         self.transport = TcpTransport(config, self.station)
         self.admin = None if config.admin is None else Admin(self, config.admin)
-        self.metrics = None if config.metrics is None else Metrics(self, config.metrics)
+        self.metrics = None if config.metrics is None else LiveMetrics(self, config.metrics)
+        if self.metrics is not None:
+            self.writer.timed = self.metrics.committed
         loop = asyncio.get_running_loop()
-        self._tasks.append(loop.create_task(self._write(), name="thence-writer"))
+        self._tasks.append(loop.create_task(self.writer.run(), name="thence-writer"))
         self._tasks.append(loop.create_task(self._renew(), name="thence-renewal"))
         if self.station.core.relays:
-            self._tasks.append(loop.create_task(self._detect(), name="thence-detector"))
-        await self.transport.start()
-        if self.admin is not None:
-            await self.admin.start()
-        if self.metrics is not None:
-            await self.metrics.start()
-        log.info("%s runs; %d inputs replayed", config.name, found.replayed)
+            self._tasks.append(loop.create_task(watch(self), name="thence-detector"))
+        for part in (self.transport, self.admin, self.metrics):
+            if part is not None:
+                self._parts.append(part)
+                await part.start()
+        sentence = f"{config.name} runs; {found.replayed} inputs replayed"
+        note(logging.INFO, "started", sentence, process=config.name, replayed=found.replayed)
+
+    def _recorder(self) -> Records | None:
+        config = self.config
+        if config.record is None:
+            return None
+        return Records(config.record, config.name, limit=config.limits.record_bytes)
 
     def _recover(self) -> Recovered:
         config, recorder = self.config, self.recorder
@@ -279,7 +126,7 @@ class Endpoint:
             run=config.run,
             record=recorder is not None,
             options=config.options,
-            recorded=None if recorder is None else recorder.index,
+            recorded=None if recorder is None else recorder.last,
             now=time.time(),
         )
         if recorder is not None:
@@ -302,23 +149,26 @@ class Endpoint:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.config.limits.stop_seconds):
                     await self._flush()
-            async with self.turn:
+            async with self.writer.turn:
                 with suppress(ThenceError):
-                    await self._last_words()
+                    await self.writer.last_words()
+                    for session in list(self.station.sessions.values()):
+                        session.channel.write(frame(BYE))
+        await self._end()
+        self.writer.fail_answers(MisuseError(f"{self.config.name} has stopped before this was taken"))
+        self.inbox.news.set()
+        self._let_go()
+        note(logging.INFO, "stopped", f"{self.config.name} has stopped", process=self.config.name)
+
+    async def _end(self) -> None:
+        """End all tasks and connections."""
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
             with suppress(asyncio.CancelledError):
                 await task
-        await self.transport.stop()
-        if self.admin is not None:
-            await self.admin.stop()
-        if self.metrics is not None:
-            await self.metrics.stop()
-        for answer in self._answers:
-            answer.fail(MisuseError(f"{self.config.name} has stopped before this was taken"))
-        self._news.set()
-        self._let_go()
+        for part in self._parts:
+            await part.stop()
 
     async def _flush(self) -> None:
         station = self.station
@@ -328,159 +178,26 @@ class Endpoint:
                 return
             await asyncio.sleep(0.01)
 
-    async def _last_words(self) -> None:
-        self.check()
-        station = self.station
-        station.queue.clear()
-        station.queue.append(Asked(Stop()))
-        station.prepare(time.time())
-        station.snapshot()
-        await self._commit()
-        self._release()
-        for session in list(station.sessions.values()):
-            session.channel.write(frame(BYE))
+    def _notice(self, event: str, peer: str, reason: str | None) -> None:
+        """Log what became of a connection."""
+        level = logging.WARNING if event == "refused" else logging.INFO
+        sentence = (
+            f"{self.config.name} and {peer} are connected" if event == "connected" else f"{peer} is {event}: {reason}"
+        )
+        note(level, event, sentence, process=self.config.name, peer=peer, reason=reason)
 
     def _let_go(self) -> None:
-        for name in ("journal", "recorder"):
+        for name in ("journal", "recorder", "writer"):
             part = getattr(self, name, None)
             if part is not None:
                 part.close()
-        if self._thread is not None:
-            self._thread.shutdown(wait=False)
-
-    # -- the writer ----------------------------------------------------------------------------------------------------
-
-    async def _write(self) -> None:
-        station = self.station
-        while self.failure is None:
-            await self._work.wait()
-            self._work.clear()
-            if station.forgetful is not None:
-                self._fail(JournalError(station.forgetful))
-                return
-            await asyncio.sleep(0)  # let what has arrived at the same time join the group
-            async with self.turn:
-                try:
-                    while not station.idle and self.failure is None:
-                        station.prepare(time.time())
-                        await self._commit()
-                        self._release()
-                except ThenceError as error:
-                    self._fail(error)
-
-    async def _commit(self) -> None:
-        if self._thread is None:
-            self.station.commit()
-        else:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self.station.commit)
-
-    def _release(self) -> None:
-        released = self.station.release()
-        for delivery in released.delivered:
-            body = released.bodies.get(delivery.ref)
-            if body is not None and self._memory < MEMORY_BYTES:
-                self._bodies[delivery.number] = body
-                self._memory += len(body)
-            self._inbox.append((delivery, False))
-        for name, causes in released.without:
-            log.warning("%s delivers %s without %s", self.config.name, name, ", ".join(causes))
-        if released.delivered:
-            self._news.set()
-        self._room.set()
-        for hook in self.after_release:
-            hook(released)
-
-    async def commit_with(self, delivery: int, sends: Collection[tuple[Send, Answer]]) -> None:
-        """Commit an open transaction together with its sends and the end of a delivery. The caller has the turn."""
-        station = self.station
-        try:
-            self._check_all([given for given, _ in sends])
-        except MisuseError:
-            self.journal.rollback()
-            raise
-        waiting, station.queue = station.queue, deque(Asked(given, answer) for given, answer in sends)
-        done, station.done = station.done, [(delivery, None)]
-        try:
-            station.prepare(time.time(), begin=False)
-            await self._commit()
-            self._release()
-        except ThenceError as error:
-            self._fail(error)
-            raise
-        finally:
-            waiting.extend(station.queue)  # what came meanwhile comes after what waited
-            station.queue, station.done = waiting, done + station.done
-            if not station.idle:
-                self._work.set()
-
-    def _check_all(self, sends: Iterable[Send]) -> None:
-        """Refuse a send that the member would refuse, before anything is changed."""
-        twin = self.station.core.member.fork()
-        for given in sends:
-            self.station.core.check_send(given)
-            twin.send(given.destinations, label=given.label)
-
-    def _fail(self, error: ThenceError) -> None:
-        """Stop taking part: memory may be ahead of the disk."""
-        log.error("%s stops: %s", self.config.name, error)
-        self.failure = error
-        for answer in self._answers:
-            answer.fail(error)
-        for session in list(self.station.sessions.values()):
-            session.channel.close()
-        self._news.set()
-        self._room.set()
-
-    def check(self) -> None:
-        """Raise if the endpoint has failed or stops."""
-        if self.failure is not None:
-            raise self.failure
-        if self.stopping and not self.station.intake and self.journal.failed:
-            raise JournalError(self.journal.failed)
-
-    async def outcome(self, answer: Answer) -> str | None:
-        """Wait until an input is committed; raise if the endpoint fails or stops first."""
-        self.check()
-        self._answers.add(answer)
-        try:
-            return await answer.future
-        finally:
-            self._answers.discard(answer)
 
     async def _renew(self) -> None:
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             if self.transport.renew():
-                log.info("%s has read its certificates again", self.config.name)
-
-    async def _detect(self) -> None:
-        """Send heartbeats, and tell the member whom to trust whenever that changes."""
-        limits, core, loop = self.config.limits, self.station.core, asyncio.get_running_loop()
-        assert isinstance(core.member, AckMember)
-        detector = Detector(
-            core.me,
-            len(core.roster),
-            core.member.masks,
-            interval=limits.heartbeat_seconds,
-            threshold=limits.suspect_after,
-            now=loop.time(),
-        )
-        told = core.member.receiver.trust
-        while True:
-            for session in list(self.station.sessions.values()):
-                if session.open:
-                    session.channel.write(frame(BEAT))
-            await asyncio.sleep(limits.heartbeat_seconds)
-            now = loop.time()
-            for peer, heard in self.transport.last_heard.items():
-                detector.heard(peer, heard)
-            detector.tick(now)
-            trusted = detector.trusted(now)
-            if trusted != told:
-                told = trusted
-                names = core.roster.members(trusted)
-                log.info("%s trusts %s", self.config.name, ", ".join(names))
-                self.station.ask(Trusted(names))
+                sentence = f"{self.config.name} has read its certificates again"
+                note(logging.INFO, "renewed", sentence, process=self.config.name)
 
     # -- what an application uses --------------------------------------------------------------------------------------
 
@@ -493,11 +210,11 @@ class Endpoint:
         await self._space(given.destinations)
         answer = Answer()
         self.station.ask(given, answer)
-        return await self.outcome(answer)
+        return await self.writer.outcome(answer)
 
     def checked_send(self, destinations: Iterable[str], payload: bytes, label: str | None) -> Send:
         """Return a send as an input, or say what is wrong with it."""
-        self.check()
+        self.writer.check()
         if self.stopping:
             raise MisuseError(f"{self.config.name} is stopping; it sends nothing more")
         if isinstance(destinations, str):
@@ -524,11 +241,11 @@ class Endpoint:
                 continue
             if not self.station.full and (not over or limits.away == "spill"):
                 return
-            self._room.clear()
+            self.writer.room.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(0.5):
-                    await self._room.wait()
-        self.check()
+                    await self.writer.room.wait()
+        self.writer.check()
 
     async def deliveries(self) -> AsyncIterator[Message]:
         """Yield messages in causal order, until the endpoint stops; one reader at a time."""
@@ -538,33 +255,26 @@ class Endpoint:
         handed = 0
         try:
             while True:
-                while not self._inbox:
-                    self.check()
+                while not self.inbox:
+                    self.writer.check()
                     if self.stopping:
                         return
-                    self._news.clear()
-                    await self._news.wait()
-                self.check()
-                delivery, again = self._inbox.popleft()
-                yield Message(self, delivery, self._payload(delivery), redelivered=again)
+                    self.inbox.news.clear()
+                    await self.inbox.news.wait()
+                self.writer.check()
+                delivery, payload, again = self.inbox.take()
+                yield Message(self, delivery, payload, redelivered=again)
                 handed += 1
                 if handed % SLICE == 0:
                     await asyncio.sleep(0)
         finally:
             self._reading = False
 
-    def _payload(self, delivery: Delivery) -> bytes:
-        body = self._bodies.pop(delivery.number, None)
-        if body is None:
-            return self.journal.payload(delivery.ref)
-        self._memory -= len(body)
-        return body
-
     async def abandon(self, process: str) -> None:
         """Give somebody up who is gone for good: nothing waits for it any more, and it is refused if it comes back."""
         answer = Answer()
         self.station.ask(Abandon(process), answer)
-        await self.outcome(answer)
+        await self.writer.outcome(answer)
         session = self.station.sessions.get(self.station.core.roster.position(process))
         if session is not None:
             session.channel.close()
@@ -574,6 +284,6 @@ class Endpoint:
 
         A copy that is behind must never be started: its peers would find that it has lost its memory.
         """
-        async with self.turn:
-            self.check()
+        async with self.writer.turn:
+            self.writer.check()
             self.database.backup(target)

@@ -112,17 +112,17 @@ def hello_frame(hello: Hello) -> bytes:
 def read_hello(body: bytes) -> Hello:
     """Return what the other end says of itself."""
     try:
-        said = json.loads(body)
+        fields = json.loads(body)
         hello = Hello(
-            name=_text(said["name"]),
-            identity=_text(said["identity"]),
-            roster=[_text(name) for name in said["roster"]],
-            protocol=_text(said["protocol"]),
-            options=_text(said["options"]),
-            sent=_count(said["sent"]),
-            received=_count(said["received"]),
-            credit=_count(said["credit"]),
-            versions=(_count(said["versions"][0]), _count(said["versions"][1])),
+            name=_text(fields["name"]),
+            identity=_text(fields["identity"]),
+            roster=[_text(name) for name in fields["roster"]],
+            protocol=_text(fields["protocol"]),
+            options=_text(fields["options"]),
+            sent=_count(fields["sent"]),
+            received=_count(fields["received"]),
+            credit=_count(fields["credit"]),
+            versions=(_count(fields["versions"][0]), _count(fields["versions"][1])),
         )
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise PeerError(f"a first frame that cannot be read: {type(error).__name__} {error}") from None

@@ -105,6 +105,8 @@ class Journal:
         """Take an open database; make the tables if they are not there."""
         self.database, self.mark = database, mark
         self.failed: str | None = None
+        self._peers: dict[str, tuple[str | None, int]] | None = None
+        """what `peers` says, kept while nothing is rolled back"""
         for row in database.execute("PRAGMA quick_check(1)"):
             if row[0] != "ok":
                 raise JournalError(f"the journal is damaged: {row[0]!r}; {RESTORE}")
@@ -165,10 +167,14 @@ class Journal:
         self._know(name, identity, self._known(name)[1])
 
     def _known(self, name: str) -> tuple[str | None, int]:
-        return self.peers().get(name, (None, 0))
+        if self._peers is None:
+            self._peers = self.peers()
+        return self._peers.get(name, (None, 0))
 
     def _know(self, name: str, identity: str | None, acked: int) -> None:
         row = (name, identity, acked)
+        if self._peers is not None:
+            self._peers[name] = (identity, acked)
         self.database.execute("INSERT OR REPLACE INTO thence_peers VALUES (?, ?, ?, ?)", (*row, _checksum(row)))
 
     def snapshot(self, taken: Snapshot, needed: Iterable[int]) -> None:
@@ -210,6 +216,7 @@ class Journal:
 
     def rollback(self) -> None:
         """Take the group back."""
+        self._peers = None
         self.database.rollback()
 
     def close(self) -> None:

@@ -20,25 +20,21 @@ from typing import TextIO
 
 from thence.errors import MisuseError, ThenceError
 from thence.model.plain import Row
-from thence.runtime.endpoint import Endpoint, Message
+from thence.runtime.endpoint import Endpoint
+from thence.runtime.message import Message
 
 Write = Callable[[Row], None]
 
 
-async def converse(
-    endpoint: Endpoint,
-    *,
-    source: TextIO | None = None,
-    target: TextIO | None = None,
-    manual: bool = False,
-    linger: float | None = None,
-) -> None:
-    """Run an endpoint between two streams until it is interrupted, or until `linger` seconds after the input's end."""
-    source, target = source or sys.stdin, target or sys.stdout
+async def converse(endpoint: Endpoint, *, manual: bool = False, linger: float | None = None) -> None:
+    """Run an endpoint between standard input and output until it is interrupted.
+
+    With `linger` it also ends that many seconds after the end of the input.
+    """
 
     def write(row: Row) -> None:
-        target.write(json.dumps(row, ensure_ascii=False) + "\n")
-        target.flush()
+        sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -48,7 +44,7 @@ async def converse(
         write({"ready": me.config.name})
         waiting: dict[int, Message] = {}
         tasks = [
-            loop.create_task(_read(me, source, write, waiting, stop, linger)),
+            loop.create_task(_read(me, sys.stdin, write, waiting, stop, linger)),
             loop.create_task(_deliver(me, write, waiting, manual)),
             loop.create_task(stop.wait()),
         ]
@@ -100,7 +96,7 @@ async def _read(
                 await _line(me, line, write, waiting)
             except ThenceError as error:
                 write({"error": str(error)})
-                me.check()
+                me.writer.check()
     if linger is None:
         await stop.wait()
     else:

@@ -63,28 +63,28 @@ class Link:
         self.granted = self.window
         return Hello(me, identity, roster, protocol, options, self.durable, self.received, self.granted)
 
-    def meet(self, mine: Hello, theirs: Hello) -> None:
+    def meet(self, ours: Hello, theirs: Hello) -> None:
         """Take the peer's first words: open the link, or say why not."""
-        self._same_terms(mine, theirs)
-        self._same_memory(mine, theirs)
+        self._same_terms(ours, theirs)
+        self._same_memory(ours, theirs)
         self.identity = theirs.identity
         self.outbox.acknowledge(theirs.received)
         self.next, self.allowed = theirs.received + 1, theirs.credit
         self.open, self.refusal = True, None
 
-    def _same_terms(self, mine: Hello, theirs: Hello) -> None:
+    def _same_terms(self, ours: Hello, theirs: Hello) -> None:
         old, new = WIRE_VERSIONS
         if theirs.versions[0] > new or theirs.versions[1] < old:
             raise Refused(
                 f"{theirs.name} speaks versions {theirs.versions[0]} to {theirs.versions[1]} of the wire format, "
-                f"{mine.name} speaks {old} to {new}"
+                f"{ours.name} speaks {old} to {new}"
             )
         for what in ("protocol", "options", "roster"):
-            ours, other = getattr(mine, what), getattr(theirs, what)
-            if ours != other:
-                raise Refused(f"{what} differs: {mine.name} has {ours}, {theirs.name} has {other}")
+            here, other = getattr(ours, what), getattr(theirs, what)
+            if here != other:
+                raise Refused(f"{what} differs: {ours.name} has {here}, {theirs.name} has {other}")
 
-    def _same_memory(self, mine: Hello, theirs: Hello) -> None:
+    def _same_memory(self, ours: Hello, theirs: Hello) -> None:
         if self.identity is not None and theirs.identity != self.identity:
             raise Refused(
                 f"{theirs.name} comes with another journal than before ({theirs.identity[:8]}, not "
@@ -93,21 +93,21 @@ class Link:
             )
         if theirs.sent < self.received:
             raise Refused(
-                f"{theirs.name} knows of {theirs.sent} items sent to {mine.name}, which has received {self.received}: "
+                f"{theirs.name} knows of {theirs.sent} items sent to {ours.name}, which has received {self.received}: "
                 f"{theirs.name} has lost its memory",
                 theirs.name,
             )
         if theirs.received < self.outbox.acked:
             raise Refused(
-                f"{theirs.name} knows of {theirs.received} items of {mine.name} and has acknowledged "
+                f"{theirs.name} knows of {theirs.received} items of {ours.name} and has acknowledged "
                 f"{self.outbox.acked}: {theirs.name} has lost its memory",
                 theirs.name,
             )
         if theirs.received > self.durable:
             raise Refused(
-                f"{theirs.name} has received {theirs.received} items of {mine.name}, which knows of {self.durable}: "
-                f"{mine.name} has lost its memory",
-                mine.name,
+                f"{theirs.name} has received {theirs.received} items of {ours.name}, which knows of {self.durable}: "
+                f"{ours.name} has lost its memory",
+                ours.name,
             )
 
     def close(self) -> None:

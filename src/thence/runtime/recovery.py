@@ -15,8 +15,8 @@ from thence.model.events import Event
 from thence.runtime.core import Core
 from thence.runtime.database import JournalError
 from thence.runtime.inputs import KIND_NAMES, KIND_OF, STOP, Crash, Input, Join, read_input
-from thence.runtime.journal import RELEASE, RESTORE, InputRow, Journal
-from thence.runtime.state import load
+from thence.runtime.journal import RELEASE, RESTORE, InputRow, Journal, Snapshot
+from thence.runtime.state import hops_of, load
 
 
 @dataclass(slots=True)
@@ -40,10 +40,10 @@ def recover(
     run: str = "run",
     record: bool = True,
     options: dict[str, int | str | bool] | None = None,
-    recorded: int | None = None,
+    recorded: tuple[int, int] | None = None,
     now: float = 0.0,
 ) -> Recovered:
-    """Return the core that this journal describes; `recorded` is the index of the last row in the trace file.
+    """Return the core that this journal describes; `recorded` are the last rows in the trace: run and hops.
 
     A process that was ended without a stop begins with an input that says so, and one for each process that was added.
     """
@@ -68,11 +68,11 @@ def recover(
         journal.rollback()
         raise
     journal.commit(core.number)
-    if recorded is not None and recorded > core.index:
-        raise JournalError(
-            f"the trace has {recorded} rows of {me}, the journal knows of {core.index}: it has lost its memory; "
-            f"{RESTORE}"
-        )
+    for rows, known in zip(recorded or (), (core.rows.index, core.rows.hops), strict=False):
+        if rows > known:
+            raise JournalError(
+                f"the trace has {rows} rows of {me}, the journal knows of {known}: it has lost its memory; {RESTORE}"
+            )
     return found
 
 
@@ -113,13 +113,13 @@ def _same(journal: Journal, key: str, value: str) -> None:
         raise MisuseError(f"{key} = {value!r} in the configuration, but the journal was made with {found!r}")
 
 
-def _start(journal: Journal, run: str, record: bool, recorded: int | None) -> Core | None:
+def _start(journal: Journal, run: str, record: bool, recorded: tuple[int, int] | None) -> Core | None:
     """Return the state of the latest snapshot from which the trace can be continued; None to begin with input 1.
 
     If the file was taken away, the rows before the latest snapshot are gone with it.
     """
     snapshots = journal.snapshots()
-    fit = [s for s in snapshots if recorded is None or s.position <= recorded]
+    fit = [s for s in snapshots if recorded is None or _within(s, recorded)]
     if not fit:
         if not snapshots or journal.database.execute("SELECT 1 FROM thence_inputs WHERE number = 1"):
             return None
@@ -128,6 +128,10 @@ def _start(journal: Journal, run: str, record: bool, recorded: int | None) -> Co
         return load(fit[0].data, run=run, record=record)
     except ThenceError as error:
         raise JournalError(f"the snapshot after input {fit[0].number} cannot be used: {error}; {RESTORE}") from error
+
+
+def _within(snapshot: Snapshot, recorded: tuple[int, int]) -> bool:
+    return snapshot.position <= recorded[0] and hops_of(snapshot.data) <= recorded[1]
 
 
 def _replayed(journal: Journal, core: Core) -> Recovered:

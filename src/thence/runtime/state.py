@@ -13,9 +13,10 @@ from typing import Any
 from thence.errors import PeerError, ThenceError
 from thence.model.plain import Row
 from thence.protocols import lookup
-from thence.runtime.core import Aside, Core, Delivery, Ref
+from thence.runtime.core import Core
 from thence.runtime.inputs import Key
 from thence.runtime.outbox import Entry, Outbox
+from thence.runtime.step import Aside, Delivery, Ref
 
 STATE_VERSION = 1
 
@@ -29,8 +30,9 @@ def dump(core: Core) -> bytes:
             "member": _text(core.member.snapshot()),
             "number": core.number,
             "digest": core.digest.hex(),
-            "order": core.order,
-            "index": core.index,
+            "order": core.rows.order,
+            "index": core.rows.index,
+            "hops": core.rows.hops,
             "deliveries": core.deliveries,
             "received": core.received,
             "outboxes": [_outbox(outbox) for outbox in core.outboxes],
@@ -56,11 +58,20 @@ def load(data: bytes, *, run: str = "run", record: bool = True) -> Core:
         raise PeerError(f"a snapshot of {len(data)} bytes cannot be read: {error}") from error
 
 
+def hops_of(data: bytes) -> int:
+    """Return how many rows of hops there were when a state was written."""
+    try:
+        return int(json.loads(data)["hops"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise PeerError(f"a snapshot of {len(data)} bytes cannot be read: {error}") from error
+
+
 def _core(state: Row, run: str, record: bool) -> Core:
     member = lookup(state["protocol"]).protocol.restore(b64decode(state["member"]))
     core = Core(member, run=run, record=record)
     core.number, core.digest = state["number"], bytes.fromhex(state["digest"])
-    core.order, core.index, core.deliveries = state["order"], state["index"], state["deliveries"]
+    core.rows.order, core.rows.index, core.rows.hops = state["order"], state["index"], state["hops"]
+    core.deliveries = state["deliveries"]
     core.received = state["received"]
     core.outboxes = [_read_outbox(row) for row in state["outboxes"]]
     core.payloads = {_key(row): Ref(*row[3:]) for row in state["payloads"]}

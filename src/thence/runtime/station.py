@@ -17,46 +17,21 @@ from typing import Protocol
 
 from thence.errors import MisuseError, PeerError, ThenceError
 from thence.model.events import Event
-from thence.runtime.core import HELD_LIMIT, Core, Delivery
+from thence.runtime.core import HELD_LIMIT, Core
 from thence.runtime.database import JournalError
-from thence.runtime.frames import (
-    ACK,
-    BEAT,
-    BYE,
-    DATA,
-    HELLO,
-    HELLO_LIMIT,
-    REFUSED,
-    Framer,
-    Hello,
-    ack_frame,
-    data_frame,
-    frame,
-    hello_frame,
-    read_ack,
-    read_data,
-    read_hello,
-)
+from thence.runtime.frames import Hello, ack_frame, data_frame
 from thence.runtime.inputs import KIND_OF, Done, Input, Receive, payload_in
 from thence.runtime.journal import RELEASE, InputRow, Journal, Snapshot
 from thence.runtime.link import Link, Refused
 from thence.runtime.outbox import LIMIT_ITEMS
+from thence.runtime.session import Channel, Session
 from thence.runtime.state import dump
+from thence.runtime.step import Delivery
 
 SNAPSHOT_EVERY = 2000
 GROUP_INPUTS = 512
 GROUP_BYTES = 1 << 22
 INBOX_LIMIT = 100_000
-
-
-class Channel(Protocol):
-    """One connection, as a transport gives it."""
-
-    def write(self, data: bytes) -> None:
-        """Hand bytes to the network."""
-
-    def close(self) -> None:
-        """End the connection, after what was written."""
 
 
 class Waiter(Protocol):
@@ -99,85 +74,6 @@ class _Group:
     """bytes of items received, by peer"""
 
 
-class Session:
-    """One connection from its first byte to its last."""
-
-    def __init__(self, station: Station, channel: Channel, peer: int | None, proven: str | None) -> None:
-        """Take the peer that was dialled (None: it dialled), and the name its certificate proves (None: no TLS)."""
-        self.station, self.channel, self.peer, self.proven = station, channel, peer, proven
-        self.framer = Framer(HELLO_LIMIT)
-        self.mine: Hello | None = None
-        self.open = False
-        self.closed = False
-        if peer is not None:
-            self._greet(peer)
-
-    def _greet(self, peer: int) -> None:
-        self.mine = self.station.hello(peer)
-        self.channel.write(hello_frame(self.mine))
-
-    def feed(self, data: bytes) -> None:
-        """Take bytes from the network; whatever cannot be used ends the connection with a sentence."""
-        try:
-            for kind, body in self.framer.feed(data):
-                if self.closed:
-                    return
-                self._frame(kind, body)
-        except PeerError as error:
-            self.refuse(error)
-
-    def _frame(self, kind: int, body: bytes) -> None:
-        if kind == REFUSED:
-            self.station.refused_by(self, body.decode("utf-8", "replace")[:500])
-        elif not self.open:
-            if kind != HELLO:
-                raise PeerError(f"a frame of kind {kind} came first; a hello (1) is expected")
-            self._met(read_hello(body))
-        elif kind == DATA:
-            self.station.item(self, *read_data(body))
-        elif kind == ACK:
-            self.station.acknowledged(self, *read_ack(body))
-        elif kind == BYE:
-            self.lost("the peer has stopped")
-            self.channel.close()
-        elif kind != BEAT:
-            raise PeerError(f"a frame of kind {kind}; 1 to 6 are known")
-
-    def _met(self, theirs: Hello) -> None:
-        if self.proven is not None and theirs.name != self.proven:
-            raise Refused(f"the certificate is of {self.proven}, but the connection says it is {theirs.name}")
-        roster = self.station.core.roster
-        if theirs.name not in roster:
-            raise Refused(f"{theirs.name} is not among the processes here: {', '.join(roster.names)}")
-        peer = roster.position(theirs.name)
-        if self.peer is not None and peer != self.peer:
-            raise Refused(f"{roster.name(self.peer)} was dialled, but {theirs.name} answered")
-        dialled = self.peer is not None
-        self.peer = peer
-        if not dialled:
-            self.station.expect_dialler(self)
-            self.station.replace(self)
-            self._greet(peer)
-        assert self.mine is not None
-        self.station.meet(self, self.mine, theirs)
-        self.framer.limit = self.station.frame_limit
-        self.open = True
-        self.station.pump(peer)
-
-    def refuse(self, error: PeerError) -> None:
-        """End the connection and tell the peer why."""
-        self.station.refuse(self, error)
-        self.channel.write(frame(REFUSED, str(error).encode()[:1000]))
-        self.lost(str(error))
-        self.channel.close()
-
-    def lost(self, reason: str) -> None:
-        """Note that the connection has ended."""
-        if not self.closed:
-            self.closed, self.open = True, False
-            self.station.lost(self, reason)
-
-
 class Station:
     """Core, links and journal."""
 
@@ -200,6 +96,8 @@ class Station:
         """why this process must not go on: a peer knows more of it than it does itself"""
         self.wake: Callable[[], None] = lambda: None
         """called when there is something to prepare"""
+        self.notice: Callable[[str, str, str | None], None] = lambda event, peer, reason: None
+        """called with what became of a connection (connected, lost, refused), the peer's name, and why"""
         self.record: Callable[[list[Event]], None] = lambda events: None
         """called with the rows of the trace of a committed group, before anything else of it leaves"""
         self.sync: Callable[[], None] = lambda: None
@@ -209,7 +107,6 @@ class Station:
         self._group: _Group | None = None
         self._tickets: dict[tuple[str | None, int], Waiter] = {}
         self._snapshot_at = core.number
-        self._checkpoint = True
         self.full = False
         """whether the journal is larger than it may be"""
         self.intake = True
@@ -256,14 +153,15 @@ class Station:
             core.roster.name(core.me), self.journal.identity, list(core.roster), core.member.name, options
         )
 
-    def meet(self, session: Session, mine: Hello, theirs: Hello) -> None:
+    def meet(self, session: Session, ours: Hello, theirs: Hello) -> None:
         """Open the link, or refuse it."""
         assert session.peer is not None
         link = self.links[session.peer]
         new = link.identity is None
         if link.outbox.closed:
-            raise Refused(f"{link.name} was given up by {mine.name}")
-        link.meet(mine, theirs)
+            raise Refused(f"{link.name} was given up by {ours.name}")
+        link.meet(ours, theirs)
+        self.notice("connected", link.name, None)
         if new:
             self._met.append((link.name, theirs.identity))
             self.wake()
@@ -272,6 +170,7 @@ class Station:
         """Remember why a peer is refused; stop if it is this process that has lost its memory."""
         if session.peer is not None:
             self.links[session.peer].refusal = str(error)
+        self.notice("refused", self._name(session), str(error))
         if isinstance(error, Refused) and error.forgetful == self.core.roster.name(self.core.me):
             self.forgetful = str(error)
             self.wake()
@@ -280,6 +179,7 @@ class Station:
         """Remember why a peer refuses."""
         if session.peer is not None:
             self.links[session.peer].refusal = f"{self.links[session.peer].name} refuses: {reason}"
+        self.notice("refused", self._name(session), reason)
         session.lost(reason)
         session.channel.close()
 
@@ -287,7 +187,12 @@ class Station:
         """Close the link of a connection that has ended."""
         if session.peer is not None and self.sessions.get(session.peer) is session:
             del self.sessions[session.peer]
+            if self.links[session.peer].open:
+                self.notice("lost", self._name(session), reason)
             self.links[session.peer].close()
+
+    def _name(self, session: Session) -> str:
+        return "somebody" if session.peer is None else self.links[session.peer].name
 
     def item(self, session: Session, number: int, item: bytes) -> None:
         """Take an item from a peer into the queue, if it is new."""
@@ -424,7 +329,7 @@ class Station:
         core = self.core
         core.forget()
         self.sync()
-        taken = Snapshot(core.number, core.index, RELEASE, dump(core))
+        taken = Snapshot(core.number, core.rows.index, RELEASE, dump(core))
         self.journal.snapshot(taken, core.needed())
         self._snapshot_at = core.number
         self._checkpoint = True

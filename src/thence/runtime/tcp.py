@@ -17,12 +17,13 @@ import random
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 from thence.errors import MisuseError, PeerError
 from thence.runtime.config import Config, Tls
-from thence.runtime.station import Session, Station
-
-log = logging.getLogger("thence.runtime")
+from thence.runtime.logs import log, note
+from thence.runtime.session import Session
+from thence.runtime.station import Station
 
 GREETING_LIMIT = 64
 FIRST_PAUSE, LAST_PAUSE = 0.02, 1.0
@@ -42,18 +43,15 @@ class TcpChannel(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Find out who it is, and begin."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's do not descend from asyncio's
         carrier = self.carrier
         if self.peer is None and len(carrier.greeting) >= GREETING_LIMIT:
-            log.warning("more than %d connections have not said who they are; one is refused", GREETING_LIMIT)
-            transport.abort()
+            self._turn_away(f"more than {GREETING_LIMIT} connections have not said who they are")
             return
         try:
             proven = proven_name(transport.get_extra_info("ssl_object"))
         except PeerError as error:
-            log.warning("a connection is refused: %s", error)
-            transport.abort()
+            self._turn_away(str(error))
             return
         carrier.greeting.add(self)
         carrier.channels.add(self)
@@ -63,8 +61,12 @@ class TcpChannel(asyncio.Protocol):
 
     def _too_slow(self) -> None:
         if self.session is not None and not self.session.open:
-            log.warning("a connection did not say its first words in time; it is ended")
-            self.abort()
+            self._turn_away("it did not say its first words in time")
+
+    def _turn_away(self, reason: str) -> None:
+        name = self.carrier.config.name
+        note(logging.WARNING, "refused", f"{name} refuses a connection: {reason}", process=name, reason=reason)
+        self.abort()
 
     def data_received(self, data: bytes) -> None:
         """Hand bytes to the station."""
@@ -228,7 +230,8 @@ class Contexts:
                 each.load_cert_chain(self.tls.certificate, self.tls.key)
                 each.load_verify_locations(self.tls.authority)
         except (OSError, ssl.SSLError) as error:
-            log.warning("changed certificates cannot be used yet: %s", error)
+            sentence = f"changed certificates cannot be used yet: {error}"
+            note(logging.WARNING, "unusable", sentence, certificate=str(self.tls.certificate), reason=str(error))
             return False
         self._seen = now
         return True

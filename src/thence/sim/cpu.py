@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from time import thread_time_ns
-from typing import Any, cast
+from typing import cast
 
 from thence.model.message import Copy
 from thence.model.plain import Row
@@ -27,13 +27,15 @@ class Timed:
         self._receive, self._received = member.receive, times["receive"].append
         self._send, self._sent = member.send, times["send"].append
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._member, name)
 
-    def send(self, destinations: int, **arguments: Any) -> Sent | Deferred:
+    def send(
+        self, destinations: int, *, label: str | None = None, context: object = None, token: object = None
+    ) -> Sent | Deferred:
         """Send, and note the nanoseconds."""
         start = thread_time_ns()
-        done = self._send(destinations, **arguments)
+        done = self._send(destinations, label=label, context=context, token=token)
         self._sent(thread_time_ns() - start)
         return done
 

@@ -25,10 +25,9 @@ from dataclasses import dataclass, fields
 from hashlib import blake2b
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from thence.errors import MisuseError
-from thence.model.plain import Fields, Row
+from thence.model.plain import Fields, Json, Row
 from thence.sim.scenario import Scenario, scenario_of
 
 FIELDS = tuple(field.name for field in fields(Scenario))
@@ -106,7 +105,7 @@ def _told(wrong: Mapping[str, int]) -> str:
     return "; ".join(lines[:SHOWN]) + rest
 
 
-def _measure(found: Any, name: str, text: str) -> Row:
+def _measure(found: Json, name: str, text: str) -> Row:
     known = {"warmup": (float, int), "batches": (int,)}
     if not isinstance(found, dict):
         raise MisuseError(f"{name}:{_line(text, 'measure')}: measure is a table of warmup and batches")
@@ -134,7 +133,7 @@ class _Block:
 
 
 def _block(block: Fields, place: _Block, name: str, wrong: dict[str, int]) -> Iterator[Planned]:
-    axes: dict[str, list[Any]] = {}
+    axes: dict[str, list[Json]] = {}
     for key, value in block.items():
         if key not in FIELDS:
             raise MisuseError(f"{name}:{place.of(key, 0)}: a scenario has no {key!r}; it has {', '.join(FIELDS)}")
@@ -161,13 +160,13 @@ def _block(block: Fields, place: _Block, name: str, wrong: dict[str, int]) -> It
             if problem is None and base is not None:
                 yield _planned(base, place.line)
                 continue
-            said = f"{name}:{_blame(row | {'seed': seed}, picks | {'seed': at}, place)}: {problem}"
-            wrong[said] = wrong.get(said, 0) + 1
+            mistake = f"{name}:{_blame(row | {'seed': seed}, picks | {'seed': at}, place)}: {problem}"
+            wrong[mistake] = wrong.get(mistake, 0) + 1
             if base is None:
                 break  # the other seeds fail alike
 
 
-def _values(key: str, value: Any) -> list[Any]:
+def _values(key: str, value: Json) -> list[Json]:
     if isinstance(value, dict) and set(value) == {"from", "to"} and all(type(v) is int for v in value.values()):
         return list(range(value["from"], value["to"] + 1))
     if key == "partitions":

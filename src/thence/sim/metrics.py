@@ -110,12 +110,14 @@ class Meter(Observer):
 
     def arrived(self, now: float, copy: Copy) -> None:
         """Measure a stamp, once for each destination."""
-        self.causes.arrived(now, copy)
-        key = (copy.label, copy.sender, copy.count)
-        known = self._numbers.get(key)
-        if known is None or (*key, copy.destination) in self._arrivals:
+        arrival = (copy.label, copy.sender, copy.count, copy.destination)
+        if arrival in self._arrivals:
             return
-        self._arrivals[*key, copy.destination] = now
+        self.causes.arrived(now, copy)
+        known = self._numbers.get(arrival[:3])
+        if known is None:
+            return
+        self._arrivals[arrival] = now
         if (batch := known[0]) is None:
             return
         member = self.members[copy.destination]

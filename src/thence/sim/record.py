@@ -12,24 +12,23 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from thence.errors import MisuseError
 from thence.model.events import Event, Kind
-from thence.model.message import Copy, name_of
+from thence.model.message import Copy, Stamp, name_of
 from thence.model.plain import Row
 from thence.model.roster import Roster
 from thence.protocols.base import Member
 from thence.protocols.effects import Sent
+from thence.sim.hop_rows import DIGITS, HopRows
 from thence.sim.simulation import Observer, Simulation
 from thence.trace.formats import by_name
 
 Clear = tuple[tuple[str, tuple[str, ...]], ...]
 """a stamp in the clear: messages with destinations"""
-
-DIGITS = 9
-"""of a second that a trace keeps"""
 
 REMEMBERED = 1024
 """messages whose stamps' sizes are remembered"""
@@ -52,7 +51,7 @@ class Sizes:
 
     def __init__(self) -> None:
         """Start with nothing measured."""
-        self._found: dict[tuple[str | None, int, int], tuple[Any, Size]] = {}
+        self._found: dict[tuple[str | None, int, int], tuple[Stamp, Size]] = {}
 
     def of(self, member: Member, copy: Copy) -> Size:
         """Return the size of the stamp of a copy; `bytes` is its length on the wire."""
@@ -93,7 +92,6 @@ class Recorder(Observer):
         """Keep nothing yet."""
         self.stamps, self.sizes = stamps, sizes or Sizes()
         self.rows: list[Event] = []
-        self.hops: list[Event] = []
         self._open: dict[tuple[str | None, int, int, int], Said] = {}
         self._known: set[tuple[str | None, int, int, int]] = set()
 
@@ -103,14 +101,13 @@ class Recorder(Observer):
         self.process = simulation.roster.names
         self.names = Names(simulation.roster)
         self._index = [0] * len(simulation.roster)
-        self._hop_index = [0] * len(simulation.roster)
-        self._hop_count = [0] * len(simulation.roster)
-        self._under_way: dict[int, tuple[Copy, str]] = {}
+        self.hop_rows = HopRows(self.run, simulation.roster)
+        self._hops = self.hop_rows.kept
 
     @property
     def events(self) -> list[Event]:
         """All rows: the run, then its hops."""
-        return self.rows + self.hops
+        return [*self.rows, *self.hop_rows]
 
     def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
         """Record a send."""
@@ -139,14 +136,11 @@ class Recorder(Observer):
 
     def hop_sent(self, now: float, copy: Copy) -> None:
         """Record a hop's beginning."""
-        self._hop_count[copy.source] += 1
-        name = name_of(self.process[copy.source], self._hop_count[copy.source])
-        self._under_way[id(copy)] = (copy, name)  # the copy is kept, so its id stays its own
-        self._hop(now, copy.source, "send", name, copy, (self.process[copy.destination],))
+        self._hops += (now, copy, True)
 
     def hop_arrived(self, now: float, copy: Copy) -> None:
         """Record a hop's end."""
-        self._hop(now, copy.destination, "receive", self._under_way[id(copy)][1], copy)
+        self._hops += (now, copy, False)
 
     def _said(self, copy: Copy) -> Said:
         size = self.sizes.of(self.members[copy.destination], copy)
@@ -185,13 +179,6 @@ class Recorder(Observer):
             )
         )
 
-    def _hop(
-        self, now: float, process: int, kind: Kind, message: str, copy: Copy, to: tuple[str, ...] | None = None
-    ) -> None:
-        self._hop_index[process] = index = self._hop_index[process] + 1
-        name, order, time = self.process[process], len(self.hops), round(now, DIGITS)
-        self.hops.append(Event(f"{self.run}/hops", name, index, kind, message, to, copy.label, order=order, time=time))
-
     def _clear(self, copy: Copy) -> Clear | None:
         found = self.members[copy.destination].dependencies(copy)
         if found is None:
@@ -206,9 +193,12 @@ class Recorder(Observer):
             from thence.trace.parquet import write_parquet
 
             return write_parquet(self.events, path, rosters=[self.roster])
-        from thence.trace.jsonl import write_jsonl
+        from thence.trace.jsonl import format_line
+        from thence.trace.source import create
 
-        return write_jsonl(self.events, path)
+        with create(path) as stream:
+            stream.writelines(chain(map(format_line, self.rows), self.hop_rows.lines()))
+        return len(self.rows) + len(self.hop_rows)
 
 
 class ArrivalRecorder(Observer):

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
 
 from thence.errors import MisuseError
 from thence.model.faults import groups_of
-from thence.model.plain import Fields, Row
+from thence.model.plain import Fields, Option, Row
 from thence.model.roster import Roster
 from thence.protocols.base import Member
 from thence.protocols.registry import Entry, Need, create, lookup
@@ -52,7 +51,7 @@ class Scenario:
     duplicates: float = 0.0
     partitions: tuple[str, ...] = ()
     """see sim/network.py"""
-    options: tuple[tuple[str, Any], ...] = ()
+    options: tuple[tuple[str, Option], ...] = ()
     """further options of the protocol"""
     seed: int = 1
     run: str = ""
@@ -83,7 +82,7 @@ class Scenario:
         text = str(dict(self.options).get("groups", ""))
         return groups_of(text, self.roster) if text else ()
 
-    def with_(self, **changes: Any) -> Scenario:
+    def with_(self, **changes: Option) -> Scenario:
         """Return a scenario that differs in these fields."""
         return replace(self, **changes)
 
@@ -183,7 +182,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "str | None": (str, type(None)),
     "int | None": (int, type(None)),
     "tuple[str, ...]": (tuple, list),
-    "tuple[tuple[str, Any], ...]": (dict, tuple, list),
+    "tuple[tuple[str, Option], ...]": (dict, tuple, list),
 }
 
 

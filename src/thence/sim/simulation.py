@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Any
 
 from thence.model.faults import may_be_lost, nobody_receives
 from thence.model.message import MESSAGE, Copy
@@ -31,6 +30,10 @@ from thence.sim.streams import Streams
 from thence.sim.workload import Request
 
 DETECTION = 0.5
+
+
+Item = Copy | Request | Callable[[float], None]
+"""What happens at a time: an arrival, a request, or what is to be called then."""
 
 
 class Observer:
@@ -85,11 +88,11 @@ class Simulation:
         self.observers = observers
         self.down = 0
         self._deliveries, self._answers, self._reliable = 0, self.workload.answers, self.network.reliable
-        self._heap: list[tuple[float, int, Any]] = []
+        self._heap: list[tuple[float, int, Item]] = []
         self._tick = count().__next__
         self._requests: Iterator[Request] = iter(())
         self._asked: dict[tuple[int, str | None, int], float] = {}
-        self._tokens: dict[str | None, Any] = {}
+        self._tokens: dict[str | None, object] = {}
         self._on_sent = _wanted(observers, "sent")
         self._on_arrived = _wanted(observers, "arrived")
         self._on_delivered = _wanted(observers, "delivered")
@@ -106,9 +109,9 @@ class Simulation:
         heap, now = self._heap, 0.0
         while heap:
             now, _, item = heappop(heap)
-            if type(item) is Copy:
+            if isinstance(item, Copy):
                 self._arrive(now, item)
-            elif type(item) is Request:
+            elif isinstance(item, Request):
                 self._next_request()
                 self._ask(now, item)
             else:
@@ -123,7 +126,7 @@ class Simulation:
         if request is not None:
             self._at(request.time, request)
 
-    def _at(self, time: float, item: Copy | Request | Callable[[float], None]) -> None:
+    def _at(self, time: float, item: Item) -> None:
         heappush(self._heap, (time, self._tick(), item))
 
     def _ask(self, now: float, request: Request) -> None:
@@ -148,26 +151,23 @@ class Simulation:
         self._hand(now, sent.copies)
 
     def _hand(self, now: float, copies: Sequence[Copy]) -> None:
-        heap, tick, travel, hops = self._heap, self._tick, self.network.message, 0
+        heap, tick, message, hop = self._heap, self._tick, self.network.message, self.network.hop
+        reliable, hops, on_hop = self._reliable, 0, self._on_hop_sent
         for copy in copies:
-            source, destination = copy.source, copy.destination
-            if source != copy.sender or not copy.destinations >> destination & 1 or copy.kind != MESSAGE:
+            source, destination, kind = copy.source, copy.destination, copy.kind
+            if kind != MESSAGE or source != copy.sender or not copy.destinations >> destination & 1:
                 hops += 1
-                self._hop(now, copy)
-            elif self._reliable:
+                self.outcome.hops[kind] = self.outcome.hops.get(kind, 0) + 1
+                for note in on_hop:
+                    note(now, copy)
+                travel = hop
+            else:
+                travel = message
+            if reliable:
                 heappush(heap, (travel(now, source, destination), tick(), copy))
             else:
                 self._risk(now, copy, travel)
         self.outcome.copies += len(copies) - hops
-
-    def _hop(self, now: float, copy: Copy) -> None:
-        self.outcome.hops[copy.kind] = self.outcome.hops.get(copy.kind, 0) + 1
-        for note in self._on_hop_sent:
-            note(now, copy)
-        if self._reliable:
-            heappush(self._heap, (self.network.hop(now, copy.source, copy.destination), self._tick(), copy))
-        else:
-            self._risk(now, copy, self.network.hop)
 
     def _risk(self, now: float, copy: Copy, travel: Travel) -> None:
         times = self.network.times()
@@ -183,10 +183,12 @@ class Simulation:
             return
         if self.observers:
             self._note(now, copy)
-        self._apply(now, here, self.members[here].receive(copy))
+        effects = self.members[here].receive(copy)
+        if effects:
+            self._apply(now, here, effects)
 
     def _note(self, now: float, copy: Copy) -> None:
-        final = copy.destinations >> copy.destination & 1 and copy.kind == MESSAGE
+        final = copy.kind == MESSAGE and copy.destinations >> copy.destination & 1
         if not final or copy.source != copy.sender:
             for note in self._on_hop_arrived:
                 note(now, copy)

@@ -20,7 +20,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -72,7 +71,7 @@ class Store:
 
     address: str
 
-    def _open(self) -> tuple[Any, str]:
+    def _open(self) -> tuple[fs.FileSystem, str]:
         if "://" in self.address:
             found, path = fs.FileSystem.from_uri(self.address)
             return found, path
@@ -103,7 +102,7 @@ class Store:
         start = len(f"{base}/{under}/")
         return sorted(i.path[start:] for i in files.get_file_info(selector) if i.type == fs.FileType.File)
 
-    def read(self, name: str) -> Any:
+    def read(self, name: str) -> pa.Table:
         """Return a Parquet file as a table."""
         files, base = self._open()
         return pq.ParquetFile(files.open_input_file(f"{base}/{name}")).read()
@@ -187,7 +186,7 @@ def _trace(result: Result) -> bytes:
         return path.read_bytes()
 
 
-def _parquet(rows: list[Row], schema: Any) -> bytes:
+def _parquet(rows: list[Row], schema: pa.Schema) -> bytes:
     """Return rows as a Parquet file; plainly, for one row is neither found nor read sooner with more beside it."""
     sink = pa.BufferOutputStream()
     table = pa.Table.from_pylist(rows, schema=schema)

@@ -190,7 +190,7 @@ def _groups(made: Workload, text: str, to_self: bool) -> None:
     else:
         raise MisuseError("workload groups names none; groups:4x3 or groups:abc/cd is accepted")
     sets = [[g if to_self else g & ~(1 << p) for g in masks if g >> p & 1] for p in range(made.size)]
-    _from_sets(made, [[mask for mask in mine if mask] for mine in sets], masks, f"groups:{text}")
+    _from_sets(made, [[mask for mask in own if mask] for own in sets], masks, f"groups:{text}")
 
 
 def _replicated(made: Workload, text: str) -> None:
@@ -215,14 +215,14 @@ def _among_neighbours(made: Workload, fanout: str, reach: tuple[int, ...]) -> No
     near = [[1 << d for d in positions(mask & ~(1 << p))] for p, mask in enumerate(reach)]
     number = parse_fanout(fanout, made.size)
     rng = made.streams.destinations
-    made.senders = [process for process, mine in enumerate(near) if mine]
+    made.senders = [process for process, own in enumerate(near) if own]
     if not made.senders:
         raise MisuseError("nobody has a neighbour to send to; see the protocol's option separators")
 
     def choose_near(sender: int) -> int:
-        mine = near[sender]
-        count = rng.randint(1, len(mine)) if number == "uniform" else min(int(number), len(mine))
-        return sum(rng.sample(mine, count))
+        own = near[sender]
+        count = rng.randint(1, len(own)) if number == "uniform" else min(int(number), len(own))
+        return sum(rng.sample(own, count))
 
     made.choose = choose_near
     made.shapes = frozenset({"unicast"}) if number == 1 else frozenset()
@@ -230,12 +230,12 @@ def _among_neighbours(made: Workload, fanout: str, reach: tuple[int, ...]) -> No
 
 def _from_sets(made: Workload, sets: list[list[int]], masks: list[int], text: str) -> None:
     made.groups = tuple(dict.fromkeys(masks))
-    made.senders = [process for process, mine in enumerate(sets) if mine]
+    made.senders = [process for process, own in enumerate(sets) if own]
     if not made.senders:
         raise MisuseError(f"workload {text}: nobody has anybody to send to")
     random = made.streams.destinations.random
     made.choose = lambda sender: sets[sender][int(random() * len(sets[sender]))]
-    if all(mask.bit_count() == 1 for mine in sets for mask in mine):
+    if all(mask.bit_count() == 1 for own in sets for mask in own):
         made.shapes = frozenset({"unicast"})
 
 

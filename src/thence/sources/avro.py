@@ -15,23 +15,22 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from thence.errors import MisuseError, PeerError
-from thence.model.plain import Fields, Row
+from thence.model.plain import Field, Fields, Json, Row
 
-Schemas = Mapping[int, Any]
+Schemas = Mapping[int, Json]
 MAGIC = 0
 _HEADER = 5
 _NAMED = ("record", "error", "enum", "fixed")
 
 
 def is_confluent(data: bytes) -> bool:
-    """Whether bytes begin as the Confluent converters write them; no JSON text begins with a zero byte."""
+    """Tell whether bytes begin as the Confluent converters write them; no JSON text begins with a zero byte."""
     return len(data) >= _HEADER and data[0] == MAGIC
 
 
-def decode_confluent(data: bytes, schemas: Schemas) -> Any:
+def decode_confluent(data: bytes, schemas: Schemas) -> Field:
     """Decode one value by the schema that its header names."""
     number = int.from_bytes(data[1:_HEADER], "big")
     if number not in schemas:
@@ -40,11 +39,11 @@ def decode_confluent(data: bytes, schemas: Schemas) -> Any:
     return decode(data[_HEADER:], schemas[number])
 
 
-def decode(data: bytes, schema: Any) -> Any:
+def decode(data: bytes, schema: Json) -> Field:
     """Decode one value; every byte must be used."""
-    told = json.loads(schema) if isinstance(schema, str) and schema[:1] in '{["' else schema
-    reader = _Reader(data, told)
-    value = reader.read(told)
+    parsed = json.loads(schema) if isinstance(schema, str) and schema[:1] in '{["' else schema
+    reader = _Reader(data, parsed)
+    value = reader.read(parsed)
     if reader.at != len(data):
         raise PeerError(f"Avro value of {len(data)} bytes ends after {reader.at}; is it of another schema?")
     return value
@@ -58,12 +57,12 @@ def _full_name(schema: Fields, space: str) -> str:
 class _Reader:
     """The bytes of one value, and the named types of its schema."""
 
-    def __init__(self, data: bytes, schema: Any) -> None:
+    def __init__(self, data: bytes, schema: Json) -> None:
         self.data, self.at = data, 0
         self.named: Row = {}
         self._collect(schema, "")
 
-    def _collect(self, schema: Any, space: str) -> None:
+    def _collect(self, schema: Json, space: str) -> None:
         """Learn the named types, those in branches that the value does not take too."""
         if isinstance(schema, list):
             for each in schema:
@@ -77,7 +76,7 @@ class _Reader:
             for field in schema.get("fields", ()):
                 self._collect(field["type"], space)
 
-    def read(self, schema: Any, space: str = "") -> Any:
+    def read(self, schema: Json, space: str = "") -> Field:
         if isinstance(schema, list):
             return self.read(self._pick(schema, self.number(), "union"), space)
         if isinstance(schema, str):
@@ -105,12 +104,12 @@ class _Reader:
                 return (value >> 1) ^ -(value & 1)
         raise PeerError(f"Avro number of more than ten bytes at byte {self.at}")
 
-    def _pick(self, choices: list[Any], index: int, what: str) -> Any:
+    def _pick(self, choices: list[Json], index: int, what: str) -> Json:
         if not 0 <= index < len(choices):
             raise PeerError(f"Avro {what} has {len(choices)} choices, the value names number {index}")
         return choices[index]
 
-    def _known(self, name: str, space: str) -> Any:
+    def _known(self, name: str, space: str) -> Field:
         for full in (name, f"{space}.{name}"):
             if full in self.named:
                 return self.read(self.named[full], space)
@@ -119,7 +118,7 @@ class _Reader:
     def record(self, schema: Fields, space: str) -> Row:
         return {field["name"]: self.read(field["type"], space) for field in schema["fields"]}
 
-    def enum(self, schema: Fields, space: str) -> Any:
+    def enum(self, schema: Fields, space: str) -> Field:
         return self._pick(schema["symbols"], self.number(), "enum")
 
     def fixed(self, schema: Fields, space: str) -> bytes:
@@ -136,8 +135,8 @@ class _Reader:
                 if self.at == before and count > len(self.data):
                     raise PeerError(f"Avro block announces {count} items of no bytes")
 
-    def array(self, schema: Fields, space: str) -> list[Any]:
-        out: list[Any] = []
+    def array(self, schema: Fields, space: str) -> list[Field]:
+        out: list[Field] = []
         self.blocks(lambda: out.append(self.read(schema["items"], space)))
         return out
 
@@ -153,7 +152,7 @@ class _Reader:
             raise PeerError(f"Avro string is not UTF-8: {error}") from None
 
 
-_PLAIN: Mapping[str, Callable[[_Reader], Any]] = {
+_PLAIN: Mapping[str, Callable[[_Reader], Field]] = {
     "null": lambda reader: None,
     "boolean": lambda reader: reader.take(1) != b"\0",
     "int": _Reader.number,
@@ -163,7 +162,7 @@ _PLAIN: Mapping[str, Callable[[_Reader], Any]] = {
     "bytes": lambda reader: reader.take(reader.number()),
     "string": _Reader.string,
 }
-_COMPLEX: Mapping[str, Callable[[_Reader, Fields, str], Any]] = {
+_COMPLEX: Mapping[str, Callable[[_Reader, Fields, str], Field]] = {
     "record": _Reader.record,
     "error": _Reader.record,
     "enum": _Reader.enum,

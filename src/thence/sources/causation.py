@@ -10,11 +10,13 @@ A preset says where a framework keeps these fields; a dot leads into an object.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from thence.errors import MisuseError
+from thence.model.plain import Field
 from thence.sources.arrival import Arrival, Fields, text
 
 
@@ -34,7 +36,7 @@ class Preset(NamedTuple):
 PRESETS = {
     "kurrentdb": Preset(
         "eventId", "metadata.$causationId", "metadata.$correlationId", "streamId", "created",
-        documented="KurrentDB (EventStoreDB) documentation, 'Event metadata'",
+        documented="KurrentDB (EventStoreDB) documentation, 'Event streams', section 'Event metadata'",
     ),
     "marten": Preset(
         "id", "causation_id", "correlation_id", "stream_id", "timestamp",
@@ -89,10 +91,10 @@ def from_events(events: Iterable[Fields], *, preset: str) -> list[Arrival]:
     A cause that one message of the same destination is known by becomes that message's id. Where several are, none is
     waited for, and `note` says so: nothing tells which of them it was.
     """
-    told, names = list(events), preset_of(preset)
-    rows = [from_event(event, preset=preset) for event in told]
+    messages, names = list(events), preset_of(preset)
+    rows = [from_event(event, preset=preset) for event in messages]
     known: dict[tuple[str | None, str], set[str]] = defaultdict(set)
-    for event, row in zip(told, rows, strict=True):
+    for event, row in zip(messages, rows, strict=True):
         for alias in (text(_field(event, field)) for field in (names.id, *names.aliases)):
             if alias is not None and row["message"] is not None:
                 known[row["destination"], alias].add(row["message"])
@@ -114,6 +116,15 @@ def _resolve(row: Arrival, known: dict[tuple[str | None, str], set[str]]) -> Non
     row["depends_on"] = causes
 
 
+def event_of(value: str | bytes | None) -> Fields:
+    """Return an event from its JSON text; what is no object has no fields, and is set aside for want of an id."""
+    try:
+        found = json.loads(value or "")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def preset_of(name: str) -> Preset:
     """Return a preset by its name."""
     if name not in PRESETS:
@@ -121,20 +132,20 @@ def preset_of(name: str) -> Preset:
     return PRESETS[name]
 
 
-def instant(told: object) -> float | None:
+def instant(value: object) -> float | None:
     """Return a time as seconds: a number as it is, an ISO 8601 text as such, anything else not at all."""
     from datetime import UTC, datetime
 
-    if isinstance(told, int | float) and not isinstance(told, bool):
-        return float(told)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
     try:
-        found = told if isinstance(told, datetime) else datetime.fromisoformat(str(told))
+        found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     except ValueError:
         return None
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
-def _field(event: Fields, name: str) -> Any:
+def _field(event: Fields, name: str) -> Field:
     """Return a field; a dot leads into an object, unless a field is called so."""
     if name in event:
         return event[name]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from thence.errors import PeerError
 from thence.sources.arrival import Fields, Record
@@ -116,7 +116,7 @@ def _opens(row: Change) -> bool:
     return row["message"] in (f"{row['transaction']}/1", f"{row['transaction']}/begin") and not row["note"]
 
 
-def _close_snapshot(reads: list[Read], taken: list[Any]) -> list[str]:
+def _close_snapshot(reads: list[Read], taken: list[str]) -> list[str]:
     """Let the last row of a snapshot wait for the others, and return what stands for the whole snapshot."""
     if not taken:
         return []

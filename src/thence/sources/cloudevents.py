@@ -36,13 +36,13 @@ class CloudEvent(Arrival):
 def from_cloudevent(event: Fields | str | bytes) -> CloudEvent:
     """Return the arrival of one event: JSON, its text, or a mapping of attributes."""
     try:
-        told = json.loads(event) if isinstance(event, str | bytes) else event
+        attributes = json.loads(event) if isinstance(event, str | bytes) else event
     except ValueError as error:
         return _row({}, f"not JSON: {error}")
-    if not isinstance(told, Mapping):
-        return _row({}, f"a {type(told).__name__}; an object with id and source is accepted")
-    missing = [name for name in ("id", "source", "specversion", "type") if text(told.get(name)) is None]
-    return _row(told, f"no {', no '.join(missing)}: not a CloudEvent" if missing else None)
+    if not isinstance(attributes, Mapping):
+        return _row({}, f"a {type(attributes).__name__}; an object with id and source is accepted")
+    missing = [name for name in ("id", "source", "specversion", "type") if text(attributes.get(name)) is None]
+    return _row(attributes, f"no {', no '.join(missing)}: not a CloudEvent" if missing else None)
 
 
 def from_headers(headers: Mapping[str, object] | Iterable[tuple[str, object]]) -> CloudEvent:
@@ -64,10 +64,10 @@ def trace_and_span(traceparent: object) -> tuple[str | None, str | None]:
     return found[1], found[2]
 
 
-def _row(told: Fields, why: str | None) -> CloudEvent:
-    trace, span = trace_and_span(told.get("traceparent"))
-    correlated = {**told, "correlationid": text(told.get("correlationid")) or trace}
+def _row(attributes: Fields, why: str | None) -> CloudEvent:
+    trace, span = trace_and_span(attributes.get("traceparent"))
+    correlated = {**attributes, "correlationid": text(attributes.get("correlationid")) or trace}
     known = from_event(correlated, causation="causationid", destination="correlationid")
     if why is not None:
         known |= {"message": None, "depends_on": [], "kind": "unreadable", "note": why}
-    return {**known, "type": text(told.get("type")), "trace": trace, "span": span}
+    return {**known, "type": text(attributes.get("type")), "trace": trace, "span": span}

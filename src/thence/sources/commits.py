@@ -38,25 +38,25 @@ class Mark(NamedTuple):
     number: tuple[int, ...]
 
     def reaches(self, other: Mark | None) -> bool:
-        """Whether `other` lies at or before this mark, in the same log."""
+        """Tell whether `other` lies at or before this mark, in the same log."""
         return other is not None and other.log == self.log and other.number <= self.number
 
 
-def transaction(told: str) -> str:
+def transaction(transaction_id: str) -> str:
     """Return the name of a transaction: its whole id, or PostgreSQL's txId without the LSN."""
-    found = _POSTGRES.fullmatch(told)
-    return found[1] if found else told
+    found = _POSTGRES.fullmatch(transaction_id)
+    return found[1] if found else transaction_id
 
 
-def commit_mark(told: str) -> Mark | None:
+def commit_mark(transaction_id: str) -> Mark | None:
     """Return where the transaction of this id lies, as far as the id tells; PostgreSQL's only in an END event."""
-    if found := _POSTGRES.fullmatch(told):
+    if found := _POSTGRES.fullmatch(transaction_id):
         return Mark("lsn", (int(found[2]),))
-    if found := _SQL_SERVER.fullmatch(told):
+    if found := _SQL_SERVER.fullmatch(transaction_id):
         return Mark("sql server", tuple(int(part, 16) for part in found.groups()))
-    if found := _MARIADB.fullmatch(told):
+    if found := _MARIADB.fullmatch(transaction_id):
         return Mark(f"domain {found[1]}", (int(found[3]),))
-    if found := _GTID.fullmatch(told):
+    if found := _GTID.fullmatch(transaction_id):
         return Mark(found[1].lower(), (int(found[2]),))
     return None
 
@@ -65,14 +65,14 @@ def since_mark(since: int | str) -> Mark:
     """Read what a caller says the start is: an LSN, a GTID, or `offset N` of the transaction topic."""
     if isinstance(since, int) and not isinstance(since, bool):
         return Mark("lsn", (since,))
-    told = str(since).strip()
-    if told.isdecimal():
-        return Mark("lsn", (int(told),))
-    if found := _SLASHED.fullmatch(told):
+    place = str(since).strip()
+    if place.isdecimal():
+        return Mark("lsn", (int(place),))
+    if found := _SLASHED.fullmatch(place):
         return Mark("lsn", ((int(found[1], 16) << 32) + int(found[2], 16),))
-    if found := _OFFSET.fullmatch(told):
+    if found := _OFFSET.fullmatch(place):
         return Mark("offset", (int(found[1]),))
-    mark = commit_mark(told)
+    mark = commit_mark(place)
     if mark is None:
         raise MisuseError(
             f"since is {since!r}; an LSN (number, 0/16B3748 or 00000025:00000d08:0025), a GTID "

@@ -18,7 +18,8 @@ PostgreSQL transaction waits for the END that `source.sequence` names. Every rec
 | unreadable | neither JSON nor Avro of a known schema, or another form | set aside |
 | before | a change at or before `since` | set aside: it counts as delivered; its boundaries come, waiting for nothing |
 
-A record that is set aside has no message id and a note that says why.
+A record that is set aside has no message id and a note that says why. So is, alone, a row of a snapshot that has
+neither key nor offset; `from_changes` tells it from an equal one.
 
 References: Debezium documentation 3.x, "Data change events" and "Transaction metadata" of each connector, "Heartbeat",
 "Schema change topic", "Ad hoc snapshots"; Kafka Connect's JSON converter for the envelope of schema and payload.
@@ -28,16 +29,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from thence.errors import MisuseError, PeerError
+from thence.model.plain import Json
 from thence.sources.arrival import Arrival, Fields, Record, seconds_of
 from thence.sources.avro import Schemas, decode_confluent, is_confluent
 from thence.sources.commits import Mark, commit_mark, since_mark, transaction
+from thence.sources.debezium_form import misshapen
 
 Order = Literal["transaction", "commit", "keys"]
 OPERATIONS = {"c": "create", "u": "update", "d": "delete", "t": "truncate", "m": "message", "r": "snapshot"}
 SNAPSHOT_END = "snapshot/last"
+NAMELESS = "a row of a snapshot without key and offset: alone, it can not be told from an equal one"
 _TIMES = {"ts_ms", "ts_us", "ts_ns"}
 
 
@@ -64,13 +68,16 @@ def from_change(
     """
     if order not in get_args(Order):
         raise MisuseError(f"order is {order!r}; {', '.join(get_args(Order))} are accepted")
-    told = record if isinstance(record, Record) else Record(record)
+    whole = record if isinstance(record, Record) else Record(record)
     mark = None if since is None else since_mark(since)
     try:
-        body = value_of(told.value, schemas)
+        body = value_of(whole.value, schemas)
     except PeerError as error:
-        return _aside("unreadable", str(error), server or _prefix(told))
-    return read_change(told, body, order, mark, server)
+        return _aside("unreadable", str(error), server or _prefix(whole))
+    row = read_change(whole, body, order, mark, server)
+    if row["kind"] == "snapshot" and row["message"] != SNAPSHOT_END and whole.key is None and whole.place is None:
+        return row | {"message": None, "note": NAMELESS}
+    return row
 
 
 def read_change(record: Record, body: Fields | None, order: Order, since: Mark | None, server: str | None) -> Change:
@@ -78,6 +85,9 @@ def read_change(record: Record, body: Fields | None, order: Order, since: Mark |
     server = server or _prefix(record)
     if body is None:
         return _aside("tombstone", "no value: a tombstone, for the compaction of a topic", server)
+    wrong = misshapen(body)
+    if wrong is not None:
+        return _aside("unreadable", wrong, server)
     if body.get("status") in ("BEGIN", "END") and body.get("id") is not None:
         return _boundary(record, body, order, since, server)
     if "op" in body:
@@ -96,27 +106,37 @@ def read_change(record: Record, body: Fields | None, order: Order, since: Mark |
 
 def value_of(value: Fields | str | bytes | None, schemas: Schemas | None = None) -> Fields | None:
     """Return the payload of a value: JSON with or without its schema, Avro with the Confluent header, or a mapping."""
-    told: Any = value
-    if isinstance(told, bytes | bytearray | memoryview):
-        told = bytes(told)
-        if is_confluent(told):
-            return _mapping(decode_confluent(told, schemas or {}))
-    if isinstance(told, str | bytes):
+    payload: Json = value
+    if isinstance(payload, bytes | bytearray | memoryview):
+        payload = bytes(payload)
+        if is_confluent(payload):
+            return _mapping(decode_confluent(payload, schemas or {}))
+    if isinstance(payload, str | bytes):
         try:
-            told = json.loads(told) if told else None
+            payload = json.loads(payload) if payload else None
         except ValueError as error:
             raise PeerError(f"neither JSON nor Avro with a Confluent header: {error}") from None
-    told = _mapping(told)
-    enveloped = told is not None and "payload" in told and told.keys() <= {"schema", "payload"}
-    return _mapping(told["payload"]) if told is not None and enveloped else told
+    payload = _mapping(payload)
+    enveloped = payload is not None and "payload" in payload and payload.keys() <= {"schema", "payload"}
+    return _mapping(payload["payload"]) if payload is not None and enveloped else payload
 
 
-def _mapping(told: Any) -> Fields | None:
-    if told is None or isinstance(told, dict):
-        return told
-    if hasattr(told, "keys"):
-        return dict(told)
-    raise PeerError(f"a {type(told).__name__}; an object with op and source is accepted")
+def key_of(key: Fields | str | bytes) -> Fields | str | None:
+    """Return what a record's key says: its payload, or the key itself where it is no object (another converter's)."""
+    if isinstance(key, bytes) and is_confluent(key):
+        return key.hex()
+    try:
+        return value_of(key)
+    except PeerError:
+        return key.hex() if isinstance(key, bytes) else str(key)
+
+
+def _mapping(value: Json) -> Fields | None:
+    if value is None or isinstance(value, dict):
+        return value
+    if hasattr(value, "keys"):
+        return dict(value)
+    raise PeerError(f"a {type(value).__name__}; an object with op and source is accepted")
 
 
 def digest(value: object) -> str:
@@ -152,12 +172,12 @@ def _prefix(record: Record) -> str | None:
 
 
 def _boundary(record: Record, body: Fields, order: Order, since: Mark | None, server: str | None) -> Change:
-    told, ends = str(body["id"]), body["status"] == "END"
-    name = f"tx{transaction(told)}"
+    transaction_id, ends = str(body["id"]), body["status"] == "END"
+    name = f"tx{transaction(transaction_id)}"
     row = _aside("end" if ends else "begin", "", server)
     row |= {"transaction": name, "time": seconds_of(body.get("ts_ms")), "note": None}
-    row["message"] = end_id(record, told) if ends else f"{name}/begin"
-    if passed(told, record, since):
+    row["message"] = end_id(record, transaction_id) if ends else f"{name}/begin"
+    if passed(transaction_id, record, since):
         return row | {"note": "at or before since"}
     if ends and (count := int(body.get("event_count") or 0)):
         row["depends_on"] = [f"{name}/{each}" for each in (range(1, count + 1) if order == "keys" else (count,))]
@@ -166,30 +186,30 @@ def _boundary(record: Record, body: Fields, order: Order, since: Mark | None, se
     elif order == "commit" and record.place is not None and record.offset:
         before = record._replace(offset=record.offset - 1)
         if not (since is not None and since.log == "offset" and before.offset == since.number[0]):
-            row["depends_on"] = [end_id(before, told)]
+            row["depends_on"] = [end_id(before, transaction_id)]
     return row
 
 
-def end_id(record: Record, told: str) -> str:
+def end_id(record: Record, transaction_id: str) -> str:
     """Return the id of a boundary that another transaction can wait for: by its offset, else by its own id."""
     if record.place is not None:
         return f"boundary/{record.place}"
-    mark = commit_mark(told)
-    return f"commit/{mark.number[0]}" if mark is not None and mark.log == "lsn" else f"commit/{told}"
+    mark = commit_mark(transaction_id)
+    return f"commit/{mark.number[0]}" if mark is not None and mark.log == "lsn" else f"commit/{transaction_id}"
 
 
-def passed(told: str, record: Record, since: Mark | None) -> bool:
-    """Whether a boundary lies at or before the start."""
+def passed(transaction_id: str, record: Record, since: Mark | None) -> bool:
+    """Tell whether a boundary lies at or before the start."""
     if since is None:
         return False
     if since.log == "offset":
         return record.offset is not None and record.offset <= since.number[0]
-    return since.reaches(commit_mark(told))
+    return since.reaches(commit_mark(transaction_id))
 
 
 def _change(record: Record, body: Fields, order: Order, since: Mark | None, server: str | None) -> Change:
     source: Fields = body.get("source") or {}
-    told = body.get("transaction")
+    within = body.get("transaction")
     row = _aside(OPERATIONS.get(str(body["op"]), "unreadable"), "", server or source.get("name"))
     row |= {"sender": source.get("table"), "time": seconds_of(source.get("ts_ms")), "note": None}
     if row["kind"] == "unreadable":
@@ -202,11 +222,11 @@ def _change(record: Record, body: Fields, order: Order, since: Mark | None, serv
             return row | {"kind": "before", "note": "a snapshot, which lies before since"}
         last = taken == "last"
         return row | {"kind": "snapshot", "message": SNAPSHOT_END if last else f"snapshot/{place_id(record, body)}"}
-    if not told or told.get("id") is None:
+    if not within or within.get("id") is None:
         return _untold(row, record, body, order)
-    name, number = f"tx{transaction(str(told['id']))}", int(told["total_order"])
+    name, number = f"tx{transaction(str(within['id']))}", int(within["total_order"])
     row |= {"transaction": name, "message": f"{name}/{number}"}
-    if since is not None and _change_passed(str(told["id"]), source, since):
+    if since is not None and _change_passed(str(within["id"]), source, since):
         return row | {"kind": "before", "message": None, "note": f"{name}/{number} lies at or before since"}
     if order != "keys":
         row["depends_on"] = [f"{name}/{number - 1 if number > 1 else 'begin'}"]
@@ -216,20 +236,20 @@ def _change(record: Record, body: Fields, order: Order, since: Mark | None, serv
 
 
 def _untold(row: Change, record: Record, body: Fields, order: Order) -> Change:
-    """A change that names no transaction can be put in order by its keys alone."""
+    """Return the row of a change that names no transaction: its keys alone can put it in order."""
     if order == "keys":
         return row | {"message": f"change/{place_id(record, body)}"}
     note = "no transaction metadata; set provide.transaction.metadata=true, or use order='keys'"
     return row | {"kind": "untold", "note": note}
 
 
-def _change_passed(told: str, source: Fields, since: Mark) -> bool:
-    """Whether the transaction of a change committed at or before the start.
+def _change_passed(transaction_id: str, source: Fields, since: Mark) -> bool:
+    """Tell whether the transaction of a change committed at or before the start.
 
     A PostgreSQL change says the commit before its own transaction's; those come in the order of commits, so it lies
     after the start iff that one does not lie before it.
     """
-    mark = commit_mark(told)
+    mark = commit_mark(transaction_id)
     if mark is None or mark.log != "lsn":
         return since.reaches(mark)
     before = commit_before(source)
@@ -238,8 +258,8 @@ def _change_passed(told: str, source: Fields, since: Mark) -> bool:
 
 def commit_before(source: Fields) -> int | None:
     """Return the LSN of the commit before, as PostgreSQL's `source.sequence` says it."""
-    told = source.get("sequence")
-    sequence = json.loads(told) if isinstance(told, str) and told else told
+    sequence_text = source.get("sequence")
+    sequence = json.loads(sequence_text) if isinstance(sequence_text, str) and sequence_text else sequence_text
     return None if not sequence or sequence[0] is None else int(sequence[0])
 
 
@@ -258,6 +278,5 @@ def place_id(record: Record, body: Fields) -> str:
         return record.place
     if record.key is not None:
         where = [source.get(each) for each in ("lsn", "file", "pos", "row", "change_lsn", "event_serial_no", "ts_ns")]
-        key = value_of(record.key) if isinstance(record.key, str) else record.key
-        return f"{table_of(source)}/{digest([str(key) if isinstance(key, bytes) else key, where])}"
+        return f"{table_of(source)}/{digest([key_of(record.key), where])}"
     return f"{table_of(source)}/{digest([body.get('before'), body.get('after'), source])}"

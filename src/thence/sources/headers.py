@@ -19,18 +19,18 @@ Headers = list[tuple[str, bytes]]
 
 def write_headers(message: str, sender: str, causes: Iterable[str] | None, stamps: dict[str, bytes]) -> Headers:
     """Return the headers of a record: its causes by name, or a stamp for each destination."""
-    told: Headers = [(MESSAGE, message.encode()), (SENDER, sender.encode())]
+    headers: Headers = [(MESSAGE, message.encode()), (SENDER, sender.encode())]
     if causes is not None:
-        told.append((CAUSES, json.dumps(list(causes)).encode()))
-    return told + [(STAMP + destination, stamp) for destination, stamp in stamps.items()]
+        headers.append((CAUSES, json.dumps(list(causes)).encode()))
+    return headers + [(STAMP + destination, stamp) for destination, stamp in stamps.items()]
 
 
 def read_headers(
     headers: Iterable[tuple[str, bytes | None]] | None, place: Record, destination: str
 ) -> dict[str, object]:
     """Return the columns of an arrival at `destination`; without a readable list of causes it has no message id."""
-    told = dict(headers or ())
-    message, sender, causes = (told.get(name) for name in (MESSAGE, SENDER, CAUSES))
+    values = dict(headers or ())
+    message, sender, causes = (values.get(name) for name in (MESSAGE, SENDER, CAUSES))
     listed = [] if causes is None else _list(causes)
     name = message.decode(errors="replace") if message else place.place
     return {
@@ -39,15 +39,15 @@ def read_headers(
         "message": None if listed is None else name,
         "sender": None if sender is None else sender.decode(errors="replace"),
         "depends_on": listed or [],
-        "stamp": told.get(STAMP + destination),
+        "stamp": values.get(STAMP + destination),
         "note": NO_LIST if listed is None else None,
     }
 
 
-def _list(told: bytes) -> list[str] | None:
+def _list(value: bytes) -> list[str] | None:
     """Return a list of ids, or None for what is not one."""
     try:
-        found = json.loads(told)
+        found = json.loads(value)
     except ValueError:
         return None
     return found if isinstance(found, list) and all(isinstance(each, str) for each in found) else None

@@ -14,37 +14,55 @@
 
 Law. One consumer of a group is active and reads all partitions of its topics, since messages of two partitions may
 depend on each other; the others stand by, and one of them takes over where it stopped. `commit` writes, in one Kafka
-transaction, the state of the orderer (held records among it), the offsets up to which everything was handed on, and
-what was forwarded. So after a crash of consumer or broker the next one goes on from the last commit: nothing is lost,
-and of what was forwarded to a topic (read with `isolation.level=read_committed`) nothing comes twice. A sink outside
-Kafka may see again what came after the last commit: it knows it by its message id.
+transaction, the state of the orderer (held records among it, and where each partition is read on) and what was
+forwarded. So after a crash of consumer or broker the next one goes on from the last commit: nothing is lost, and of
+what was forwarded to a topic (read with `isolation.level=read_committed`) nothing comes twice. A sink outside Kafka may
+see again what came after the last commit: it knows it by its message id.
 
-The active consumer is whoever Kafka assigns the one partition of the state topic; the offset committed for that
-partition says where the latest state begins. A consumer that was replaced is fenced: its `commit` raises `PeerError`.
+The active consumer is whoever Kafka assigns the one partition of the state topic, and the last whole state there is the
+one that holds. A consumer that was replaced is fenced: its `commit` raises `PeerError`.
 
-Departures. Offsets are committed for other tools to see; reading goes on where the state says, behind what is held.
+Departures. Offsets of the group are committed after the transaction, up to what was handed on, for other tools to see;
+reading goes on where the state says, behind what is held. They are not part of the transaction, because the client's
+call for that can wait for ever once a broker has gone away (librdkafka#5456, #5511). The offset committed for the state
+topic says from where the last state is looked for, and nothing depends on its being the latest.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 from thence.delivery import Orderer
 from thence.errors import MisuseError, PeerError
-from thence.model.plain import Fields
+from thence.model.plain import Fields, Option, Row
 from thence.sources.arrival import Record
 from thence.sources.headers import read_headers
-from thence.sources.kafka_client import PATIENCE, client, connection, patiently
+from thence.sources.kafka_client import (
+    OUTAGE,
+    PATIENCE,
+    Assigned,
+    Fault,
+    Found,
+    Place,
+    Writer,
+    client,
+    connection,
+    passing,
+    patiently,
+)
 from thence.sources.kafka_producer import CausalProducer
+from thence.sources.kafka_state import Piece, pieces_of, whole_state
 
-Row = dict[str, Any]
 Partition = tuple[str, int]
 __all__ = ["CausalConsumer", "CausalProducer"]
-CHUNK = 900_000
-"""bytes of state in one record; brokers accept a little more than a million"""
+FETCH = 1 << 16
+"""bytes of one partition at a time: a backlog is read evenly, so that few records wait for those of other partitions"""
+STATE_TOPIC = {"cleanup.policy": "compact", "segment.bytes": str(64 << 20), "min.cleanable.dirty.ratio": "0.1"}
+"""Each piece of a state has its key, so that Kafka keeps the latest and clears away those before."""
 
 
 class CausalConsumer:
@@ -74,13 +92,13 @@ class CausalConsumer:
         self._next: dict[Partition, int] = {}
         self._unhanded: dict[Partition, set[int]] = defaultdict(set)
         self._forwarded: list[tuple[str, Row]] = []
-        self._writer: Any = None
+        self._writer: Writer
         self._chosen = False
         """chosen by the group, and not yet active"""
         kafka = client()
         self._ensure_state_topic()
         settings = {"auto.offset.reset": "earliest", "enable.auto.commit": False, "isolation.level": "read_committed"}
-        self._consumer = kafka.Consumer({**settings, **config})
+        self._consumer = kafka.Consumer({**settings, "fetch.message.max.bytes": FETCH, **config})
         self._consumer.subscribe([self.state_topic], on_assign=self._assigned, on_revoke=self._revoked)
 
     def poll(self, timeout: float = 1.0, limit: int = 1000) -> list[Row]:
@@ -108,11 +126,12 @@ class CausalConsumer:
             self._writer.begin_transaction()
             for topic, row in self._forwarded:
                 self._write(topic, row["value"], key=row["key"], headers=_forwarded_headers(row))
-            offsets = [self._state_offset(), *self._handed_on()]
-            patiently(lambda: self._send_offsets(offsets))
+            begins = self._write_state()
             patiently(lambda: self._writer.commit_transaction(PATIENCE))
         except (client().KafkaException, PeerError) as error:
             self._give_up(error)
+        else:
+            self._tell_offsets(begins)
         self._forwarded = []
 
     def waiting(self) -> list[Row]:
@@ -125,7 +144,7 @@ class CausalConsumer:
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
-    def _take(self, found: Any) -> list[Row]:
+    def _take(self, found: Found) -> list[Row]:
         where = (found.topic(), found.partition())
         record = Record(None, None, found.topic(), found.partition(), found.offset())
         self._next[where] = found.offset() + 1
@@ -138,16 +157,14 @@ class CausalConsumer:
             self._unhanded[each["topic"], each["partition"]].discard(each["offset"])
         return out
 
-    def _judge(self, error: Any) -> None:
+    def _judge(self, error: Fault) -> None:
         """A broker that is away comes back; anything else is told."""
-        kafka = client().KafkaError
-        passing = (kafka._ALL_BROKERS_DOWN, kafka._TRANSPORT, kafka._RESOLVE, kafka._PARTITION_EOF, kafka._TIMED_OUT)
-        if error.fatal() or not (error.retriable() or error.code() in passing):
+        if error.code() != client().KafkaError._PARTITION_EOF and not passing(error):
             raise PeerError(f"Kafka: {error.str()}")
 
     # -- taking over -----------------------------------------------------------------------------------------------
 
-    def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
+    def _assigned(self, consumer: Assigned, partitions: list[Place]) -> None:
         """Note that the group chose this consumer; nothing is asked of the client while it calls back."""
         if partitions:
             self._chosen = True
@@ -164,7 +181,7 @@ class CausalConsumer:
         self.active = True
         self._consumer.assign([kafka.TopicPartition(*where, offset) for where, offset in sorted(self._next.items())])
 
-    def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
+    def _revoked(self, consumer: Assigned, partitions: list[Place]) -> None:
         """Somebody else goes on from the last commit; what was read since is theirs."""
         self._chosen = False
         self._forget()
@@ -187,8 +204,11 @@ class CausalConsumer:
         self._next = {
             (topic, part): kafka.OFFSET_BEGINNING for topic in self.topics for part in known[topic].partitions
         }
-        if start >= 0:
-            self._restore(self._read_state(start))
+        state = whole_state(self._state_pieces(start))
+        if state is not None:
+            self._restore(state)
+        elif start >= 0:
+            raise PeerError(f"group {self.group} has committed a state, but {self.state_topic} holds none")
 
     def _restore(self, data: bytes) -> None:
         header, _, snapshot = data.partition(b"\n")
@@ -197,44 +217,45 @@ class CausalConsumer:
         self._unhanded.update({(topic, part): set(offsets) for topic, part, offsets in told["unhanded"]})
         self.orderer.restore(snapshot)
 
-    def _read_state(self, start: int) -> bytes:
+    def _state_pieces(self, start: int) -> Iterator[Piece]:
+        """Read the state topic from where a state is known to be, or all of it, up to its last commit."""
         kafka = client()
-        settings = {"group.id": f"{self.group}-state-reader", "isolation.level": "read_committed"}
-        reader = kafka.Consumer({**self._config, **settings, "enable.auto.commit": False})
+        settings: Row = {"group.id": f"{self.group}-state-reader", "isolation.level": "read_committed"}
+        settings |= {"auto.offset.reset": "earliest", "enable.partition.eof": True, "enable.auto.commit": False}
+        reader = kafka.Consumer({**self._config, **settings})
         try:
-            reader.assign([kafka.TopicPartition(self.state_topic, 0, start)])
-            chunks: list[bytes] = []
-            total = 1
-            while len(chunks) < total:
-                found = reader.poll(PATIENCE)
+            reader.assign([kafka.TopicPartition(self.state_topic, 0, start if start >= 0 else kafka.OFFSET_BEGINNING)])
+            end = time.monotonic() + OUTAGE
+            while time.monotonic() < end:
+                found = reader.poll(1)
                 if found is None:
-                    raise PeerError(f"state of group {self.group} at offset {start} of {self.state_topic} did not come")
-                if found.error() is not None:
-                    self._judge(found.error())
                     continue
-                total = int(dict(found.headers())["chunks"])
-                chunks.append(found.value())
-            return b"".join(chunks)
+                if found.error() is None:
+                    yield Piece(found.key(), found.value(), found.headers())
+                elif found.error().code() == kafka.KafkaError._PARTITION_EOF:
+                    return
+                else:
+                    self._judge(found.error())
+            raise PeerError(f"the state of group {self.group} in {self.state_topic} did not come within {OUTAGE:.0f} s")
         finally:
             reader.close()
 
     # -- committing ------------------------------------------------------------------------------------------------
 
-    def _state_offset(self) -> Any:
-        """Write the state, and return where it begins."""
+    def _write_state(self) -> int:
+        """Write the state, and return the offset at which it begins."""
         told = {
             "next": [[*where, offset] for where, offset in self._next.items()],
             "unhanded": [[*where, sorted(offsets)] for where, offsets in self._unhanded.items() if offsets],
         }
-        data = json.dumps(told).encode() + b"\n" + self.orderer.snapshot()
-        pieces = [data[at : at + CHUNK] for at in range(0, len(data), CHUNK)]
         begun: list[int] = []
-        for piece in pieces:
+        for piece in pieces_of(json.dumps(told).encode() + b"\n" + self.orderer.snapshot()):
             self._write(
                 self.state_topic,
-                piece,
+                piece.value,
                 partition=0,
-                headers=[("chunks", str(len(pieces)).encode())],
+                key=piece.key,
+                headers=piece.headers,
                 on_delivery=lambda error, record: begun.append(-1 if error else record.offset()),
             )
         try:
@@ -243,20 +264,24 @@ class CausalConsumer:
             raise PeerError(str(error.__cause__ or error)) from None
         if left or min(begun) < 0:
             raise PeerError("the broker did not take the state")
-        return client().TopicPartition(self.state_topic, 0, min(begun))
+        return min(begun)
 
-    def _handed_on(self) -> list[Any]:
+    def _tell_offsets(self, begins: int) -> None:
+        """Commit offsets for other tools to see; one that is lost comes with the next commit."""
+        kafka = client()
+        places = [kafka.TopicPartition(self.state_topic, 0, begins), *self._handed_on()]
+        with suppress(kafka.KafkaException):
+            self._consumer.commit(offsets=places, asynchronous=True)
+
+    def _handed_on(self) -> list[Place]:
         """Return, for each partition, the offset up to which everything was handed on."""
         ends = {where: min(self._unhanded[where], default=end) for where, end in self._next.items() if end >= 0}
         return [client().TopicPartition(*where, offset) for where, offset in ends.items()]
 
-    def _send_offsets(self, offsets: list[Any]) -> None:
-        self._writer.send_offsets_to_transaction(offsets, self._consumer.consumer_group_metadata(), PATIENCE)
-
-    def _write(self, topic: str, value: bytes | None, **told: Any) -> None:
+    def _write(self, topic: str, value: bytes | None, **more: Option) -> None:
         while True:
             try:
-                self._writer.produce(topic, value, **told)
+                self._writer.produce(topic, value, **more)
                 return
             except BufferError:
                 self._writer.poll(0.1)
@@ -277,9 +302,9 @@ class CausalConsumer:
         from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
         admin = AdminClient(self._config)
-        topic = NewTopic(self.state_topic, 1, config={"retention.ms": "-1"})
+        topic = NewTopic(self.state_topic, 1, config=STATE_TOPIC)
         try:
-            admin.create_topics([topic])[self.state_topic].result()
+            patiently(lambda: admin.create_topics([topic])[self.state_topic].result())
         except client().KafkaException as error:
             if error.args[0].code() != client().KafkaError.TOPIC_ALREADY_EXISTS:
                 raise PeerError(f"state topic {self.state_topic}: {error.args[0].str()}") from None

@@ -7,13 +7,12 @@ produced and what it observed since; or, with a member, by the member's stamps.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from thence.errors import MisuseError, PeerError
 from thence.model.plain import Fields
 from thence.protocols import Member, Sent
 from thence.sources.headers import write_headers
-from thence.sources.kafka_client import PATIENCE, client
+from thence.sources.kafka_client import PATIENCE, Fault, Found, client
 
 
 class CausalProducer:
@@ -72,7 +71,7 @@ class CausalProducer:
                 f"{left + len(self._failed)} records did not reach the broker: {'; '.join(self._failed[:3])}"
             )
 
-    def _delivered(self, error: Any, record: Any) -> None:
+    def _delivered(self, error: Fault | None, record: Found) -> None:
         if error is not None:
             self._failed.append(f"{record.topic()}: {error}")
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from thence.errors import MisuseError
 from thence.sources.arrival import Fields, Record
 from thence.sources.commits import binlog, commit_mark
-from thence.sources.debezium import Change, value_of
+from thence.sources.debezium import Change, key_of
 
 Identity = tuple[str, tuple[str, ...], tuple[str, ...]]
 """a table, columns of it, and their values as texts"""
@@ -50,10 +50,10 @@ class Touch(NamedTuple):
     """parents after and before the change"""
 
 
-def foreign_keys_of(told: Mapping[str, str]) -> list[ForeignKey]:
+def foreign_keys_of(columns: Mapping[str, str]) -> list[ForeignKey]:
     """Read `{"line.shop,number": "orders.shop,number"}`."""
     found = []
-    for child, parent in told.items():
+    for child, parent in columns.items():
         key = ForeignKey(*_columns(child), *_columns(parent))
         if len(key.columns) != len(key.referred):
             raise MisuseError(f"foreign key {child!r} has {len(key.columns)} columns, {parent!r} {len(key.referred)}")
@@ -61,17 +61,17 @@ def foreign_keys_of(told: Mapping[str, str]) -> list[ForeignKey]:
     return found
 
 
-def _columns(told: str) -> tuple[str, tuple[str, ...]]:
-    first, *more = (part.strip() for part in told.split(","))
+def _columns(names: str) -> tuple[str, tuple[str, ...]]:
+    first, *more = (part.strip() for part in names.split(","))
     table, _, column = first.rpartition(".")
     if not table or not column or not all(more):
-        raise MisuseError(f"foreign key {told!r}; table.column or table.column,column is accepted")
+        raise MisuseError(f"foreign key {names!r}; table.column or table.column,column is accepted")
     return table, (column, *more)
 
 
-def behind_keys(reads: list[ReadChange], told: Mapping[str, str], started_late: bool) -> None:
+def behind_keys(reads: list[ReadChange], foreign_keys: Mapping[str, str], started_late: bool) -> None:
     """Set `depends_on` of the changes of one connector, in place."""
-    keys = foreign_keys_of(told)
+    keys = foreign_keys_of(foreign_keys)
     touches = [_touch(read, keys) for read in _in_order_of_the_log(reads)]
     latest: dict[Identity, str] = {}
     naming: dict[Identity, list[str]] = defaultdict(list)
@@ -133,8 +133,7 @@ def _identities(image: Fields, tables: set[str], keys: list[ForeignKey], *, pare
 
 def _by_key(record: Record, tables: set[str]) -> Iterator[Identity]:
     if record.key is not None:
-        key = record.key.hex() if isinstance(record.key, bytes) and record.key[:1] == b"\0" else value_of(record.key)
-        yield min(tables), ("record key",), (_text(key),)
+        yield min(tables), ("record key",), (_text(key_of(record.key)),)
 
 
 def _text(value: object) -> str:
@@ -152,10 +151,10 @@ def _in_order_of_the_log(reads: list[ReadChange]) -> list[ReadChange]:
 
     def place(read: ReadChange) -> tuple[object, ...]:
         _, body, row = read
-        source, told = body.get("source") or {}, body.get("transaction") or {}
+        source, transaction = body.get("source") or {}, body.get("transaction") or {}
         in_log = binlog(source.get("file"), source.get("pos")) or _lsn(source)
         commit = commits.get(row["transaction"], far) if source.get("lsn") is not None else in_log
-        number = int(told.get("total_order") or source.get("event_serial_no") or 0)
+        number = int(transaction.get("total_order") or source.get("event_serial_no") or 0)
         return row["kind"] != "snapshot", commit, number, in_log, int(source.get("row") or 0)
 
     return sorted((read for read in reads if read[2]["message"] and read[2]["kind"] in _TOUCHING), key=place)

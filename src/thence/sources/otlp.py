@@ -8,7 +8,8 @@ A parent may never come: it was not sampled, or its service exports nowhere. `or
 seen together and no longer waits for them, so that their children come out, in order among themselves. In a stream the
 policy `release` does the same once it has waited long enough, and names the parent in `missing`.
 
-Time-stamps never order anything here; `skew.py` looks at them.
+An export that can not be read gives one row, of kind `unreadable`, whose note says why. Time-stamps never order
+anything here; `skew.py` looks at them.
 
 References: OpenTelemetry protocol specification 1.x, "JSON Protobuf encoding" (ids are hex, 64-bit numbers texts) and
 `trace/v1/trace.proto`.
@@ -24,6 +25,7 @@ from thence.errors import MisuseError, PeerError
 from thence.sources.arrival import Arrival, Fields
 
 _NANOSECONDS = 1e9
+NO_EXPORT = "not an OTLP export in JSON"
 
 
 class SpanRow(Arrival):
@@ -50,7 +52,12 @@ def from_spans(export: Fields | str | bytes, *, destination: str | None = None) 
 
     Protobuf needs the package opentelemetry-proto, which the extra `otlp` brings.
     """
-    for span in _spans(export):
+    try:
+        spans = list(_spans(export))
+    except PeerError as error:
+        yield _unreadable(str(error), destination)
+        return
+    for span in spans:
         causes = [f"{span.trace}/{span.parent}"] if span.parent else []
         linked = [link for link in span.links if link != (span.trace, span.span)]
         waited = [f"{trace}/{one}" for trace, one in linked if destination or trace == span.trace]
@@ -70,13 +77,20 @@ def from_spans(export: Fields | str | bytes, *, destination: str | None = None) 
         }
 
 
+def _unreadable(why: str, destination: str | None) -> SpanRow:
+    return {
+        "run": None, "destination": destination, "message": None, "sender": None, "time": None, "depends_on": [],
+        "kind": "unreadable", "note": why, "name": None, "trace": None, "links": [],
+    }  # fmt: skip
+
+
 def orphans(rows: Iterable[SpanRow]) -> tuple[list[SpanRow], dict[str, list[str]]]:
     """Return the spans without causes that are not among them, and those causes with the spans that named them."""
-    told = list(rows)
-    known = {row["message"] for row in told}
+    spans = list(rows)
+    known = {row["message"] for row in spans}
     missing: dict[str, list[str]] = {}
     out = []
-    for row in told:
+    for row in spans:
         for cause in row["depends_on"]:
             if cause not in known and row["message"] is not None:
                 missing.setdefault(cause, []).append(row["message"])
@@ -91,33 +105,42 @@ def _spans(export: Fields | str | bytes) -> Iterator[_Span]:
     if isinstance(export, bytes) and export.lstrip()[:1] != b"{":
         return _from_protobuf(export)
     try:
-        told = json.loads(export) if isinstance(export, str | bytes) else export
-    except ValueError as error:
-        raise PeerError(f"not an OTLP export in JSON: {error}") from None
-    return _from_json(told)
+        parsed = json.loads(export) if isinstance(export, str | bytes) else export
+    except ValueError:
+        raise PeerError(NO_EXPORT) from None
+    try:
+        return iter(list(_from_json(parsed)))
+    except (AttributeError, TypeError):
+        raise PeerError(NO_EXPORT) from None
 
 
 def _from_json(export: Fields) -> Iterator[_Span]:
     for resource in export.get("resourceSpans") or ():
         attributes = (resource.get("resource") or {}).get("attributes") or ()
-        told = {each.get("key"): (each.get("value") or {}).get("stringValue") for each in attributes}
+        texts = {each.get("key"): (each.get("value") or {}).get("stringValue") for each in attributes}
         for scope in resource.get("scopeSpans") or ():
             for span in scope.get("spans") or ():
-                start = span.get("startTimeUnixNano")
                 yield _Span(
-                    told.get("service.name"),
+                    texts.get("service.name"),
                     named(span.get("traceId")),
                     named(span.get("spanId")),
                     named(span.get("parentSpanId")),
                     [(named(link.get("traceId")), named(link.get("spanId"))) for link in span.get("links") or ()],
-                    None if start is None else int(start),
+                    _number(span.get("startTimeUnixNano")),
                     span.get("name"),
                 )
 
 
-def named(told: object) -> str:
+def _number(value: object) -> int | None:
+    try:
+        return None if value is None else int(str(value))
+    except ValueError:
+        return None
+
+
+def named(value: object) -> str:
     """Return an id as lower-case hex; an id of zeros is none, as the specification has it."""
-    found = str(told or "").lower()
+    found = str(value or "").lower()
     return found if found.strip("0") else ""
 
 

@@ -1,8 +1,9 @@
 """A class-data archive for Spark's JVM: half the start-up time, for 200 MB in the user's cache directory.
 
 `build` runs a small session once and lets the JVM write down the classes it loaded; every later `local_session` maps
-that file instead of reading some 13,000 classes from jars. It is made on request only (`thence doctor --warm`), because
-making it takes longer than the few sessions of a first visit would save.
+that file instead of reading some 13,000 classes from jars. The first embedded session of a machine has it made when its
+own process ends: in the background, by one process alone, at the lowest priority. `THENCE_ARCHIVE=off` turns all that
+off, `THENCE_ARCHIVE=use` uses an archive and makes none; `thence doctor --warm` makes one at once.
 
 Java 17 only. Spark's class path names one jar twice; the JVM of Java 21 then takes the archive for one of another
 class path and quietly does without. Others were not tried.
@@ -10,30 +11,94 @@ class path and quietly does without. Others were not tried.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING
 
 import pyspark
 
 from thence.errors import MisuseError
-from thence.java import Java, cache_dir, feature_release
+from thence.java import Java, cache_dir, feature_release, find_java
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
 
+VARIABLE = "THENCE_ARCHIVE"
+_SCRATCH = "making-"
+STALE = 1800.0
+"""Seconds after which nobody is believed to be still making an archive."""
+
+
+class Use(StrEnum):
+    """What `THENCE_ARCHIVE` accepts."""
+
+    AUTO = "auto"
+    USE = "use"
+    OFF = "off"
+
+
+def asked() -> Use:
+    """Return what the user asks for."""
+    setting = os.environ.get(VARIABLE) or Use.AUTO
+    if setting not in tuple(Use):
+        raise MisuseError(f"{VARIABLE} is {setting!r}; {', '.join(Use)} are accepted")
+    return Use(setting)
+
+
 def options(java: Java) -> list[str]:
     """Return the JVM options that make use of the archive, none if there is no archive that fits."""
     path = archive_path(java)
-    return [f'"-XX:SharedArchiveFile={path}"'] if supported(java) and path.is_file() else []
+    usable = asked() is not Use.OFF and supported(java) and path.is_file()
+    return [f'"-XX:SharedArchiveFile={path}"'] if usable else []
+
+
+def make_later(java: Java) -> None:
+    """Have the archive made when this process has ended, unless it is there, cannot be used or is not wanted."""
+    if asked() is Use.AUTO and supported(java) and not archive_path(java).is_file():
+        atexit.register(_make_apart, java)
+
+
+def _make_apart(java: Java) -> None:
+    """Start the process that makes the archive, unless there is one already."""
+    try:
+        if not _claim(archive_path(java)):
+            return
+        command = [sys.executable, "-m", "thence.spark.archive"]
+        nothing = subprocess.DEVNULL
+        subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
+    except OSError:
+        pass  # no cache directory to write to, no room: sessions start as they did
+
+
+def _claim(path: Path) -> bool:
+    """Tell whether it is for this process to have the archive made; only one is told so."""
+    mark = _mark(path)
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    if mark.exists() and time() - mark.stat().st_mtime > STALE:
+        for left in mark.parent.glob(f"{_SCRATCH}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        mark.unlink(missing_ok=True)
+    try:
+        mark.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _mark(path: Path) -> Path:
+    return path.with_suffix(".making")
 
 
 def supported(java: Java) -> bool:
@@ -61,11 +126,12 @@ def build(java: Java) -> Path:
     if path.is_file():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=_SCRATCH) as scratch:
         unfinished = Path(scratch) / "classes.jsa"
         # The JVM writes as it ends, which is after Python has; it holds the pipe open until then.
         command = [sys.executable, "-m", "thence.spark.archive", str(unfinished), scratch]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        environment = os.environ | {VARIABLE: Use.OFF}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
         if done.returncode != 0 or not unfinished.is_file():
             raise MisuseError(f"Spark did not write a class archive. It said: {done.stderr.strip()[-500:]}")
         os.replace(unfinished, path)  # in one step: other sessions see all of it or nothing
@@ -104,5 +170,19 @@ def _table(table: pa.Table) -> pa.Table:
     return table
 
 
+def _build_quietly() -> None:
+    """Make the archive for whoever started this process and has ended since."""
+    if hasattr(os, "nice"):
+        os.nice(19)
+    java = find_java()
+    try:
+        build(java)
+    finally:
+        _mark(archive_path(java)).unlink(missing_ok=True)
+
+
 if __name__ == "__main__":
-    _record(*sys.argv[1:])
+    if sys.argv[1:]:
+        _record(*sys.argv[1:])
+    else:
+        _build_quietly()

@@ -17,7 +17,7 @@ The stages are those of `thence.auditing`; this module moves rows between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial, reduce
 
@@ -31,7 +31,7 @@ from thence.auditing.transport import DDL as PIECES
 from thence.auditing.transport import pointer
 from thence.errors import MisuseError
 from thence.kernels import findings
-from thence.spark.event_columns import with_event_columns
+from thence.spark.event_columns import in_our_names, with_event_columns
 from thence.spark.layout import look_at
 from thence.spark.reading import in_this_folder
 from thence.spark.results import AuditResult
@@ -43,15 +43,22 @@ _FINDINGS = (
 )  # fmt: skip
 
 
-def audit(events: DataFrame, *, chunk_rows: int = CHUNK_ROWS, block: int | None = None) -> AuditResult:
+def audit(
+    events: DataFrame,
+    *,
+    columns: Mapping[str, str] | None = None,
+    chunk_rows: int = CHUNK_ROWS,
+    block: int | None = None,
+) -> AuditResult:
     """Audit a table of events.
 
     `events` has the columns of the trace table; those that an audit does not use may be missing, and columns that are
-    not of that table are not looked at. `chunk_rows` sets how many rows one task judges at a time, `block` how many
+    not of that table are not looked at. `columns` says what the frame calls our columns where that is another name, as
+    in `{"process": "pid"}`. `chunk_rows` sets how many rows one task judges at a time, `block` how many
     columns of the clocks it keeps at a time (default: as many as fit).
     """
     check_sizes(chunk_rows, block)
-    return audit_frame(with_event_columns(events), chunk_rows=chunk_rows, block=block)
+    return audit_frame(with_event_columns(in_our_names(events, columns or {})), chunk_rows=chunk_rows, block=block)
 
 
 def check_sizes(chunk_rows: int, block: int | None) -> None:

@@ -113,7 +113,7 @@ class CostResult:
 
     @property
     def summary(self) -> DataFrame:
-        """One row per protocol over the causal runs: totals, and means per copy and per message."""
+        """One row for each protocol over the causal runs: totals, and means per copy and per message."""
         rows = self.costs.where(F.col("verdict") == "causal")
         sums = [F.sum(name).alias(name) for name in _SUMS]
         partial = [F.when(F.bool_and(F.col(n).isNotNull()), F.sum(n)).alias(n) for n in _PARTIAL]
@@ -130,7 +130,7 @@ class CostResult:
 
     @property
     def findings(self) -> DataFrame:
-        """One row per need, over the causal runs: whether every run meets it, and why."""
+        """One row for each need, over the causal runs: whether every run meets it, and why."""
         rows = self.profiles.where(F.col("verdict") == "causal")
         each = rows.select("run", "label", F.explode("findings").alias("need", "finding"))
         rank = F.when(~F.col("finding.met"), 0).when(F.col("finding.met").isNull(), 1).otherwise(2)
@@ -138,7 +138,7 @@ class CostResult:
         return each.groupBy("need").agg(F.min_by("finding", by).alias("finding")).select("need", "finding.*")
 
     def recommendation(self) -> Recommendation:
-        """Choose; only the summary and the findings, a row for each protocol and need, reach the driver."""
+        """Choose a protocol; only the summary and the findings, a row for each protocol and need, reach the driver."""
         return chosen([row.asDict() for row in self.summary.collect()], [r.asDict() for r in self.findings.collect()])
 
     def report(self) -> CostReport:

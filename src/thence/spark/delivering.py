@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -45,7 +45,7 @@ from thence.model.roster import Roster
 from thence.spark.stream_options import StreamOptions
 
 if TYPE_CHECKING:
-    pass
+    import pyarrow as pa
 
 ROSTERS = "thence.rosters"
 """Metadata of the stamp column that says its rosters; `with_rosters` puts it there."""
@@ -132,12 +132,10 @@ def rosters_in(arrivals: DataFrame, stamp: str) -> list[Roster] | None:
 
 def _names(arrivals: DataFrame, by: By, columns: Mapping[str, str] | None, key: Iterable[str] | None) -> Columns:
     """Return the columns as the table spells them."""
-    keys = None if key is None else [key] if isinstance(key, str) else list(key)
-    names = Columns(by, columns, keys)
-    spelled = names.spelled(lambda name: resolved(arrivals, name))
-    if key is None and spelled.run not in arrivals.columns:
-        return spelled.with_key((spelled.destination,))
-    return spelled
+    names = Columns(by, columns, key, lambda name: resolved(arrivals, name))
+    if key is None and names.run not in arrivals.columns:
+        return names.with_key((names.destination,))
+    return names
 
 
 def resolved(table: DataFrame, name: str) -> str:
@@ -162,6 +160,8 @@ def _check(arrivals: DataFrame, setup: Setup) -> None:
         if name not in fields:
             raise MisuseError(f"no column {name!r}; the table has {', '.join(fields)}. columns= says other names")
     sensitive = arrivals.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    if not sensitive:
+        _refuse_alike(arrivals.columns)
     for name in fields:
         if (name if sensitive else name.lower()) in OUTPUT_COLUMNS:
             raise MisuseError(f"column {name!r} is one that delivery adds; rename or drop it first")
@@ -170,6 +170,18 @@ def _check(arrivals: DataFrame, setup: Setup) -> None:
     _check_causes(fields[names.cause].dataType, names.cause, setup.by)
     if setup.policy.after_seconds is not None and names.time not in fields:
         raise MisuseError(f"after_seconds needs event time in column {names.time!r}; columns= says another name")
+
+
+def _refuse_alike(names: Iterable[str]) -> None:
+    """Refuse columns that Spark can not tell apart."""
+    first: dict[str, str] = {}
+    for name in names:
+        other = first.setdefault(name.lower(), name)
+        if other != name:
+            raise MisuseError(
+                f"columns {other!r} and {name!r} differ in case only, which are one to Spark: rename one, or set "
+                "spark.sql.caseSensitive to true"
+            )
 
 
 def _check_causes(kind: DataType, name: str, by: By) -> None:
@@ -213,11 +225,13 @@ def _batch(arrivals: DataFrame, setup: Setup) -> DataFrame:
     return ordered.groupBy(*key).applyInArrow(_in_causal_order(setup, extra), schema)
 
 
-def _in_causal_order(setup: Setup, extra: list[str]) -> Callable[..., Any]:
+def _in_causal_order(
+    setup: Setup, extra: list[str]
+) -> Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return what each key runs, annotated so that Spark hands over an iterator of batches."""
     import pyarrow as pa
 
-    def in_causal_order(key: Any, batches: Any) -> Any:
+    def in_causal_order(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         state = KeyState(setup, tuple(value.as_py() for value in key))
         for batch in batches:
             out = state.take(in_utc(batch.drop_columns(extra) if extra else batch))

@@ -7,10 +7,14 @@ not ours are left behind.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from thence.errors import MisuseError
 from thence.kernels.rows import KIND_CODES, NORMAL, UNKNOWN
+from thence.model.columns import JUDGED_COLUMNS, renamed
 from thence.model.events import KINDS
 
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
@@ -47,6 +51,20 @@ def with_event_columns(events: DataFrame, *, located: bool = False) -> DataFrame
     coded = events.selectExpr(*(f"{column} AS `{name}`" for name, column in columns.items()))
     unknown = f"CASE WHEN `kind` = {UNKNOWN} THEN {_unknown('_said')} END"  # the code is made once, and used here
     return coded.selectExpr(*(f"`{name}`" for name in names), f"coalesce(`_odd`, {unknown}) AS `odd`")
+
+
+def in_our_names(events: DataFrame, called: Mapping[str, str]) -> DataFrame:
+    """Return the frame with our names for columns that the caller calls otherwise; those that stood in the way move."""
+    ours = {column.theirs: column.name for column in renamed(JUDGED_COLUMNS, called) if column.called is not None}
+    for theirs in ours:
+        if events.columns.count(theirs) != 1:
+            raise MisuseError(f"columns names {theirs!r}; the frame has {', '.join(events.columns)}")
+    if not ours:
+        return events
+    names = [
+        ours.get(name, f"other {place} {name}" if name in called else name) for place, name in enumerate(events.columns)
+    ]
+    return events.toDF(*names)
 
 
 def _apart(events: DataFrame, ours: set[str]) -> DataFrame:

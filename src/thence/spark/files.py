@@ -39,10 +39,15 @@ PACK_ROWS = 1_000_000
 
 
 def audit_files(
-    spark: SparkSession, paths: Paths, *, chunk_rows: int = CHUNK_ROWS, block: int | None = None
+    spark: SparkSession,
+    paths: Paths,
+    *,
+    columns: Mapping[str, str] | None = None,
+    chunk_rows: int = CHUNK_ROWS,
+    block: int | None = None,
 ) -> AuditResult:
-    """Audit files, folders or globs that the driver can list and the workers can open."""
-    return audit_trace(spark, open_trace(paths), chunk_rows=chunk_rows, block=block)
+    """Audit files, folders or globs that the driver can list and the workers can open; `columns` as for `audit`."""
+    return audit_trace(spark, open_trace(paths, columns=columns), chunk_rows=chunk_rows, block=block)
 
 
 def audit_trace(
@@ -51,8 +56,9 @@ def audit_trace(
     """Audit the tables of a trace; logs with clocks are for `trace.clocks`."""
     check_sizes(chunk_rows, block)
     files = {path: kind for path, kind in trace.files.items() if kind != "shiviz"}
-    frame = with_event_columns(read_events(spark, files), located=True)
-    footers = read_footers(files) if set(files.values()) == {"parquet"} else None
+    frame = with_event_columns(read_events(spark, files, trace.judged), located=True)
+    grouped = set(files.values()) == {"parquet"} and trace.in_our_names
+    footers = read_footers(files) if grouped else None
     route = choose(footers=footers, look=lambda: _look(frame, files, chunk_rows), chunk_rows=chunk_rows)
     refused = [*trace.quarantine]
     if footers is None or not route.by_groups:

@@ -14,9 +14,15 @@ back, ask `waiting`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
-from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+    StreamingQueryProgress,
+)
 
 from thence.metrics import Metrics, Server
 from thence.model.plain import Row
@@ -78,18 +84,18 @@ class DeliveryListener(StreamingQueryListener):
         """Return the numbers of a query by its name or id."""
         return self.queries.get(query, Delivery())
 
-    def onQueryStarted(self, event: Any) -> None:
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Start at nothing."""
-        for name in {str(event.id), event.name} - {None}:
+        for name in _names(event):
             self.queries.setdefault(name, Delivery())
 
-    def onQueryProgress(self, event: Any) -> None:
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Take over a micro-batch."""
         progress = event.progress
         told = progress.observedMetrics.get(METRICS)
         if told is None:
             return
-        for name in {str(progress.id), progress.name} - {None}:
+        for name in _names(progress):
             self.queries[name] = self.latest(name).after(progress.numInputRows, told.asDict())
         self._show(progress.name or str(progress.id), self.queries[str(progress.id)])
 
@@ -100,8 +106,13 @@ class DeliveryListener(StreamingQueryListener):
         self._oldest.set(now.oldest_seconds or 0.0, query)
         self._state.set(now.state_bytes, query)
 
-    def onQueryIdle(self, event: Any) -> None:
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """Nothing changes."""
 
-    def onQueryTerminated(self, event: Any) -> None:
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Keep the last numbers."""
+
+
+def _names(query: QueryStartedEvent | StreamingQueryProgress) -> set[str]:
+    """Return the id of a query, and its name if it has one."""
+    return {str(query.id), *([query.name] if query.name else [])}

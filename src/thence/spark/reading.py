@@ -52,7 +52,7 @@ def read_events(
     if logs:
         raise MisuseError(f"{logs[0]} is a log with clocks: it has no messages and is no table of events")
     schema = ddl((*columns, *PLACE_COLUMNS), nullable=True)
-    cut = cut_files(files, SLICE)
+    cut = cut_files(files, SLICE, columns)
     frame = _refused(spark, cut.refused, columns, schema)
     shares = _shares(cut.slices)
     if not shares:

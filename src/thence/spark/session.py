@@ -10,11 +10,14 @@ where the machine has none (`thence.java`).
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyspark
@@ -58,8 +61,56 @@ def local_session(
     builder = SparkSession.builder.master(f"local[{cores}]").appName(app)
     for key, value in settings.items():
         builder = builder.config(key, value)
+    if SparkSession.getActiveSession() is None:
+        archive.make_later(java)
     with _environment(_variables(java)):
         return builder.getOrCreate()
+
+
+def command_session(cores: int = 2, *, quick: bool = False) -> SparkSession:
+    """Start the session of a command, which Ctrl-C ends at once.
+
+    Left alone, Spark's own handler first asks its Java to cancel jobs, which takes seconds or fails, and py4j logs a
+    traceback of every call that is interrupted. The Java process and its workers end with the command anyway.
+    """
+    global _of_command
+    logging.getLogger().addFilter(_not_of_interrupts)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    _of_command = session = local_session(cores=cores, quick=quick)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    return session
+
+
+_of_command: SparkSession | None = None
+
+
+def hush() -> None:
+    """Have the Spark of this command log nothing any more: it is about to lose its driver, and would complain.
+
+    A Java that is too busy to answer is ended here, since nothing else would keep it quiet.
+    """
+    asking = threading.Thread(target=_log_nothing, daemon=True)
+    asking.start()
+    asking.join(PATIENCE)
+    if asking.is_alive() and _of_command is not None:
+        java = getattr(getattr(_of_command.sparkContext, "_gateway", None), "proc", None)
+        if java is not None:
+            java.kill()
+
+
+PATIENCE = 0.5
+"""Seconds that Spark has to answer, in a command that is ending."""
+
+
+def _log_nothing() -> None:
+    with suppress(Exception):  # it may be on its way out already
+        if _of_command is not None:
+            _of_command.sparkContext.setLogLevel("OFF")
+
+
+def _not_of_interrupts(record: logging.LogRecord) -> bool:
+    return not record.getMessage().endswith("while sending command.")  # the command says what became of it
 
 
 def defaults(cores: int, *, quick: bool = False) -> dict[str, str]:

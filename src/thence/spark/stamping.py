@@ -10,8 +10,7 @@ the causes are. Runs are worked on apart, each in one task.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -59,7 +58,7 @@ def stamp(events: DataFrame, *, roster: Roster | Iterable[str] | None = None, ru
     )
 
 
-def _of_trace(roster: Roster | None) -> Any:
+def _of_trace(roster: Roster | None) -> Callable[[pa.Table], pa.Table]:
     def stamped(table: pa.Table) -> pa.Table:
         events = [event for row in table.to_pylist() if isinstance(event := event_of(row), Event)]
         if all(event.order is not None for event in events):
@@ -76,7 +75,7 @@ def _of_trace(roster: Roster | None) -> Any:
     return stamped
 
 
-def _of_causes(run: str) -> Any:
+def _of_causes(run: str) -> Callable[[pa.Table], pa.Table]:
     def stamped(table: pa.Table) -> pa.Table:
         rows = table.to_pylist()
         goes_to = {row["message"]: row["destinations"] or () for row in rows}

@@ -7,8 +7,8 @@ that of the micro-batch, which Spark records, so that a micro-batch that is repl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from thence.delivery.policy import Policy
 from thence.errors import MisuseError
 
 
@@ -32,7 +32,7 @@ class StreamOptions:
             if getattr(self, name) is not None:
                 raise MisuseError(f"{name} is for streams; a batch has an end")
 
-    def check(self, policy: Any, by: str) -> None:
+    def check(self, policy: Policy, by: str) -> None:
         """Refuse what contradicts itself."""
         for name in ("idle_seconds", "wait_seconds", "ttl_seconds"):
             value = getattr(self, name)

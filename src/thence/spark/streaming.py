@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,12 +22,17 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    MapState,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
     DoubleType,
-    LongType,
     MapType,
     StringType,
     StructField,
@@ -37,16 +41,22 @@ from pyspark.sql.types import (
 )
 
 from thence.delivery.arrow_rows import in_utc
-from thence.delivery.columns import Columns
+from thence.delivery.columns import Columns, Key
 from thence.delivery.key_state import Setup
 from thence.delivery.orderer import BY_HAND
 from thence.delivery.outcome import KINDS
-from thence.delivery.stored_key import StoredKey
+from thence.delivery.stored_key import StoredKey, made_with
 from thence.errors import MisuseError
+from thence.kernels.arrays import Longs
 from thence.spark.delivering import READ_ORDER, column, output_schema
 from thence.spark.stream_options import StreamOptions
 
-PACKED, ACTION, CAUSE = "__thence_rows", "action", "cause"
+PACKED, ACTION, CAUSE = "__thence_rows", "__thence_action", "__thence_cause"
+"""Columns beside the key on the way to the stateful step: no key of a caller has such names."""
+TOLD = "__thence_told"
+"""On the way out, beside the packed rows: a number for each of `COUNTS`, and how long the row held longest has waited;
+one column, since each costs a key of a few rows more than its rows."""
+LEAVING = pd.Index([PACKED, TOLD])
 DRAIN, GIVE_UP = "drain", "give up"
 BLOB = StructType([StructField("blob", BinaryType())])
 PART_NAME = StructType([StructField("name", StringType())])
@@ -73,8 +83,7 @@ def deliver_stream(arrivals: DataFrame, setup: Setup, options: StreamOptions) ->
     packed = packed.select(*map(column, packed.columns), *said)
     if options.give_up is not None:
         packed = packed.unionByName(_told(arrivals, keys, options.give_up))
-    counts = [StructField(f"__{name}", LongType()) for name in COUNTS]
-    out_schema = StructType([StructField(PACKED, BinaryType()), *counts, StructField("__oldest", DoubleType())])
+    out_schema = StructType([StructField(PACKED, BinaryType()), StructField(TOLD, ArrayType(DoubleType()))])
     rows_schema = to_arrow_schema(arrivals.schema, timezone="UTC")
     stepped = packed.groupBy(*map(column, names.key)).transformWithStateInPandas(
         statefulProcessor=Processor(setup, arrival, options, rows_schema),
@@ -82,8 +91,9 @@ def deliver_stream(arrivals: DataFrame, setup: Setup, options: StreamOptions) ->
         outputMode="Append",
         timeMode="ProcessingTime" if options.timed else "None",
     )
-    sums = [F.sum(f"__{name}").alias(name) for name in COUNTS]
-    observed = stepped.observe(METRICS, *sums, F.max("__oldest").alias("oldest_seconds"))
+    told = [F.col(TOLD)[place] for place in range(len(COUNTS) + 1)]
+    sums = [F.sum(told[place].cast("long")).alias(name) for place, name in enumerate(COUNTS)]
+    observed = stepped.observe(METRICS, *sums, F.max(told[-1]).alias("oldest_seconds"))
     return observed.select(PACKED).mapInArrow(unpack, schema)
 
 
@@ -176,14 +186,15 @@ def _packed(batches: list[pa.RecordBatch], key: tuple[str, ...], arrival: str, m
     return pa.RecordBatch.from_arrays(columns, names=[*key, PACKED])
 
 
-def in_order(table: pa.RecordBatch, arrival: str, message: str, code: Any = None) -> pa.Array:
+def in_order(table: pa.RecordBatch, arrival: str, message: str, code: Longs | None = None) -> pa.Array:
     """Return the places of rows in the order of arrival, then of message, null first; `code` comes before both."""
     by = {} if code is None else {"code": pa.array(code)}
-    by["arrival"] = table.column(arrival)
-    if message in table.schema.names and arrival != READ_ORDER:
-        by["message"] = table.column(message)
-    keys = [(name, "ascending") for name in by]
-    return pc.sort_indices(pa.table(by), sort_keys=keys, null_placement="at_start")
+    names = [arrival] if arrival == READ_ORDER or message not in table.schema.names else [arrival, message]
+    for place, values in enumerate(map(table.column, names)):
+        if values.null_count:
+            by[f"there {place}"] = values.is_valid()
+        by[f"value {place}"] = values
+    return pc.sort_indices(pa.table(by), sort_keys=[(name, "ascending") for name in by])
 
 
 def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -220,7 +231,7 @@ def sorted_rows(blobs: list[bytes], arrival: str, message: str) -> pa.RecordBatc
 class MapParts:
     """The sealed parts of the key at hand, in a map of Spark's state store."""
 
-    def __init__(self, state: Any) -> None:
+    def __init__(self, state: MapState) -> None:
         """Take the map."""
         self.state = state
 
@@ -250,15 +261,18 @@ class Processor(StatefulProcessor):
         self.handle = handle
         self.blob = handle.getValueState("state", BLOB)
         self.parts = handle.getMapState("parts", PART_NAME, BLOB)
+        self.made = made_with(self.setup, self.schema)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:
+    def handleInputRows(  # type: ignore[override]  # frames alone: it is a step in pandas
+        self, key: Key, rows: Iterator[pd.DataFrame], timerValues: TimerValues
+    ) -> Iterator[pd.DataFrame]:
         """Take a key's rows of one micro-batch, then what operators say of it, then what has waited too long."""
         blobs: list[bytes] = []
         told: list[tuple[str, str | None]] = []
         for frame in rows:
-            packed, action, cause = (frame.iloc[:, place] for place in (-3, -2, -1))
-            blobs += [blob for blob in packed if blob is not None]
-            told += [pair for pair in zip(action, cause, strict=True) if pair[0] is not None]
+            for *_, packed, action, cause in frame.to_numpy(object).tolist():
+                blobs += [] if packed is None else [packed]
+                told += [] if action is None else [(action, cause)]
         table = sorted_rows(blobs, self.arrival, self.setup.columns.message) if blobs else None
         stored = self._stored(key if table is None else self._key(table))
         before = len(stored.state)
@@ -273,7 +287,9 @@ class Processor(StatefulProcessor):
         yield self._leave(stored, out, before)
         self._set_timer(stored, moment)
 
-    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:
+    def handleExpiredTimer(
+        self, key: Key, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
+    ) -> Iterator[pd.DataFrame]:
         """Let go what has waited too long, or forget a key that has finished."""
         stored, moment = self._stored(key), self._now(timerValues)
         before = len(stored.state)
@@ -290,17 +306,17 @@ class Processor(StatefulProcessor):
     def close(self) -> None:
         """Nothing to close."""
 
-    def _now(self, timer_values: Any) -> int:
+    def _now(self, timer_values: TimerValues) -> int:
         return int(timer_values.getCurrentProcessingTimeInMs()) if self.options.timed else 0
 
-    def _key(self, table: pa.RecordBatch) -> tuple[Any, ...]:
+    def _key(self, table: pa.RecordBatch) -> Key:
         """Return the key as the rows say it: on the way a null may have become something else."""
         return tuple(table.column(name)[0].as_py() for name in self.setup.columns.key)
 
-    def _stored(self, key: Any) -> StoredKey:
+    def _stored(self, key: Key) -> StoredKey:
         state = self.blob.get() if self.blob.exists() else None
         blob = None if state is None else bytes(state[0])
-        return StoredKey(self.setup, tuple(key), self.schema, blob, MapParts(self.parts))
+        return StoredKey(self.setup, tuple(key), self.schema, blob, MapParts(self.parts), self.made)
 
     def _too_long(self, stored: StoredKey, moment: int) -> list[pa.RecordBatch]:
         """Let go rows that have been held for too long, or all of a key that has fallen idle."""
@@ -337,8 +353,10 @@ class Processor(StatefulProcessor):
             for kind in batch.column("outcome").to_pylist():
                 kinds[kind] += 1
         kinds |= {"held": len(stored.state), "held_before": before, "state_bytes": stored.written}
-        row = [ipc(*out) if out else None, *kinds.values(), stored.state.oldest_seconds()]
-        return pd.DataFrame([row], columns=[PACKED, *(f"__{name}" for name in COUNTS), "__oldest"])
+        told = [*(float(kinds[name]) for name in COUNTS), stored.state.oldest_seconds()]
+        columns = np.empty((1, 2), object)
+        columns[0, 0], columns[0, 1] = ipc(*out) if out else None, told
+        return pd.DataFrame(columns, columns=LEAVING, copy=False)
 
 
 def _ms(seconds: float) -> int:

@@ -22,13 +22,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Event, Thread
 from time import perf_counter
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from thence.model.plain import Row
+from thence.model.plain import Option, Row
 from thence.sim import simulate
 from thence.sim.grid import Grid, Planned
 from thence.sim.stats import estimate
@@ -148,7 +147,7 @@ def places(works: Sequence[float], cores: int) -> list[int]:
     return found
 
 
-def run_scenarios(scenarios: DataFrame, store: Store, *, tasks: int, **how: Any) -> DataFrame:
+def run_scenarios(scenarios: DataFrame, store: Store, *, tasks: int, **how: Option) -> DataFrame:
     """Return how each scenario went, one row each; whatever computes this frame runs them."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -196,8 +195,8 @@ class _Work:
     def _alone(self, each: Planned) -> None:
         problem = self._job([each])
         if problem is not None and each.id not in self.store.finished():
-            said = (str(problem).splitlines() or [""])[0][:300]
-            row = failed(each.scenario.row(), f"the worker died: {said}")
+            reason = (str(problem).splitlines() or [""])[0][:300]
+            row = failed(each.scenario.row(), f"the worker died: {reason}")
             write_result(self.store, each.id, row)
         self.store.remove(f"running/{each.id}")
 

@@ -28,9 +28,11 @@ from thence.delivery.stored_key import Sealed, whole
 from thence.errors import MisuseError
 from thence.model.plain import Row
 from thence.model.roster import Roster
-from thence.spark.delivering import MADE, column
+from thence.spark.delivering import MADE, column, resolved
 
 _TYPES = {"string": StringType(), "long": LongType(), "double": DoubleType(), "array<string>": ArrayType(StringType())}
+READABLE = "/_-.~!'()*:@&=+$,;"
+"""Signs that stand for themselves in a path of Spark's reader of states, beside letters and digits."""
 FIELDS = (
     StructField("message", StringType()),
     *(StructField(name, _TYPES[OUTPUT_COLUMNS[name]]) for name in WAITING_COLUMNS),
@@ -56,8 +58,13 @@ def _of_batch(ordered: DataFrame, key: Iterable[str] | None, message: str | None
     if "blocker" not in ordered.columns or ordered.isStreaming:
         raise MisuseError("waiting takes what deliver returned for a batch; for a stream, its session and checkpoint")
     made = json.loads(ordered.schema["blocker"].metadata.get(MADE, "{}"))
+    asked = [*([key] if isinstance(key, str) else key or ()), *([message] if message else ())]
+    for name in asked:
+        if resolved(ordered, name) not in ordered.columns:
+            raise MisuseError(f"no column {name!r}; the table has {', '.join(ordered.columns)}")
     keys = [key] if isinstance(key, str) else list(key or made.get("key", ("run", "destination")))
-    message = message or made.get("message", "message")
+    keys = [resolved(ordered, name) for name in keys]
+    message = resolved(ordered, message or made.get("message", "message"))
     chosen = [column(name) for name in keys if name in ordered.columns]
     if message in ordered.columns and message not in keys:
         chosen.append(column(message).cast("string").alias("message"))
@@ -65,7 +72,20 @@ def _of_batch(ordered: DataFrame, key: Iterable[str] | None, message: str | None
     return blocked.select(*chosen, *[column(name) for name in WAITING_COLUMNS])
 
 
+def _refuse_unreadable(checkpoint: str) -> None:
+    """Refuse a folder in which Spark's reader of states looks for nothing: it takes %20 for a space, and so on."""
+    whole_path = checkpoint if "://" in checkpoint else os.path.abspath(checkpoint)
+    strange = sorted({sign for sign in whole_path if sign.isascii() and not sign.isalnum() and sign not in READABLE})
+    if strange:
+        raise MisuseError(
+            f"Spark's reader of states finds none in {whole_path!r}, which has {' '.join(map(repr, strange))} in it: a "
+            f"checkpoint folder of letters, digits and {READABLE} can be looked into; name this one anew while its "
+            "stream is stopped"
+        )
+
+
 def _of_stream(session: SparkSession, checkpoint: str) -> DataFrame:
+    _refuse_unreadable(checkpoint)
     store = session.read.format("statestore").option("path", checkpoint)
     state = store.option("stateVarName", "state").load()
     keys = state.schema["key"].dataType

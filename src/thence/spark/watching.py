@@ -37,4 +37,5 @@ def _watch(spark: SparkSession, progress: Callable[[str, int, int | None], None]
     while not ended.wait(EVERY):
         stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage)) is not None]
         if stages:
-            progress("Spark, tasks", sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages))
+            stage = f"Spark, tasks of stage {max(s.stageId for s in stages)}"
+            progress(stage, sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages))

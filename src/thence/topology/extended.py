@@ -28,10 +28,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import Any
 
 from thence.errors import MisuseError
-from thence.model.plain import Fields
+from thence.model.plain import Fields, Json
 from thence.topology.graph import Graph, check_graph
 from thence.topology.routes import Routes
 from thence.topology.separators import Separator, both_ways
@@ -111,7 +110,7 @@ class _Reading:
             raise MisuseError(f"{path or 'the description'} holds no {' or '.join(allowed)}")
         return fronts
 
-    def _within(self, name: str, table: Any, where: str) -> list[str]:
+    def _within(self, name: str, table: Json, where: str) -> list[str]:
         if not isinstance(table, Mapping):
             raise MisuseError(f"{where} is {table!r}; a table with routers and what is within is accepted")
         routers = _names(table.get("routers", []), f"{where}.routers")
@@ -123,7 +122,7 @@ class _Reading:
         self._separate(name, routers, where)
         return routers
 
-    def _node(self, router: str, processes: Any, where: str) -> list[str]:
+    def _node(self, router: str, processes: Json, where: str) -> list[str]:
         names = _names(processes, where)
         self._new([router, *names], where)
         self.graph.add_edges_from((router, name) for name in names)
@@ -146,7 +145,7 @@ class _Reading:
             self.witnesses[routers[0]] = frozenset(routers[1:])
 
 
-def _names(value: Any, where: str) -> list[str]:
+def _names(value: Json, where: str) -> list[str]:
     if not isinstance(value, list | tuple) or not value or not all(isinstance(name, str) for name in value):
         raise MisuseError(f"{where} is {value!r}; a list of one or more names is accepted")
     return list(value)

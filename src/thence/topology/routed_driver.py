@@ -32,11 +32,6 @@ def exponential(mean: float) -> Delay:
     return lambda rng: rng.expovariate(1.0 / mean)
 
 
-def unkind(rng: Random) -> float:
-    """Draw a delay against the protocol: mostly very short, at times so long that whole chains overtake."""
-    return rng.random() * rng.choice((0.001, 0.001, 0.05, 1.0))
-
-
 def requests(groups: Mapping[str, Sequence[str]], rate: float, rng: Random) -> Iterator[tuple[float, str, Names]]:
     """Yield (time, process, destinations) for ever; every process that is in a group sends at that rate."""
     if not rate > 0:

@@ -120,11 +120,11 @@ def articulations(graph: Graph) -> list[frozenset[str]]:
     return [frozenset({name}) for name in in_order(graph, set(nx.articulation_points(graph)))]
 
 
-def minimum_cuts(graph: Graph, *, most: int = MOST_CUTS) -> list[frozenset[str]]:
-    """Return the smallest separators of a graph, at most that many; a complete graph has none."""
+def minimum_cuts(graph: Graph) -> list[frozenset[str]]:
+    """Return the smallest separators of a graph, at most `MOST_CUTS`; a complete graph has none."""
     if nx.density(graph) == 1.0 or len(graph) < 3:
         return []
-    cuts: Iterator[set[str]] = islice(nx.all_node_cuts(graph), most)
+    cuts: Iterator[set[str]] = islice(nx.all_node_cuts(graph), MOST_CUTS)
     return sorted((frozenset(cut) for cut in cuts), key=sorted)
 
 

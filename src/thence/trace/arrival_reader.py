@@ -40,10 +40,10 @@ class ArrivalFiles(NamedTuple):
         if self.kind == "parquet":
             from thence.trace.parquet import read_rosters
 
-            said = [roster for file in self.files for roster in read_rosters(file)]
+            found = [roster for file in self.files for roster in read_rosters(file)]
         else:
-            said = [roster for file in self.files if (roster := _first_roster(file)) is not None]
-        return list(dict.fromkeys(said)) or None
+            found = [roster for file in self.files if (roster := _first_roster(file)) is not None]
+        return list(dict.fromkeys(found)) or None
 
 
 def arrival_files(path: str) -> ArrivalFiles:

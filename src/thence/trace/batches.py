@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from thence.model.columns import EVENT_COLUMNS, Column, names_of
+from thence.model.columns import EVENT_COLUMNS, Column, names_of, their_names
 from thence.trace.arrow import EVENTS, all_events, located_batch, placed_batch, refused_batch
 from thence.trace.jsonl import DEEPEST, broken_off, located_line, too_deep
 from thence.trace.line_reader import LINE_LIMIT, Block, blocks, lines_of
@@ -45,14 +45,15 @@ def read_batches(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS) -> Iter
 
 def _row_by_row(block: Block, part: Slice, columns: Sequence[Column]) -> pa.RecordBatch:
     """Read a block as the standard library does."""
-    found = [each for line in lines_of(block) if (each := located_line(line, part.file, part.order))]
+    called = their_names(columns)
+    found = [each for line in lines_of(block) if (each := located_line(line, part.file, part.order, called))]
     return located_batch(found, part.file, columns)
 
 
 def _well_formed(block: Block, part: Slice, columns: Sequence[Column]) -> pa.RecordBatch | None:
-    """Read a block by Arrow if each of its lines is an event, else not at all."""
+    """Read a block by Arrow if each of its lines is an event in columns of our names, else not at all."""
     count = _objects(block)
-    if not count:
+    if not count or their_names(columns) is not None:
         return None
     try:
         options = pj.ReadOptions(use_threads=False, block_size=len(block.data) + 1)

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from thence.errors import TraceError
 from thence.model.events import Event, order_of
-from thence.model.order import usable
+from thence.model.order import by_run, usable
 
 Place = tuple[str, int]
 """A process and a position, from 0, among its rows that carry causality."""
@@ -90,11 +90,11 @@ class Causality:
 
 def causal_order(events: Sequence[Event]) -> list[Event]:
     """Return rows of one run in an order in which causes come first: the one they say, if it is one."""
-    said = order_of(events)
-    if _causes_first(said):
-        return said
+    recorded = order_of(events)
+    if _causes_first(recorded):
+        return recorded
     rows: dict[str, list[tuple[int, int, Event]]] = defaultdict(list)
-    for rank, event in enumerate(said):
+    for rank, event in enumerate(recorded):
         rows[event.process].append((event.index, rank, event))
     for own in rows.values():
         own.sort(key=lambda row: row[:2], reverse=True)
@@ -117,7 +117,7 @@ def causal_order(events: Sequence[Event]) -> list[Event]:
             sent.add(event.message)
             for each in waiting.pop(event.message, ()):
                 heapq.heappush(ready, each)
-    if len(found) < len(said):
+    if len(found) < len(recorded):
         stuck = [own[-1][2] for own in rows.values() if own]
         named = ", ".join(f"{e.process} {e.index} ({e.kind} {e.message})" for e in stuck[:5])
         raise TraceError(f"no order puts every cause first: these rows wait for their cause: {named}")
@@ -125,15 +125,12 @@ def causal_order(events: Sequence[Event]) -> list[Event]:
 
 
 def with_order(events: Iterable[Event]) -> list[Event]:
-    """Return rows of any number of runs, each run in a causal order that `order` then says.
+    """Return rows of any number of runs, by name, each run in a causal order that `order` then says.
 
     Rows that the definition cannot use come after the others of their run.
     """
-    runs: dict[str, list[Event]] = defaultdict(list)
-    for event in events:
-        runs[event.run].append(event)
     found: list[Event] = []
-    for rows in runs.values():
+    for _, rows in sorted(by_run(events).items()):
         good, rejected = usable(rows)
         ordered = [*causal_order(good), *(each.event for each in rejected)]
         found += [replace(event, order=place) for place, event in enumerate(ordered)]

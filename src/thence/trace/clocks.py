@@ -48,6 +48,8 @@ class ClockAudit:
     events: int = 0
     executions: int = 0
     hosts: int = 0
+    layouts: list[str] = field(default_factory=list)
+    """How the logs are laid out, each way once."""
     findings: list[Finding] = field(default_factory=list)
     notes: list[Finding] = field(default_factory=list)
 
@@ -88,6 +90,7 @@ def audit_clocks(events: Iterable[ClockEvent]) -> ClockAudit:
         result.events += len(members)
         result.executions += 1
         result.hosts += len(hosts)
+        result.layouts += {event.layout: None for event in members if event.layout not in result.layouts}
         done = {host: max(event.own for event in own) for host, own in hosts.items()}
         for own in hosts.values():
             result.notes += _order(own)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from thence.errors import MisuseError
 from thence.model.events import Event
+from thence.model.order import by_run
 from thence.trace.scene import Finding, Row
 
 NEAR = 30
@@ -108,11 +109,8 @@ def range_of(text: str, what: str) -> tuple[float, float]:
 
 def parts(events: Sequence[Event], size: int) -> list[Cut]:
     """Return cuts of at most `size` rows each, one after the other, that together hold all rows of each run."""
-    runs: dict[str, list[Event]] = {}
-    for event in events:
-        runs.setdefault(event.run, []).append(event)
     found = []
-    for run, rows in runs.items():
+    for run, rows in by_run(events).items():
         orders = sorted(event.order for event in rows if event.order is not None)
         found += [
             Cut(run, orders=(orders[at], orders[min(at + size, len(orders)) - 1])) for at in range(0, len(orders), size)

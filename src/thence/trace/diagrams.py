@@ -58,8 +58,8 @@ def _remarks(events: Sequence[Event], finding: Finding | None) -> dict[int, str]
         if event.kind == "deliver" and event.process == finding.destination
     ]
     first = dict(reversed(there))
-    said = {
+    remarks = {
         finding.early: f"   <- too early: {visible(finding.message or '')} is missing",
         finding.message: "   <- too late",
     }
-    return {first[message]: text for message, text in said.items() if message in first}
+    return {first[message]: text for message, text in remarks.items() if message in first}

@@ -20,6 +20,8 @@ ROW_BYTES = 320
 LINE_BYTES = 100
 """Bytes of a line of JSONL, about; gzip makes ten of them one."""
 PACKED = 10
+LONGER = 4
+"""Lines are hardly ever so many times longer."""
 SHARE = 0.5
 """Of the free memory, what work in this process may take."""
 
@@ -54,8 +56,8 @@ def choose(asked: str, files: Iterable[Path], *, free: int | None = None) -> Cho
         return Choice(Engine(asked), "as asked")
     rows = sum(estimated_rows(path) for path in files)
     room = int(SHARE * (free_memory() if free is None else free))
-    said = f"about {rows:,} rows, {rows * ROW_BYTES / 1e9:.1f} of {room / 1e9:.1f} GB"
-    return Choice(Engine.LOCAL if rows * ROW_BYTES <= room else Engine.SPARK, said)
+    reason = f"about {rows:,} rows, {rows * ROW_BYTES / 1e9:.1f} of {room / 1e9:.1f} GB"
+    return Choice(Engine.LOCAL if rows * ROW_BYTES <= room else Engine.SPARK, reason)
 
 
 def estimated_rows(path: Path) -> int:
@@ -69,6 +71,19 @@ def estimated_rows(path: Path) -> int:
     if head == b"PAR1":
         return _footer_rows(path, size)
     return size * (PACKED if head[:2] == b"\x1f\x8b" else 1) // LINE_BYTES
+
+
+def least_rows(path: Path) -> int:
+    """Return how many rows a file is likely to hold at least: fewer than are estimated, unless a footer says it."""
+    return estimated_rows(path) // (1 if _is_parquet(path) else LONGER)
+
+
+def _is_parquet(path: Path) -> bool:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(4) == b"PAR1"
+    except OSError:
+        return False
 
 
 def _footer_rows(path: Path, size: int) -> int:

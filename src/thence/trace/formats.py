@@ -63,7 +63,7 @@ def by_name(path: Path) -> Format | None:
 
 def detect(path: Path, *, log: bool = False) -> Format | Unfit:
     """Return the format of a file, or what it looks like instead; `log`: what is no table is a log."""
-    said = by_name(path)
+    named = by_name(path)
     try:
         with path.open("rb") as plain:
             if plain.read(len(PARQUET)) == PARQUET:
@@ -71,13 +71,13 @@ def detect(path: Path, *, log: bool = False) -> Format | Unfit:
         with open_bytes(path) as stream:
             raw = stream.read(SAMPLE)
     except BROKEN as error:
-        return said or Unfit(f"it cannot be read: {first_line(error)}", claims=False)
+        return named or Unfit(f"it cannot be read: {first_line(error)}", claims=False)
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
     looks = _magic(raw) or (None if log else _layout(text))
     if looks is not None:
-        return Unfit(f"this looks like {looks}", claims=said is not None)
-    if said is not None:
-        return said
+        return Unfit(f"this looks like {looks}", claims=named is not None)
+    if named is not None:
+        return named
     return _by_text(text, log=log)
 
 

@@ -12,7 +12,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from math import isfinite
 from pathlib import Path
@@ -23,7 +23,7 @@ from thence.model.columns import EVENT_COLUMNS
 from thence.model.events import Event
 from thence.trace.line_reader import LINE_LIMIT, Line, lines
 from thence.trace.schema import event_of, readable, row_of, shown
-from thence.trace.source import BROKEN, Quarantined, create, excerpt, first_line, open_bytes
+from thence.trace.source import BROKEN, Quarantined, create, excerpt, first_line
 
 DEEPEST = 200
 """Levels of nesting that a line may have; ours have three, what others add may have more."""
@@ -37,7 +37,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 class _Doubled(dict[str, object]):
-    """An object of JSON in which some of our columns stand twice."""
+    """An object of JSON in which some names stand twice."""
 
     twice: tuple[str, ...] = ()
 
@@ -48,11 +48,18 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(row) == len(pairs):
         return row
     counts = Counter(name for name, _ in pairs)
-    twice = tuple(name for name in row if name in _NAMES and counts[name] > 1)
-    if not twice:
-        return row
     doubled = _Doubled(row)
-    doubled.twice = twice
+    doubled.twice = tuple(name for name in row if counts[name] > 1)
+    return doubled
+
+
+def _in_our_names(row: dict[str, object], called: Mapping[str, str]) -> dict[str, object]:
+    """Return what an object says of our columns, which its writer called otherwise."""
+    found = {ours: row[theirs] for ours, theirs in called.items() if theirs in row}
+    if not isinstance(row, _Doubled):
+        return found
+    doubled = _Doubled(found)
+    doubled.twice = tuple(ours for ours, theirs in called.items() if theirs in row.twice)
     return doubled
 
 
@@ -95,12 +102,17 @@ def event_in(row: dict[str, object], order: int | None) -> Event | str:
 
 def _twice(row: dict[str, object]) -> str | None:
     """Return the column that stands twice in an object, or in one of its dependencies."""
-    if isinstance(row, _Doubled):
-        return row.twice[0]
+    if twice := _ours_twice(row):
+        return twice
     inner = row.get("dependencies")
     if isinstance(inner, list):
-        return next((f"{each.twice[0]} of a dependency" for each in inner if isinstance(each, _Doubled)), None)
+        return next((f"{twice} of a dependency" for each in inner if (twice := _ours_twice(each))), None)
     return None
+
+
+def _ours_twice(value: object) -> str | None:
+    """Return the first column of ours that stands twice in a value."""
+    return next((name for name in value.twice if name in _NAMES), None) if isinstance(value, _Doubled) else None
 
 
 def format_line(event: Event) -> bytes:
@@ -149,30 +161,38 @@ Located = tuple[int, Event] | Quarantined
 
 
 def located(
-    stream: io.BufferedIOBase, file: str, *, start: int = 0, first: int = 1, length: int | None = None
+    stream: io.BufferedIOBase,
+    file: str,
+    *,
+    start: int = 0,
+    first: int = 1,
+    length: int | None = None,
+    called: Mapping[str, str] | None = None,
 ) -> Iterator[Located]:
     """Yield (line number, event) or a quarantine record for each line of a stream that is not blank.
 
     `start` is the `order` that the first line of the file would have, `first` the number of the first line that
-    is read, `length` how many bytes of lines are read (default: all).
+    is read, `length` how many bytes of lines are read (default: all), `called` what columns are called there.
     """
     number = first - 1
     try:
         for line in lines(stream, first=first, length=length):
             number = line.number
-            if found := located_line(line, file, start):
+            if found := located_line(line, file, start, called):
                 yield found
     except BROKEN as error:
         yield broken_off(file, number + 1, error)
 
 
-def located_line(line: Line, file: str, start: int) -> Located | None:
+def located_line(line: Line, file: str, start: int, called: Mapping[str, str] | None = None) -> Located | None:
     """Return what one line says; nothing if it is blank."""
     if not line.data or line.data.isspace():
         return None
     if not line.whole:
         return Quarantined(file, line.number, f"the line is longer than {LINE_LIMIT} bytes", excerpt(line.data))
     row = parse_row(line.data)
+    if called is not None and isinstance(row, dict):
+        row = _in_our_names(row, called)
     found = row if isinstance(row, str) else event_in(row, start + line.number - 1)
     if isinstance(found, Event):
         return line.number, found
@@ -190,14 +210,3 @@ def _left(row: dict[str, object]) -> dict[str, object]:
 def broken_off(file: str, line: int, error: BaseException) -> Quarantined:
     """Return the record of a file that cannot be read any further."""
     return Quarantined(file, line, f"the file breaks off: {first_line(error)}")
-
-
-def read_jsonl(path: Path | str, quarantine: list[Quarantined], *, start: int = 0) -> Iterator[Event]:
-    """Yield the events of one file; what cannot be used is appended to `quarantine` on the way."""
-    path = Path(path)
-    with open_bytes(path) as stream:
-        for found in located(stream, str(path), start=start):
-            if isinstance(found, Quarantined):
-                quarantine.append(found)
-            else:
-                yield found[1]

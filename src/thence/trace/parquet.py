@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -59,40 +59,48 @@ def write_parquet(
     target: Path | str,
     *,
     files: int = 1,
+    count: int | None = None,
     rosters: Sequence[Roster] = (),
     row_group: int = ROW_GROUP,
 ) -> int:
     """Write events to one file, or to a folder of at most `files` files if asked for several; say how many.
 
     One file keeps the events as they come and is written as they come. Several need all events at once: they
-    are sorted by `order` and cut where it changes. An event without `order` gets its position.
+    are sorted by `order` and cut where it changes; events that come sorted are not held, if `count` says how
+    many they are. An event without `order` gets its position.
     """
     if files < 1 or row_group < 1:
         raise MisuseError(f"files and row_group count from 1, found {files} and {row_group}")
     schema = arrow_schema().with_metadata(roster_metadata(rosters))
-    placed = ((place if e.order is None else e.order, e) for place, e in enumerate(events))
+    placed: Iterator[Placed] = ((place if e.order is None else e.order, e) for place, e in enumerate(events))
     if files == 1:
         return _write_file(placed, Path(target), schema, row_group)
     folder = Path(target)
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.glob("*.parquet")):
         raise MisuseError(f"{folder} holds Parquet files already; a new or empty folder is accepted")
-    rows = sorted(placed, key=lambda pair: pair[0])
-    for number, part in enumerate(_parts(rows, files)):
-        _write_file(part, folder / f"part-{number:05d}.parquet", schema, row_group)
-    return len(rows)
+    if count is None:
+        rows = sorted(placed, key=lambda pair: pair[0])
+        count, placed = len(rows), iter(rows)
+    if not count:
+        return _write_file((), folder / _part(0), schema, row_group)
+    numbered = groupby(_numbered(placed, count, files), key=lambda pair: pair[0])
+    return sum(_write_file((row for _, row in own), folder / _part(n), schema, row_group) for n, own in numbered)
 
 
-def _parts(rows: list[Placed], files: int) -> Iterator[list[Placed]]:
-    """Cut sorted rows into at most `files` parts of about equal length, only where `order` changes."""
-    start = 0
-    for number in range(1, files + 1):
-        end = max(len(rows) * number // files, start)
-        while 0 < end < len(rows) and rows[end][0] == rows[end - 1][0]:
-            end += 1
-        if end > start or (not rows and number == 1):
-            yield rows[start:end]
-        start = end
+def _part(number: int) -> str:
+    return f"part-{number:05d}.parquet"
+
+
+def _numbered(rows: Iterable[Placed], count: int, files: int) -> Iterator[tuple[int, Placed]]:
+    """Say which part each of `count` sorted rows is in: parts of about equal length, cut only where `order` changes."""
+    part, share, before = 0, 1, None
+    for place, row in enumerate(rows):
+        if place >= count * share // files and place and row[0] != before:
+            part += 1
+            share = -(-(place + 1) * files // count)
+        before = row[0]
+        yield part, row
 
 
 def _write_file(rows: Iterable[Placed], path: Path, schema: pa.Schema, row_group: int) -> int:

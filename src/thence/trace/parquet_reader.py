@@ -36,11 +36,11 @@ def has_order(path: Path | str) -> bool:
         return False
 
 
-def row_groups(path: Path) -> list[Slice | Quarantined]:
-    """Return the row groups of a file, or why it cannot be used."""
+def row_groups(path: Path, columns: Sequence[Column] = EVENT_COLUMNS) -> list[Slice | Quarantined]:
+    """Return the row groups of a file, or why it cannot be used for these columns."""
     try:
         with pq.ParquetFile(path) as file:
-            if reason := unfit(file.schema_arrow):
+            if reason := unfit(file.schema_arrow, columns):
                 return [Quarantined(str(path), None, f"{reason}; its {file.metadata.num_rows} rows are set aside")]
             counts = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
     except (*BROKEN, pa.ArrowException) as error:
@@ -57,8 +57,10 @@ def _read(part: Slice, columns: Sequence[Column]) -> pa.Table | Quarantined:
     try:
         with pq.ParquetFile(part.file, page_checksum_verification=True) as file:
             present = set(file.schema_arrow.names)
-            names = [column.name for column in columns if column.name in present]
-            return file.read_row_group(part.group, columns=names, use_threads=False).select(names)
+            found = [column for column in columns if column.theirs in present]
+            names = [column.theirs for column in found]
+            table = file.read_row_group(part.group, columns=names, use_threads=False).select(names)
+            return table.rename_columns([column.name for column in found])
     except (*BROKEN, pa.ArrowException) as error:
         lost = (
             f"row group {part.group + 1}, rows {part.first} to {last}, cannot be read as Parquet: {first_line(error)}"
@@ -94,16 +96,6 @@ def located_group(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS) -> Ite
     for batch in table.to_batches(max_chunksize=ROWS):
         yield from _located(batch, part.file, first)
         first += len(batch)
-
-
-def read_parquet(path: Path | str, quarantine: list[Quarantined]) -> Iterator[Event]:
-    """Yield the events of one file; what cannot be used is appended to `quarantine` on the way."""
-    for part in row_groups(Path(path)):
-        for found in [part] if isinstance(part, Quarantined) else located_group(part):
-            if isinstance(found, Quarantined):
-                quarantine.append(found)
-            else:
-                yield found[1]
 
 
 def _in_our_types(batch: pa.RecordBatch, columns: Sequence[Column]) -> pa.RecordBatch | None:
@@ -152,14 +144,15 @@ def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, object] | str]:
 def unfit(schema: pa.Schema, columns: Sequence[Column] = EVENT_COLUMNS) -> str | None:
     """Return why a pyarrow schema cannot be a table with these columns, or nothing."""
     for column in columns:
-        times = schema.names.count(column.name)
+        name = column.theirs
+        times = schema.names.count(name)
         if times > 1:
-            return f"column {column.name} stands {times} times"
+            return f"column {name} stands {times} times"
         if times == 0:
-            if column.required:
-                return f"column {column.name} is missing"
-        elif not _fits(schema.field(column.name).type, column):
-            return f"column {column.name} is {schema.field(column.name).type}; {column.type} is accepted"
+            if column.required or column.called is not None:
+                return f"column {name} is missing"
+        elif not _fits(schema.field(name).type, column):
+            return f"column {name} is {schema.field(name).type}; {column.type} is accepted"
     return None
 
 

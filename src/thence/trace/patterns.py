@@ -80,8 +80,8 @@ def _text(data: bytes) -> str:
 
 
 def _why(error: Exception) -> str:
-    said = error.args[0] if error.args else ""
-    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(error)
+    problem = error.args[0] if error.args else ""
+    text = problem.decode("utf-8", "replace") if isinstance(problem, bytes) else str(error)
     if re.search(r"invalid perl operator: \(\?<?[=!]", text):
         return "it looks around ((?=, (?!, (?<= or (?<!), which cannot be done in linear time; say it without"
     if re.fullmatch(r"invalid escape sequence: \\[1-9]", text):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from thence.model.events import Event
-from thence.model.order import Rejected, usable
+from thence.model.order import Rejected, by_run, usable
 from thence.trace.causality import causal_order
 from thence.trace.source import create
 
@@ -31,9 +31,7 @@ STEP = 1000
 
 def write_perfetto(events: Iterable[Event], target: Path | IO[bytes], *, rejected: list[Rejected]) -> int:
     """Write all runs; return how many rows were written. Rows that cannot be used are appended to `rejected`."""
-    runs: dict[str, list[Event]] = defaultdict(list)
-    for event in events:
-        runs[event.run].append(event)
+    runs = by_run(events)
     if isinstance(target, Path):
         with create(target) as stream:
             return _write(runs, stream, rejected)
@@ -115,20 +113,20 @@ class _Writer:
         packet = self.builder.create_packet()
         packet.timestamp = at
         packet.trusted_packet_sequence_id = SEQUENCE
-        said = packet.track_event
-        said.type = getattr(type(said), kind)
-        said.track_uuid = track
+        track_event = packet.track_event
+        track_event.type = getattr(type(track_event), kind)
+        track_event.track_uuid = track
         if event is not None:
-            said.name = event.kind if event.message is None else f"{event.kind} {event.message}"
+            track_event.name = event.kind if event.message is None else f"{event.kind} {event.message}"
             if event.label is not None:
-                said.categories.append(event.label)
+                track_event.categories.append(event.label)
             for name, value in (("index", event.index), ("bytes", event.bytes)):
                 if value is not None:
-                    note = said.debug_annotations.add()
+                    note = track_event.debug_annotations.add()
                     note.name, note.int_value = name, value
-        said.flow_ids.extend(starts)
+        track_event.flow_ids.extend(starts)
         if stops is not None:
-            said.terminating_flow_ids.append(stops)
+            track_event.terminating_flow_ids.append(stops)
         self.builder.write_packet(packet)
 
 

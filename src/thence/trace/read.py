@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from thence.errors import MisuseError, TraceError
-from thence.model.columns import EVENT_COLUMNS, Column
+from thence.model.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Column, renamed, their_names
 from thence.model.events import Event
 from thence.trace.formats import FORMATS, Format, Unfit, detect
 from thence.trace.jsonl import Located, broken_off, located
@@ -44,14 +44,21 @@ class Trace:
     delimiter: str | None = None
     quarantine: list[Quarantined] = field(default_factory=list)
     skipped: list[Quarantined] = field(default_factory=list)
+    judged: tuple[Column, ...] = JUDGED_COLUMNS
+    """The columns that an audit reads, as these files call them."""
 
-    def slices(self, size: int | None = None) -> Cut:
+    @property
+    def in_our_names(self) -> bool:
+        """Tell whether the tables call their columns as we do."""
+        return their_names(self.judged) is None
+
+    def slices(self, size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS) -> Cut:
         """Return the tables in parts: JSONL of about `size` bytes (default: whole files), Parquet by row groups."""
-        return cut_files(self.files, size)
+        return cut_files(self.files, size, columns)
 
     def events(self, columns: Sequence[Column] = EVENT_COLUMNS) -> Iterator[Event]:
         """Yield the events of the tables, file by file; of Parquet, only `columns` are read and looked at."""
-        cut = self.slices()
+        cut = self.slices(columns=columns)
         self.quarantine += cut.refused
         for part in cut.slices:
             for found in located_rows(part, columns):
@@ -60,16 +67,16 @@ class Trace:
                 else:
                     yield found[1]
 
-    def batches(self, columns: Sequence[Column] = EVENT_COLUMNS) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the tables as `trace.batches` has them: refused rows too, each with its `reason`."""
         from thence.trace.arrow import refused_batch
         from thence.trace.batches import read_batches
 
         cut = self.slices()
         if refused := [*self.quarantine, *cut.refused]:
-            yield refused_batch(refused, columns)
+            yield refused_batch(refused)
         for part in cut.slices:
-            yield from read_batches(part, columns)
+            yield from read_batches(part)
 
     def clocks(self) -> Iterator[ClockEvent]:
         """Yield the events of the logs, file by file."""
@@ -78,17 +85,25 @@ class Trace:
                 yield from read_shiviz(path, self.quarantine, pattern=self.pattern, delimiter=self.delimiter)
 
 
-def open_trace(paths: Paths, format: str = "auto", pattern: str | None = None, delimiter: str | None = None) -> Trace:
+def open_trace(
+    paths: Paths,
+    format: str = "auto",
+    pattern: str | None = None,
+    delimiter: str | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+) -> Trace:
     """Find the files behind names, folders and globs, and the format of each; only samples are read yet.
 
-    A `pattern` says that what is no table by its name is a log.
+    A `pattern` says that what is no table by its name is a log; `columns`, what the tables call the columns that an
+    audit reads, where that is another name than ours.
     """
     if format not in ("auto", *FORMATS):
         raise MisuseError(f"no format {format!r}; auto, {', '.join(FORMATS)} are accepted")
-    trace = Trace({}, pattern, delimiter)
+    trace = Trace({}, pattern, delimiter, judged=renamed(JUDGED_COLUMNS, columns or {}))
     for file in find_files(paths):
-        said = next((name for name in FORMATS if name == format), None)
-        kind = said or detect(file.path, log=pattern is not None)
+        asked = next((name for name in FORMATS if name == format), None)
+        kind = asked or detect(file.path, log=pattern is not None)
         if isinstance(kind, Unfit):
             _set_aside(trace, file, kind)
         else:
@@ -112,8 +127,11 @@ class Cut(NamedTuple):
     refused: list[Quarantined]
 
 
-def cut_files(files: Mapping[Path, Format], size: int | None = None) -> Cut:
-    """Return the slices of tables: JSONL in parts of about `size` bytes (default: whole), Parquet by row groups."""
+def cut_files(files: Mapping[Path, Format], size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS) -> Cut:
+    """Return the slices of tables: JSONL in parts of about `size` bytes (default: whole), Parquet by row groups.
+
+    Of Parquet, only `columns` are looked at.
+    """
     slices: list[Slice] = []
     refused: list[Quarantined] = []
     order = 0
@@ -122,7 +140,7 @@ def cut_files(files: Mapping[Path, Format], size: int | None = None) -> Cut:
         if kind == "parquet":
             from thence.trace.parquet_reader import row_groups
 
-            found = row_groups(path)
+            found = row_groups(path, columns)
             slices += [each for each in found if isinstance(each, Slice)]
             refused += [each for each in found if isinstance(each, Quarantined)]
         elif kind == "jsonl":
@@ -145,6 +163,7 @@ def located_rows(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS) -> Iter
         return
     try:
         with open_slice(part) as stream:
-            yield from located(stream, part.file, start=part.order, first=part.first, length=part.length)
+            called = their_names(columns)
+            yield from located(stream, part.file, start=part.order, first=part.first, length=part.length, called=called)
     except BROKEN as error:
         yield broken_off(part.file, part.first, error)

@@ -7,14 +7,13 @@ marked. What a finding speaks of are rows of the scene, named by process and ind
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from thence.errors import TraceError
 from thence.model.events import Event, order_of
-from thence.model.order import Copied, Violation, usable
+from thence.model.order import Copied, Violation, by_run, usable
 from thence.trace.causality import causal_order
 from thence.trace.explain import Step, sentence
 
@@ -94,22 +93,21 @@ def scene_of(
     *,
     verdict: str | None = None,
     origins: Mapping[Row, Origin] | None = None,
-    notes: Sequence[str] = (),
 ) -> Scene:
     """Return the scene of the rows of one run, whatever order they come in."""
     good, rejected = usable(events)
-    said = list(notes)
+    notes: list[str] = []
     try:
         ordered = causal_order(good)
     except TraceError as error:  # labels each have their order, and the rows of all of them have none
         ordered = order_of(good)
-        said.append(str(error))
+        notes.append(str(error))
     rest = [each.event for each in rejected]
     places = {(event.process, event.index) for event in ordered}
     aside = frozenset((event.process, event.index) for event in rest) - places
     rows = ordered + list({(e.process, e.index): e for e in rest if (e.process, e.index) in aside}.values())
     run = events[0].run if events else "run"
-    return Scene(run, rows, tuple(findings), verdict, aside, origins or {}, tuple(said))
+    return Scene(run, rows, tuple(findings), verdict, aside, origins or {}, tuple(notes))
 
 
 def scenes_of(
@@ -119,32 +117,29 @@ def scenes_of(
     origins: Mapping[str, Mapping[Row, Origin]] | None = None,
 ) -> list[Scene]:
     """Return a scene for each run of a table, in order of appearance."""
-    runs: dict[str, list[Event]] = defaultdict(list)
-    for event in events:
-        runs[event.run].append(event)
     return [
         scene_of(
             rows, (findings or {}).get(run, ()), verdict=(verdicts or {}).get(run), origins=(origins or {}).get(run)
         )
-        for run, rows in runs.items()
+        for run, rows in by_run(events).items()
     ]
 
 
 def violated(violation: Violation, path: Sequence[Step] | None, *, never: bool = False) -> Finding:
     """Return the finding that a delivery came too early; `never`: what was missing did not come later either."""
-    said = sentence(path, violation, never=never)
+    text = sentence(path, violation, never=never)
     proof = None if path is None else tuple(path)
-    return Finding("violation", said, violation.destination, violation.missing, violation.early, proof)
+    return Finding("violation", text, violation.destination, violation.missing, violation.early, proof)
 
 
 def copied(what: What, copy: Copied) -> Finding:
     """Return the finding that a delivery is missing, doubled or misplaced."""
-    said = {
+    text = {
         "undelivered": f"{copy.destination} never delivered {copy.message}",
         "duplicate": f"{copy.destination} delivered {copy.message} again",
         "misdelivered": f"{copy.destination} delivered {copy.message}, which is not addressed to it",
     }[what]
-    return Finding(what, said, copy.destination, copy.message)
+    return Finding(what, text, copy.destination, copy.message)
 
 
 def set_aside(reason: str, *, place: str, row: Row | None = None) -> Finding:

@@ -63,7 +63,7 @@ def event_of(row: Row, *, order: int | None = None) -> Event | str:
             raise _Refused(f"a {kind} row needs a message")
         if destinations is None and kind == "send":
             raise _Refused("a send row needs destinations")
-        said = _whole(get("order"), "order", LONG)
+        given = _whole(get("order"), "order", LONG)
         return Event(
             run=_text(get("run"), "run"),
             process=_name(get("process"), "process"),
@@ -72,7 +72,7 @@ def event_of(row: Row, *, order: int | None = None) -> Event | str:
             message=message,
             destinations=destinations,
             label=_optional_text(get("label"), "label"),
-            order=order if said is None else said,
+            order=order if given is None else given,
             time=_seconds(get("time")),
             entries=_size(get("entries"), "entries"),
             facts=_size(get("facts"), "facts"),

@@ -15,7 +15,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,6 +52,8 @@ class ClockEvent:
     host: str
     clock: dict[str, int]
     text: str
+    layout: str = field(default="", compare=False)
+    """How its log is laid out: the name of a known layout, or where the pattern comes from."""
 
     @property
     def own(self) -> int:
@@ -100,10 +102,10 @@ class _Log:
         after = begin
         for number, found in enumerate(find(self.text[begin:]), 1):
             yield run, after, begin + found.start
-            said = found.groups.get("trace")
-            said = f"{name} #{number}" if said is None else said
-            names[said] = times = names.get(said, 0) + 1
-            run = said if times == 1 else f"{said} ({times})"
+            execution = found.groups.get("trace")
+            execution = f"{name} #{number}" if execution is None else execution
+            names[execution] = times = names.get(execution, 0) + 1
+            run = execution if times == 1 else f"{execution} ({times})"
             after = begin + found.end
         yield run, after, len(self.text)
 
@@ -145,8 +147,14 @@ def parse_log(
     found = _parsed(text, file, pattern, delimiter)
     if QUOTED in text and not _events(found):
         again = _parsed(text.replace(QUOTED, '"'), file, pattern, delimiter)
-        found = again if _events(again) else found
+        found = [_unquoted(each) for each in again] if _events(again) else found
     yield from found
+
+
+def _unquoted(found: ClockEvent | Quarantined) -> ClockEvent | Quarantined:
+    if isinstance(found, Quarantined):
+        return found
+    return replace(found, layout=f"{found.layout}, with escaped quotes")
 
 
 def _events(found: list[ClockEvent | Quarantined]) -> bool:
@@ -155,32 +163,33 @@ def _events(found: list[ClockEvent | Quarantined]) -> bool:
 
 def _parsed(text: str, file: str, pattern: str | None, delimiter: str | None) -> list[ClockEvent | Quarantined]:
     log = _Log(text, file, delimiter)
+    layout = "the pattern that was given" if pattern else "the pattern in its first line"
     if pattern := pattern or log.pattern:
         matches = log.matches(finder(pattern, ("host", "clock", "event")))
         over = log.left_over(matches)
     else:
-        matches, over = _best(log)
+        layout, matches, over = _best(log)
     if over and not matches:
         reason = "no line fits the pattern" if pattern else "no line has a host and a clock in a known layout"
         return [Quarantined(file, None, f"{reason}; a pattern with the groups host, clock and event is accepted")]
-    found = [_event(file, each) for each in matches]
+    found = [_event(file, each, layout) for each in matches]
     found += [Quarantined(file, n, "the line belongs to no event with a clock", excerpt(t)) for n, t in over]
     return sorted(found, key=lambda each: each.line or 0)
 
 
-def _best(log: _Log) -> tuple[list[_Found], list[tuple[int, str]]]:
+def _best(log: _Log) -> tuple[str, list[_Found], list[tuple[int, str]]]:
     tried = []
-    for layout in LAYOUTS.values():
+    for name, layout in LAYOUTS.items():
         matches = log.matches(own(layout))
-        tried.append((matches, log.left_over(matches)))
-    return min(tried, key=lambda each: (len(each[1]), -len(each[0])))
+        tried.append((name, matches, log.left_over(matches)))
+    return min(tried, key=lambda each: (len(each[2]), -len(each[1])))
 
 
-def _event(file: str, found: _Found) -> ClockEvent | Quarantined:
+def _event(file: str, found: _Found, layout: str) -> ClockEvent | Quarantined:
     clock = parse_clock(found.clock, found.host)
     if isinstance(clock, str):
         return Quarantined(file, found.line, clock, excerpt(found.text))
-    return ClockEvent(file, found.line, found.run, found.host, clock, found.event)
+    return ClockEvent(file, found.line, found.run, found.host, clock, found.event, layout)
 
 
 def parse_clock(text: str, host: str) -> dict[str, int] | str:

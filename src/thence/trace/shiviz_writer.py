@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from thence.model.events import Event
-from thence.model.order import Rejected, by_label, usable
+from thence.model.order import Rejected, by_label, by_run, usable
 from thence.trace.causality import causal_order, vector_clocks
 from thence.trace.clocks import executions
 from thence.trace.shiviz import ClockEvent
@@ -44,9 +44,7 @@ def write_shiviz(
     Rows that the definition cannot use (see `thence.model.order.usable`) are left out and put into
     `rejected`.
     """
-    runs: dict[str, list[Event]] = defaultdict(list)
-    for event in events:
-        runs[event.run].append(event)
+    runs = by_run(events)
     found: list[tuple[str, list[Line]]] = []
     kept = None
     if around is not None:

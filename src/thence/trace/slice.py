@@ -8,12 +8,11 @@ message. Rows are unchanged and keep their order; what happened before what amon
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from thence.errors import MisuseError
 from thence.model.events import Event
-from thence.model.order import Violation, by_label, usable
+from thence.model.order import Violation, by_label, by_run, usable
 from thence.trace.causality import Causality, Place
 from thence.trace.explain import shortest
 from thence.trace.scene import shown_by, violated
@@ -21,11 +20,8 @@ from thence.trace.scene import shown_by, violated
 
 def around(events: Iterable[Event], message: str) -> list[Event]:
     """Return the rows around a message, from every run that sends it."""
-    runs: dict[str, list[Event]] = defaultdict(list)
-    for event in events:
-        runs[event.run].append(event)
     found: list[Event] = []
-    for rows in runs.values():
+    for rows in by_run(events).values():
         if any(event.kind == "send" and event.message == message for event in rows):
             found += _around(rows, message)
     if not found:

@@ -8,39 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.shown_sources import COLUMNS, KAFKA, LOG, ODD_EVENTS, lines, records, told
 
 from thence.errors import MisuseError
-from thence.sources import Record, from_change, from_cloudevent, from_event, from_spans
+from thence.sources import Record, from_change, from_cloudevent, from_event, from_events, from_spans
 from thence.sources import from_changes as plain_changes
 from thence.sources import orphans as plain_orphans
 from thence.sources import skews as plain_skews
 from thence.sources.headers import read_headers, write_headers
 from thence.spark import sources
-
-SAMPLES = Path(__file__).parents[2] / "data" / "sources"
-COLUMNS = ["destination", "message", "sender", "time", "depends_on", "kind", "note"]
-LOG = "value string, key string, topic string, partition int, offset long"
-
-
-def lines(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (SAMPLES / f"{name}.jsonl").read_text().splitlines()[1:]]
-
-
-def told(rows: Any, columns: list[str]) -> list[str]:
-    found = (row if isinstance(row, dict) else row.asDict(recursive=True) for row in rows)
-    return sorted(json.dumps([row[name] for name in columns]) for row in found)
-
-
-def records(name: str) -> list[Record]:
-    offsets: dict[str, int] = {}
-    out = []
-    for line in lines(name):
-        value, topic = line["value"], line["topic"]
-        text = value if value is None or isinstance(value, str) else json.dumps(value)
-        offsets[topic] = offsets.get(topic, -1) + 1
-        out.append(Record(text, None if line["key"] is None else json.dumps(line["key"]), topic, 0, offsets[topic]))
-    return out
-
 
 ALONE = ("tombstone", "heartbeat", "unreadable", "schema change")
 """records that name no connector: as a table they are in a group of their own, and have no destination"""
@@ -100,22 +76,39 @@ def test_events_as_a_table(spark: Any) -> None:
     assert told(found.collect(), columns) == told([from_cloudevent(text) for text in texts], columns)
     for line in lines("causation"):
         preset, text = line["preset"], json.dumps(line["value"])
-        if preset == "masstransit":
-            with pytest.raises(MisuseError, match="another field"):
-                sources.from_events(found, preset=preset)
-            continue
         rows = sources.from_events(spark.createDataFrame([(text,)], "value string"), preset=preset).collect()
         assert told(rows, COLUMNS) == told([from_event(line["value"], preset=preset)], COLUMNS)
-    odd = [{"id": 1, "causation_id": "1"}, {"id": 1, "causation_id": ""}, {"id": 2, "causation_id": [1, 2, 1]},
-           {"id": ""}, {"id": 3, "time": 12.5}, {"id": 4, "time": "2026-01-02T03:04:05+02:00"},
-           {"id": 5, "time": "soon"}]  # fmt: skip
-    frame = spark.createDataFrame([(json.dumps(each),) for each in odd], "value string")
-    assert told(sources.from_events(frame).collect(), COLUMNS) == told([from_event(each) for each in odd], COLUMNS)
+    frame = spark.createDataFrame([(json.dumps(each),) for each in ODD_EVENTS], "value string")
+    assert told(sources.from_events(frame).collect(), COLUMNS) == told(
+        [from_event(each) for each in ODD_EVENTS], COLUMNS
+    )
+
+
+def test_masstransit_as_a_table_and_not_as_a_stream(spark: Any, tmp_path: Path) -> None:
+    def message(name: str, place: str | None, correlation: str | None, initiator: str | None) -> dict[str, Any]:
+        return {"messageId": name, "conversationId": place, "correlationId": correlation, "initiatorId": initiator}
+
+    events = [
+        message("m2", "c", "k2", "k1"), message("m1", "c", "k1", None), message("m3", "c", "s", "s"),
+        message("m4", "c", "s", "s"), message("m5", "c", "s", None), message("o1", "d", "k1", "k9"),
+        message("f", None, "x", ""),
+    ]  # fmt: skip
+    texts = [json.dumps(each) for each in events]
+    frame = spark.createDataFrame(
+        [(text, n) for n, text in enumerate([*texts, "no JSON", None])], "value string, n int"
+    )
+    wanted = from_events([*events, {}, {}], preset="masstransit")
+    assert told(sources.from_events(frame, preset="masstransit").collect(), COLUMNS) == told(wanted, COLUMNS)
+    (tmp_path / "in").mkdir()
+    stream = spark.readStream.schema("value string").json(str(tmp_path / "in"))
+    with pytest.raises(MisuseError, match="another field"):
+        sources.from_events(stream, preset="masstransit")
 
 
 def test_spans_as_a_table(spark: Any) -> None:
-    exports = lines("otlp")
-    frame = spark.createDataFrame([(json.dumps(each), n) for n, each in enumerate(exports)], "value string, file int")
+    exports = [json.dumps(each) for each in lines("otlp")]
+    exports += ["{", "", "[1]", '{"resourceSpans": 5}', '{"resourceSpans": [{"scopeSpans": 1}]}', "{}"]
+    frame = spark.createDataFrame([(each, n) for n, each in enumerate(exports)], "value string, file int")
     columns = [*COLUMNS, "name", "trace", "links"]
     for destination in ("sink", None):
         found = sources.from_spans(frame, destination=destination)
@@ -156,15 +149,11 @@ def test_kafkas_headers_are_read_as_the_consumer_reads_them(spark: Any) -> None:
         [("thence-causes", b"{}")], [("thence-causes", b"[1")], [],
         [("thence-causes", b'["x"]'), ("thence-message", b"")],
     ]  # fmt: skip
-    schema = (
-        "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, "
-        "headers array<struct<key string, value binary>>"
-    )
     import datetime
 
     now = datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
     table = [(None, b"v", "t", 1, n, now, headers) for n, headers in enumerate(sets)]
-    found = sources.from_kafka(spark.createDataFrame(table, schema), destination="sink").orderBy("offset").collect()
+    found = sources.from_kafka(spark.createDataFrame(table, KAFKA), destination="sink").orderBy("offset").collect()
     for n, (row, headers) in enumerate(zip(found, sets, strict=True)):
         wanted = read_headers(headers, Record(None, None, "t", 1, n), "sink")
         ours = row.asDict(recursive=True)

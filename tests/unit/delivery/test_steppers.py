@@ -19,6 +19,7 @@ from thence.delivery.reading import Read
 from thence.delivery.state import decode, encode
 from thence.errors import TraceError
 from thence.kernels import stamps
+from thence.kernels.stamp_bytes import LARGE
 from thence.protocols import lookup
 
 SCHEMA = pa.schema(
@@ -210,5 +211,5 @@ def test_stamps_are_read_as_python_reads_them(protocol: str, processes: tuple[in
             assert isinstance(python, Read), f"{stamp.hex()}: {python}"
             assert (sender[row], own[row], needs) == (python.source, python.number, list(python.needs)), stamp.hex()
         elif isinstance(python, Read):
-            assert python.order is not None or max([python.number, *(t for _, t in python.needs)]) >= stamps.LARGE
+            assert python.order is not None or max([python.number, *(t for _, t in python.needs)]) >= LARGE
     assert understood >= sum(row["destination"] == here for row in made.rows)

@@ -39,7 +39,7 @@ def stepped(shelf: Shelf, rows: list[Row], how: Setup, schema: pa.Schema = SCHEM
     return out, stored.written
 
 
-@pytest.mark.parametrize("policy", [{}, {"name": "release", "after_rows": 900}, {"remember": 50}])
+@pytest.mark.parametrize("policy", [{}, {"name": "release", "after_rows": 900}, {"remember": 50}, {"remember": 500}])
 def test_outcomes_are_those_of_the_orderer(policy: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_key, "TAIL", 2000)
     monkeypatch.setattr(stored_key, "MOST_ROWS", 40)
@@ -73,6 +73,24 @@ def test_what_is_written_follows_what_changed() -> None:
         assert written < 2 * TAIL
     _, written = stepped(shelf, [{"message": "never", "depends_on": []}], how)
     assert shelf.size() < 60 * TAIL
+
+
+@pytest.mark.parametrize("remember", [3, 5_000, None])
+def test_ids_that_were_delivered_are_not_written_again(remember: int | None) -> None:
+    shelf, how = Shelf(), setup(remember=remember)
+    for start in range(0, 40_000, 10_000):
+        stepped(shelf, [{"message": f"m{n}", "depends_on": []} for n in range(start, start + 10_000)], how)
+    sizes = []
+    for n in range(3):
+        out, written = stepped(shelf, [{"message": f"x{n}", "depends_on": ["m5", "m39999"]}], how)
+        assert out[0]["outcome"] == "delivered"
+        sizes.append(written)
+    assert max(sizes) < 3 * TAIL, sizes
+    out, _ = stepped(shelf, [{"message": f"m{n}", "depends_on": []} for n in (0, 20_000, 39_999)], how)
+    assert [row["outcome"] for row in out] == ["duplicate"] * 3
+    stored = StoredKey(how, ("r", "d"), SCHEMA, shelf.blob, shelf)
+    stored.clear()
+    assert not shelf.parts
 
 
 def test_a_checkpoint_says_what_it_was_made_with() -> None:

@@ -9,6 +9,7 @@ import pytest
 from support.clocks import work_of
 
 from thence import Orderer
+from thence.delivery import Columns
 from thence.errors import MisuseError, TraceError
 
 Row = dict[str, Any]
@@ -158,3 +159,13 @@ def test_giving_up_by_hand() -> None:
     assert [r["outcome"] for r in orderer.push(causes(("e", ["nobody needs it"]))[0])] == ["released"]
     assert [r["outcome"] for r in orderer.push(causes(("a", []))[0])] == ["late"]
     assert [w["message"] for w in orderer.waiting()] == ["c"]
+
+
+def test_a_key_is_found_however_it_is_spelled() -> None:
+    table = {"who": "WHO", "of": "Of"}
+    names = Columns(
+        "clock", {"destination": "Who", "sender": "OF"}, ["wHo"], lambda name: table.get(name.lower(), name)
+    )
+    assert (names.key, names.destination, names.sender) == (("WHO",), "WHO", "Of")
+    with pytest.raises(MisuseError, match="needs the destination in the key"):
+        Columns("clock", {"destination": "Who"}, ["wHo"])

@@ -6,6 +6,7 @@ import pickle
 from itertools import pairwise
 from random import Random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from support.tables import as_found, by_definition, normal
@@ -14,7 +15,7 @@ from support.traces import Knobs, random_trace, spoil
 from thence.kernels import findings
 from thence.kernels.chunk import summarise, summary_of
 from thence.kernels.ids import repeated
-from thence.kernels.merge_chunks import ChunkMerger
+from thence.kernels.merge_chunks import ChunkMerger, stacked
 from thence.model.events import Event
 from thence.model.order import judge
 
@@ -106,3 +107,20 @@ def test_long_flights_cross_many_chunks(seed: int) -> None:
     found = in_chunks(events, list(range(50, len(events), 50)))
     assert not isinstance(found, str), found
     assert as_found(found) == by_definition(judge(events)), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_processes_knew_stands_one_row_below_the_other(seed: int) -> None:
+    """Against a loop over the imports."""
+    random = np.random.default_rng(seed)
+    processes, imports = int(random.integers(1, 6)), int(random.integers(0, 12))
+    known, carried = (random.integers(0, 50, (count, processes)) for count in (processes, imports))
+    at, index = random.integers(0, processes, imports).astype(np.int32), np.arange(1, imports + 1)
+    expected: list[list[tuple[int, int, list[int]]]] = [[(0, -1, known[p].tolist())] for p in range(processes)]
+    for i in range(imports):
+        own = expected[at[i]]
+        own.append((i + 1, i, np.maximum(own[-1][2], carried[i]).tolist()))
+    found = stacked(known, at, index, carried)
+    assert found.starts.tolist() == [0, *np.cumsum([len(own) for own in expected]).tolist()]
+    rows = zip(found.since.tolist(), found.origin.tolist(), found.rows.tolist(), strict=True)
+    assert list(rows) == [row for own in expected for row in own]

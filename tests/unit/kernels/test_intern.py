@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from thence.kernels import interning as intern
@@ -22,13 +22,12 @@ TEXTS = st.lists(st.none() | st.sampled_from(["", "a", "aa", "b", "ä"]) | st.te
 
 
 @given(TEXTS, st.integers(0, 5))
-@example([str(n % 1500) for n in range(4000)], 3)  # the table grows twice
 @example(["", ""], 0)
 def test_codes_are_those_of_a_dictionary(texts: list[str | None], start: int) -> None:
     column = pa.array(texts, pa.string()).slice(start)
-    if not len(column):
-        return
+    assume(len(column))
     codes, names = intern.intern(column)
+    assert codes.dtype == np.int32
     assert (codes.tolist(), names.to_pylist()) == slowly(texts[start:])
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from support.recorded import judge_runs
+from support.waits import needless
 
 from thence.errors import TraceError
 from thence.model.events import Event, parse, render
-from thence.model.order import Execution, Violation, judge, judge_runs, needless
+from thence.model.order import Execution, Violation, judge
 
 
 def kinds(text: str, guarantee: str = "causal") -> list[tuple[str, str, str]]:

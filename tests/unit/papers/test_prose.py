@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT / "benchmarks" / "reproduce"))
 
+import pages  # noqa: E402
 import prose  # noqa: E402
 
 ERRATA = tomllib.loads((ROOT / "benchmarks" / "explore" / "errata.toml").read_text(encoding="utf-8"))["finding"]
@@ -38,3 +39,18 @@ def test_the_errata_page_has_the_words_and_figures_of_its_source(finding: dict) 
         text = finding.get(part, "")
         assert (prose.filled(text, quoted) if "{" in text else text).strip() in PAGE
     assert f"### {finding['number']}. {finding['title']}" in PAGE
+
+
+@pytest.mark.parametrize("name", pages.SECTIONS)
+def test_other_pages_are_made_from_their_results_too(name: str) -> None:
+    page = (ROOT / "docs" / pages.SECTIONS[name][0]).read_text(encoding="utf-8")
+    assert pages.current(name, page) == page, "run benchmarks/reproduce/pages.py"
+
+
+def test_another_result_would_be_noticed_there_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "paper-genuine-multicast.md").read_text(encoding="utf-8")
+    read = pages.result
+    monkeypatch.setattr(
+        pages, "result", lambda path: {k: r | {"states": 7} if "states" in r else r for k, r in read(path).items()}
+    )
+    assert pages.current("tried", page) != page

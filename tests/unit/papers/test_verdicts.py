@@ -123,6 +123,7 @@ def flips() -> dict[tuple[str, str], tuple[Alteration, str]]:
     flip("bounded", "three-epochs-printed", put("as printed", {"violations": 0, "deadlock": False}), "reproduced")
     flip("bounded", "log-b", put("bounds", {"largest": 999}, bound=8))
     flip("bounded", "any-length", put("lengths", {"bytes": lambda row: float(row["messages"])}, protocol="bounded"))
+    flip("bounded", "never-longer", put("long", {"bytes_max": 99}, protocol="bounded", messages=1000))
     flip("bounded", "b-sends", put("one too many", {"largest": 3}), "reproduced")
     return made
 

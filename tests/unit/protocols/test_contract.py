@@ -132,9 +132,10 @@ def test_processes_join_and_leave(name: str) -> None:
             crowd.members["a"].send(["b"])
 
 
-def test_explicit_contexts_limit_what_a_message_depends_on() -> None:
+@pytest.mark.parametrize("name", ["ks", "ech"])
+def test_explicit_contexts_limit_what_a_message_depends_on(name: str) -> None:
     """Chapter 6 of the separators paper: the application says what a message follows from."""
-    a, b, c = (create("ks", "abc", p, explicit=True) for p in "abc")
+    a, b, c = (create(name, "abc", p, explicit=True) for p in "abc")
     first = a.send(["b", "c"])
     assert isinstance(first, Sent)
     to_b, to_c = first.copies
@@ -148,13 +149,13 @@ def test_explicit_contexts_limit_what_a_message_depends_on() -> None:
     assert [e.copy.id for e in c.receive(to_c)] == [first.message, bound.message]
 
 
-@pytest.mark.parametrize("name", ["ks", "ks-hardware"])
-def test_contexts_merge_and_pass_by_definition(name: str) -> None:
+@pytest.mark.parametrize(("name", "options"), [("ks", {}), ("ks-hardware", {}), ("ech", {}), ("ech", {"carbon": True})])
+def test_contexts_merge_and_pass_by_definition(name: str, options: dict) -> None:
     """Random applications that hold, merge and pass contexts; the relation is computed here from its definition."""
     for seed in range(40):
         rng = Random(f"{name} contexts {seed}")
         roster = Roster.of(4)
-        members = [create(name, roster, p, explicit=True) for p in range(4)]
+        members = [create(name, roster, p, explicit=True, **options) for p in range(4)]
         held: list[list[tuple[object, frozenset]]] = [[] for _ in range(4)]  # contexts with the messages they stand for
         past: dict = {}
         last: list[frozenset] = [frozenset()] * 4
@@ -196,7 +197,7 @@ def test_contexts_merge_and_pass_by_definition(name: str) -> None:
 def test_contexts_elsewhere_are_refused_by_name() -> None:
     with pytest.raises(MisuseError, match="explicit=True"):
         create("ks", "ab", "a").send(["b"], context={})
-    with pytest.raises(MisuseError, match="rst takes no context; ks and ks-hardware do"):
+    with pytest.raises(MisuseError, match="rst takes no context; ks, ks-hardware and ech do"):
         create("rst", "ab", "a").send(["b"], context={})
     with pytest.raises(MisuseError, match="no explicit contexts"):
         create("rst", "ab", "a").context()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.waits import needless
 
 from thence.errors import MisuseError
-from thence.model.order import judge, needless
+from thence.model.order import judge
 from thence.protocols.registry import REGISTRY
 from thence.sim import Scenario, simulate
 

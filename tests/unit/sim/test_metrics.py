@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from support.waits import needless
 
-from thence.model.order import judge, needless
+from thence.model.order import judge
 from thence.sim import Measures, Meter, Observer, Recorder, Scenario, Simulation, over_seeds, replicate, simulate
 from thence.sim.stats import Estimate, batch_means, estimate, student
 from thence.sim.workload import Request

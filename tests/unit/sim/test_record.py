@@ -7,14 +7,14 @@ import json
 from pathlib import Path
 
 import pytest
+from support.recorded import read_events
 
 from thence.errors import MisuseError
 from thence.model.minimum import Minimum
 from thence.protocols.registry import create
 from thence.sim import Scenario, simulate
-from thence.trace.jsonl import read_jsonl
+from thence.trace.jsonl import format_line
 from thence.trace.parquet import read_rosters
-from thence.trace.parquet_reader import read_parquet
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".parquet"])
@@ -27,8 +27,20 @@ def test_written_and_read_back_and_the_same_bytes(tmp_path: Path, suffix: str) -
     assert result.recorder.write(one) == len(result.recorder.events)
     again.recorder.write(two)
     assert one.read_bytes() == two.read_bytes()
-    read = list((read_parquet if suffix == ".parquet" else read_jsonl)(one, []))
+    read = read_events(one)
     assert read == result.recorder.events
+
+
+@pytest.mark.parametrize("protocol", ["ks-ft", "central"])
+@pytest.mark.parametrize("names", [None, ("α", "node1", 'say "so"', "d:")])
+def test_hops_are_written_as_their_rows_are(protocol: str, names: tuple[str, ...] | None) -> None:
+    """Lines made without a row for each equal the lines of the rows."""
+    result = simulate(Scenario(protocol=protocol, processes=4, messages=60, labels=2), trace=True)
+    assert result.recorder is not None
+    hops = result.recorder.hop_rows
+    hops.names = names or hops.names
+    assert list(hops.lines()) == [format_line(event) for event in hops]
+    assert len(hops) > 60
 
 
 def test_unknown_ending() -> None:

@@ -123,6 +123,16 @@ def test_since_that_is_no_place(since: Any) -> None:
         from_change(None, since=since)
 
 
+def test_a_row_of_a_snapshot_that_nothing_names_is_set_aside_alone() -> None:
+    row = {"op": "r", "source": {"name": "shop", "table": "log", "snapshot": "true"}, "after": {"x": 1}}
+    alone = from_change(row)
+    assert (alone["kind"], alone["message"]) == ("snapshot", None)
+    assert "without key and offset" in str(alone["note"])
+    first, second = (from_change(Record(row, None, "shop.log", 0, offset))["message"] for offset in (1, 2))
+    assert first != second
+    assert None not in (first, second)
+
+
 def test_two_equal_rows_of_a_snapshot_are_two_rows() -> None:
     source = {"name": "shop", "schema": "public", "table": "log", "snapshot": "true"}
     row = {"op": "r", "source": source, "after": {"text": "same"}, "transaction": None}
@@ -184,6 +194,18 @@ def test_a_parent_that_is_not_there_is_named_or_lies_before_since() -> None:
     assert from_changes([untold], order="keys", foreign_keys=KEYS)[0]["message"] is not None
     with pytest.raises(MisuseError, match="columns"):
         from_changes([record], order="keys", foreign_keys={"orders.a,b": "customer.id"})
+
+
+def test_what_a_change_waits_for_by_keys_is_not_known_before_all_earlier_ones_have_come() -> None:
+    """Why a stream has no such order: an earlier transaction that is still on its way changes the answer."""
+    anew = row_change("c", "customer", 1, 3, id=1)
+    first, gone = row_change("c", "customer", 1, 1, id=1), row_change("d", "customer", 1, 2, id=1)
+    child = row_change("c", "orders", 1, 4, id=7, customer=1)
+    waits = [
+        from_changes([*known, child], order="keys", foreign_keys=KEYS)[-1]["depends_on"]
+        for known in ([], [first], [first, gone], [first, gone, anew])
+    ]
+    assert waits == [["row/customer[1]"], ["tx0-1-1/1"], ["tx0-1-2/1"], ["tx0-1-3/1"]]
 
 
 def test_an_order_that_does_not_exist() -> None:

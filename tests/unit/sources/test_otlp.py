@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from thence import Orderer
-from thence.errors import PeerError
 from thence.sources import from_spans, orphans, skews
 
 FILE = Path(__file__).parents[2] / "data" / "sources" / "otlp.jsonl"
@@ -81,11 +80,15 @@ def test_in_a_stream_a_policy_lets_orphans_go_and_names_them() -> None:
     assert (call["outcome"], call["missing"]) == ("released", [f"{TRACE}/eee19b7ec3c1b174"])
 
 
-def test_skew_is_told_and_no_export_is_the_peers_fault() -> None:
+def test_skew_is_told_and_no_export_is_set_aside_with_a_note() -> None:
     (found,) = skews([row for export in exports() for row in from_spans(export)])
     assert (found.parent, found.child, found.offset) == ("api", "db", 1.5)
-    for broken in ("{", b"\xff\xff\xff"):
-        with pytest.raises(PeerError, match="not an OTLP export"):
-            list(from_spans(broken))
-    (row,) = from_spans({"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "nameless"}]}]}]})
+    for broken in ("{", "", "[1]", '{"resourceSpans": 5}', '{"resourceSpans": [{"scopeSpans": 1}]}', b"\xff\xff\xff"):
+        (row,) = from_spans(broken, destination="sink")
+        assert (row["message"], row["kind"], row["destination"]) == (None, "unreadable", "sink")
+        assert "not an OTLP export" in str(row["note"])
+    assert list(from_spans("{}")) == []
+    (row,) = from_spans(
+        {"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "nameless", "startTimeUnixNano": "soon"}]}]}]}
+    )
     assert (row["message"], row["note"]) == (None, "no trace id or no span id")

@@ -16,6 +16,8 @@ SAMPLES = Path(__file__).parents[2] / "data" / "sources"
 def lines(name: str) -> list[dict[str, Any]]:
     documented, *rest = [json.loads(line) for line in (SAMPLES / f"{name}.jsonl").read_text().splitlines()]
     assert documented["documented"]
+    assert all(address.startswith("https://") for address in documented["addresses"])
+    assert documented["addresses"]
     return rest
 
 

@@ -6,6 +6,7 @@ from random import Random
 
 import networkx as nx
 import pytest
+from support.delays import unkind
 from support.neighbours import Changing, random_graph, random_separators
 
 from thence.errors import MisuseError
@@ -16,7 +17,7 @@ from thence.topology.extended import Extended
 from thence.topology.graph import Graph, graph_of
 from thence.topology.joins import Membership, with_witnesses
 from thence.topology.routed import Routed
-from thence.topology.routed_driver import drive, unkind
+from thence.topology.routed_driver import drive
 from thence.topology.separators import Separator, both_ways, check_separator, given
 
 

@@ -7,6 +7,7 @@ from random import Random
 
 import networkx as nx
 import pytest
+from support.delays import unkind
 from support.neighbours import random_graph
 
 from thence.errors import MisuseError
@@ -15,7 +16,7 @@ from thence.papers.chapter7.networks import broadcasts, office
 from thence.topology.extended import described
 from thence.topology.graph import Graph, broadcast, graph_of
 from thence.topology.routed import Routed
-from thence.topology.routed_driver import drive, requests, unkind
+from thence.topology.routed_driver import drive, requests
 from thence.topology.routes import Routes
 from thence.topology.separators import both_ways, choose
 

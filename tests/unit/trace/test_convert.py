@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from support.recorded import read_events
 
 from thence.cli import main
 from thence.model.events import Event, parse, render
-from thence.trace.jsonl import read_jsonl, write_jsonl
+from thence.trace.jsonl import write_jsonl
 from thence.trace.parquet import write_parquet
-from thence.trace.parquet_reader import read_parquet
 from thence.trace.shiviz import read_shiviz
 
 DATA = Path(__file__).parents[2] / "data"
@@ -29,14 +29,15 @@ def jsonl(tmp_path: Path) -> Path:
 
 
 def events_of(path: Path) -> list[Event]:
-    return list((read_parquet if path.suffix == ".parquet" else read_jsonl)(path, []))
+    return read_events(path)
 
 
 def test_there_and_back(jsonl: Path, capfd: pytest.CaptureFixture[str]) -> None:
     there, back = jsonl.with_name("u.parquet"), jsonl.with_name("u.jsonl")
     assert main(["convert", str(jsonl), "--to", "parquet", "--out", str(there)]) == 0
     assert events_of(there) == EVENTS
-    assert capfd.readouterr() == ("", f"5 events written to {there}, 0 rows left out\n")
+    said = "converted in this process (rows are written as they are read; --engine spark for the other)"
+    assert capfd.readouterr() == ("", f"5 events written to {there}, 0 rows left out\n{said}\n")
     assert main(["convert", str(there), "--to", "jsonl", "--out", str(back)]) == 0
     assert back.read_bytes() == jsonl.read_bytes()
 
@@ -129,3 +130,13 @@ def test_misuse_is_2(jsonl: Path, capfd: pytest.CaptureFixture[str], given: list
     assert text in told.err
     assert told.out == ""
     assert jsonl.read_bytes() == before
+
+
+def test_quiet_says_nothing(jsonl: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["convert", str(jsonl), "--to", "parquet", "--out", str(jsonl.with_name("q")), "--quiet"]) == 0
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_engine_that_is_none_is_refused(jsonl: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["convert", str(jsonl), "--to", "jsonl", "--engine", "steam"]) == 2
+    assert "auto, local, spark are accepted" in capfd.readouterr().err

@@ -7,12 +7,13 @@ import io
 from pathlib import Path
 
 import pytest
+from support.recorded import read_events
 
 from thence.errors import MisuseError
 from thence.model.events import Event, parse
 from thence.trace import line_reader as lines
 from thence.trace import source
-from thence.trace.jsonl import located, parse_row, read_jsonl, write_jsonl
+from thence.trace.jsonl import located, parse_row, write_jsonl
 from thence.trace.source import Quarantined
 
 LINE = b'{"run":"r","process":"a","index":1,"kind":"internal"}'
@@ -52,7 +53,7 @@ def test_a_file_is_the_same_every_time(tmp_path: Path, name: str) -> None:
         write_jsonl(events, folder / name)
     assert (tmp_path / name).read_bytes() == (tmp_path / "x" / name).read_bytes()
     found: list[Quarantined] = []
-    assert list(read_jsonl(tmp_path / name, found)) == events
+    assert read_events(tmp_path / name, found) == events
     assert found == []
 
 
@@ -116,7 +117,7 @@ def test_a_damaged_gzip_file_keeps_what_came_before(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl.gz"
     path.write_bytes(gzip.compress(b"".join(LINE + b"\n" for _ in range(50_000)))[:-40])
     found: list[Quarantined] = []
-    events = list(read_jsonl(path, found))
+    events = read_events(path, found)
     assert events
     assert found[-1].reason.startswith("the file breaks off:")
     assert found[-1].line is not None

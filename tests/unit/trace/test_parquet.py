@@ -11,12 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.recorded import read_events
 
 from thence.errors import MisuseError, TraceError
 from thence.model.events import Event, parse
 from thence.model.roster import Roster
 from thence.trace.parquet import read_rosters, write_parquet
-from thence.trace.parquet_reader import read_parquet
 from thence.trace.source import Quarantined
 
 EVENTS = parse("a!1>bc b?a1 b!1>c c<b1 c?b1 c?a1 c. a#")
@@ -24,7 +26,7 @@ EVENTS = parse("a!1>bc b?a1 b!1>c c<b1 c?b1 c?a1 c. a#")
 
 def read(path: Path) -> tuple[list[Event], list[Quarantined]]:
     found: list[Quarantined] = []
-    return list(read_parquet(path, found)), found
+    return read_events(path, found), found
 
 
 def table(**columns: Any) -> pa.Table:
@@ -195,3 +197,20 @@ def test_files_that_are_no_parquet_never_crash(tmp_path: Path) -> None:
     (lost,) = found
     assert len(events) == 7000
     assert re.match(r"row group 4, rows 3001 to 4000, cannot be read as Parquet", lost.reason)
+
+
+@given(orders=st.lists(st.integers(0, 9), max_size=30), files=st.integers(2, 12))
+def test_events_that_come_sorted_are_cut_alike(
+    orders: list[int], files: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("cut")
+    events = [replace(EVENTS[0], index=n + 1, order=order) for n, order in enumerate(sorted(orders))]
+    write_parquet(events, folder / "held", files=files)
+    write_parquet(iter(events), folder / "flowing", files=files, count=len(events))
+    held, flowing = (sorted((folder / name).iterdir()) for name in ("held", "flowing"))
+    assert [path.name for path in held] == [path.name for path in flowing]
+    assert [path.read_bytes() for path in held] == [path.read_bytes() for path in flowing]
+    assert 1 <= len(held) <= files
+    lengths = [pq.read_metadata(path).num_rows for path in held]
+    if len(set(orders)) == len(orders):
+        assert max(lengths) - min(lengths) <= 1

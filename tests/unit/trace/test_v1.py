@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+from support.recorded import judge_runs, read_events
+
 from thence.model.events import Event
-from thence.model.order import judge_runs
 from thence.model.roster import Roster
-from thence.trace.jsonl import read_jsonl, write_jsonl
+from thence.trace.jsonl import write_jsonl
 from thence.trace.parquet import read_rosters
-from thence.trace.parquet_reader import read_parquet
 from thence.trace.source import Quarantined
 
 V1 = Path(__file__).parents[2] / "data" / "v1"
@@ -34,13 +34,13 @@ EVENTS = [
 
 def test_the_jsonl_of_version_1() -> None:
     found: list[Quarantined] = []
-    assert list(read_jsonl(V1 / "trace.jsonl", found)) == EVENTS
+    assert read_events(V1 / "trace.jsonl", found) == EVENTS
     assert found == []
 
 
 def test_the_parquet_of_version_1() -> None:
     found: list[Quarantined] = []
-    assert list(read_parquet(V1 / "trace.parquet", found)) == EVENTS
+    assert read_events(V1 / "trace.parquet", found) == EVENTS
     assert found == []
     assert read_rosters(V1 / "trace.parquet") == ROSTERS
 

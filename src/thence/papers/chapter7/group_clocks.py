@@ -22,8 +22,6 @@ from thence.model.roster import Roster, positions
 from thence.protocols.effects import Deliver, Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
 
-Clocks = dict[int, dict[int, int]]
-"""{group as a mask: {process: count of its latest message to that group}}"""
 STAMP = Seq(Record(MASK, ByProcess(INT)), make=tuple)
 
 

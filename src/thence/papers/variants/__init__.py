@@ -5,19 +5,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from thence.check.setting import Setting
 from thence.check.variant import Variant
+from thence.model.plain import Option
 from thence.papers import rejected_designs
-from thence.papers.variants import ageing, bounded, ft, ks, serial, topology
+from thence.papers.variants import ageing, bounded, channels, ft, ks, serial, topology
 
-MODULES = (ks, serial, bounded, ageing, topology, ft, rejected_designs)
+MODULES = (ks, serial, bounded, ageing, channels, topology, ft, rejected_designs)
 VARIANTS: dict[str, Variant] = {variant.name: variant for module in MODULES for variant in module.VARIANTS}
 
 
 def setting_of(
-    protocol: str, processes: int = 3, messages: int = 3, destinations: str = "unicast", **how: Any
+    protocol: str, processes: int = 3, messages: int = 3, destinations: str = "unicast", **how: Option
 ) -> Setting:
     """Return a setting of a registered protocol or of a printed form, whichever has that name."""
     return Setting(protocol, processes, messages, destinations, variant=VARIANTS.get(protocol), **how)

@@ -96,8 +96,10 @@ class BoundedPrinted(Bounded):
     name = "bounded-printed"
     code = 124
 
-    def _used_up(self) -> bool:
-        return self.ticks > self.bound
+    @property
+    def longest(self) -> int:
+        """One more than is said."""
+        return self.bound + 1
 
 
 VARIANTS: tuple[Variant, ...] = (

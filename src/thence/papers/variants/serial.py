@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from thence.check.variant import Variant
 from thence.model.message import Copy
 from thence.protocols.effects import Effect
 from thence.protocols.receiver import Needs
 from thence.protocols.serial_broadcast import Pair, SerialBroadcast
-from thence.protocols.serial_multicast import SerialMulticast, Token, _after
+from thence.protocols.serial_multicast import SerialMulticast, Token, after_sending
 
 
 class OwnIsDelivered(SerialBroadcast):
@@ -43,13 +41,13 @@ class LogAlone(SerialMulticast):
     name = "serial-multicast-log"
     code = 162
 
-    def _taken(self, token: Any) -> Token:
+    def _taken(self, token: object) -> Token:
         return self.log
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         number, latest = self.log
-        heard = tuple(theirs or mine for theirs, mine in zip(copy.stamp[1], latest, strict=True))
-        self.log = _after((number, heard), copy.destinations, (copy.sender, copy.count))
+        heard = tuple(theirs or own for theirs, own in zip(copy.stamp[1], latest, strict=True))
+        self.log = after_sending((number, heard), copy.destinations, (copy.sender, copy.count))
         return []
 
 

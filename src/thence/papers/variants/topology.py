@@ -6,10 +6,12 @@ so that a script over a, b, c, ... can play it. One is safe, but its histories g
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from thence.check.variant import Variant
 from thence.model.message import Copy
 from thence.model.roster import Roster
-from thence.protocols.ech import ECH
+from thence.protocols.ech import ECH, Elements
 from thence.protocols.ech_r9 import ECHR9, Cut
 from thence.protocols.effects import Effect
 
@@ -76,9 +78,9 @@ class Letter(ECH):
         del self.arriving
         return effects
 
-    def _take_over_from_earlier(self, senders: set[int]) -> None:
+    def _take_over_from_earlier(self, history: Elements, senders: Iterable[int]) -> None:
         for sender, (group, there) in self.arriving.items():
-            elements = self.history[sender]
+            elements = history[sender]
             for count, _ in group:
                 address, told = elements[count]
                 for other, (later, _) in there.items():

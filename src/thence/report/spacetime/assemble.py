@@ -57,7 +57,7 @@ def page(
     runs = cast(list[Json], data["runs"])
     found = [(run, each) for run in runs for each in cast(list[Json], run["findings"])]
     found.sort(key=lambda pair: pair[1]["what"] != "violation")  # numbered as an audit numbers them
-    said = [*notes, *(str(note) for run in runs for note in cast(list[str], run["notes"]))]
+    remarks = [*notes, *(str(note) for run in runs for note in cast(list[str], run["notes"]))]
     style, program = source("style.css"), script()
     parts = {
         "policy": _policy(program, style),
@@ -65,7 +65,7 @@ def page(
         "lead": escape(visible(lead, TEXT_LIMIT)),
         "verdict": escape(_verdict(runs, len(found))),
         "runs": _runs(runs),
-        "notes": "".join(f'<p class="note">{escape(visible(note, TEXT_LIMIT))}</p>' for note in said),
+        "notes": "".join(f'<p class="note">{escape(visible(note, TEXT_LIMIT))}</p>' for note in remarks),
         "findings": "\n".join(_item(number, run, each, len(runs)) for number, (run, each) in enumerate(found[:LISTED])),
         "more": f'<button type="button" id="more">Show more of {len(found)}</button>' if len(found) > LISTED else "",
         "foot": escape(f"thence {__version__}. One file, no network: it can be kept, sent and opened from disk."),
@@ -83,8 +83,8 @@ def _policy(program: str, style: str) -> str:
 
 
 def _verdict(runs: Sequence[Json], found: int) -> str:
-    said = {str(run["verdict"]) for run in runs if run["verdict"]}
-    worst = next((each for each in ("violated", "fails", "unknown", "causal") if each in said), None)
+    verdicts = {str(run["verdict"]) for run in runs if run["verdict"]}
+    worst = next((each for each in ("violated", "fails", "unknown", "causal") if each in verdicts), None)
     count = f"{found} finding{'' if found == 1 else 's'}"
     return count if worst is None else f"{worst}, {count}"
 

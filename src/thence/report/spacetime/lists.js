@@ -32,9 +32,9 @@ function some(items, most = FEW) {
 }
 
 function between(run, one, two) {
-  const said = [`${two - one} events of the order`];
-  if (run.timed && !Number.isNaN(run.time[two] - run.time[one])) said.unshift(`${Number((run.time[two] - run.time[one]).toPrecision(4))} s`);
-  return said.join(", ");
+  const distances = [`${two - one} events of the order`];
+  if (run.timed && !Number.isNaN(run.time[two] - run.time[one])) distances.unshift(`${Number((run.time[two] - run.time[one]).toPrecision(4))} s`);
+  return distances.join(", ");
 }
 
 /** What is known of an event, as pairs of a word and a text. */

@@ -47,16 +47,16 @@ function without(group, gone) {
   return rest.filter((entry, place) => entry.lanes.length || place === rest.length - 1);
 }
 
-function merged(mine, theirs) {
-  const newest = theirs[theirs.length - 1].number, known = mine[mine.length - 1].number;
+function merged(ours, theirs) {
+  const newest = theirs[theirs.length - 1].number, known = ours[ours.length - 1].number;
   const other = new Map(theirs.map((entry) => [entry.number, entry]));
   const result = [];
-  for (const entry of mine) {
+  for (const entry of ours) {
     const same = other.get(entry.number);
     if (same) result.push({ ...entry, lanes: entry.lanes.filter((lane) => same.lanes.includes(lane)) });
     else if (entry.number > newest) result.push(entry);
   }
-  const numbers = new Set(mine.map((entry) => entry.number));
+  const numbers = new Set(ours.map((entry) => entry.number));
   for (const entry of theirs) if (!numbers.has(entry.number) && entry.number > known) result.push(entry);
   result.sort((one, two) => one.number - two.number);
   return result.filter((entry, place) => entry.lanes.length || place === result.length - 1);
@@ -65,8 +65,8 @@ function merged(mine, theirs) {
 function mergeInto(log, groups, me) {
   for (const [sender, group] of groups) {
     const theirs = without(group, [me]);
-    const mine = log.get(sender);
-    log.set(sender, mine ? merged(mine, theirs) : theirs);
+    const ours = log.get(sender);
+    log.set(sender, ours ? merged(ours, theirs) : theirs);
   }
 }
 

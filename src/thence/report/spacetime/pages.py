@@ -129,10 +129,10 @@ def violation_page(recorded: Recorded, number: int) -> str:
     return one_page(recorded, cut, lead=f"Violation {number}: {finding.sentence}", first=finding)
 
 
-def all_pages(recorded: Recorded, name: str, *, lead: str = "", most: int = PAGE_EVENTS) -> Iterator[Made]:
+def all_pages(recorded: Recorded, name: str, *, most: int = PAGE_EVENTS) -> Iterator[Made]:
     """Yield the page of a whole trace, or of a larger one its slices and, last, their index."""
     if recorded.total <= most:
-        yield Made("", one_page(recorded, lead=lead))
+        yield Made("", one_page(recorded))
         return
     by_violation: list[tuple[str, str]] = []
     by_order: list[tuple[str, str]] = []
@@ -148,9 +148,9 @@ def all_pages(recorded: Recorded, name: str, *, lead: str = "", most: int = PAGE
         assert cut.orders is not None
         by_order.append((f"run {cut.run}, order {cut.orders[0]} to {cut.orders[1]}", f"{name}{made.suffix}.html"))
     rest = [("violations", len(violations), "--violation K"), ("parts", len(cuts), "--order FROM:TO")]
-    said = [f"{count - SLICES} more {what}: thence show ... {how}" for what, count, how in rest if count > SLICES]
+    more = [f"{count - SLICES} more {what}: thence show ... {how}" for what, count, how in rest if count > SLICES]
     why = f"{recorded.total} events are too many for one picture, which takes {most}; these are slices of it."
-    yield Made("", index_page(recorded, f"{lead} {why}".strip(), by_violation, by_order, said))
+    yield Made("", index_page(recorded, why, by_violation, by_order, more))
 
 
 def index_page(
@@ -158,7 +158,7 @@ def index_page(
     lead: str,
     by_violation: Sequence[tuple[str, str]],
     by_order: Sequence[tuple[str, str]],
-    said: Sequence[str],
+    more: Sequence[str],
 ) -> str:
     """Return the page that leads to the slices."""
     other = (
@@ -167,6 +167,6 @@ def index_page(
     sections = [
         Section("Slices around violations", [Links(by_violation)] if by_violation else [Words("No violation.")]),
         *([Section("Slices of the order", [Links(by_order)])] if by_order else []),
-        Section("More", [Words(text) for text in (*said, other)]),
+        Section("More", [Words(text) for text in (*more, other)]),
     ]
     return plain_page(visible(recorded.title), sections, lead=lead)

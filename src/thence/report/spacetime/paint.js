@@ -351,8 +351,8 @@ export class Panel {
     context.font = "600 12px system-ui, sans-serif";
     context.textBaseline = "middle";
     context.textAlign = "left";
-    const said = [[found.early, theme.early, "too early", -1], [found.late, theme.missing, "too late", 1], [found.missingSend, theme.missing, "", -1]];
-    for (const [event, colour, remark, side] of said) {
+    const remarks = [[found.early, theme.early, "too early", -1], [found.late, theme.missing, "too late", 1], [found.missingSend, theme.missing, "", -1]];
+    for (const [event, colour, remark, side] of remarks) {
       if (!(event >= 0) || this.hidden(event)) continue;
       const name = this.view.page.messages[run.message[event]];
       const text = shortened(context, remark ? `${name} ${remark}` : name, 180);

@@ -14,13 +14,11 @@ from thence.report.spacetime.pages import Recorded, one_page
 from thence.sim import Scenario, simulate
 
 
-def side_by_side(
-    protocols: Sequence[str] = ("ks", "unordered"), *, processes: int = 4, messages: int = 24, seed: int = 1
-) -> Recorded:
+def side_by_side(protocols: Sequence[str], *, seed: int) -> Recorded:
     """Return what some protocols do on the same traffic, and what is wrong with it."""
     events: list[Event] = []
     for name in protocols:
-        scenario = Scenario(protocol=name, processes=processes, messages=messages, seed=seed, run=name)
+        scenario = Scenario(protocol=name, processes=4, messages=24, seed=seed, run=name)
         events += [e for e in simulate(scenario, trace=True, stamps=True).events if e.run == name]
     with audit_events(events) as audit:
         verdicts = {run["run"]: run["verdict"] for run in audit.runs}

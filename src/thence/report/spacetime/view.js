@@ -144,35 +144,35 @@ export class View {
 
   /** The fragment that shows another reader the same. */
   text() {
-    const said = new URLSearchParams();
+    const fragment = new URLSearchParams();
     const [left, right] = this.bounds();
-    if (this.by !== "order") said.set("by", this.by);
-    if (this.from > left || this.to < right) said.set("window", `${round(this.from)}~${round(this.to)}`);
-    if (this.runs.join() !== this.firstRuns().join()) said.set("runs", this.runs.join("."));
-    if (this.finding >= 0) said.set("finding", this.finding + 1);
-    if (this.chosen) said.set("event", `${this.chosen.run}.${this.chosen.event}`);
-    if (this.cursor !== null) said.set("cursor", round(this.cursor));
-    if (this.question) said.set("search", this.question);
-    if (this.lanes.text()) said.set("lanes", this.lanes.text());
-    return said.toString();
+    if (this.by !== "order") fragment.set("by", this.by);
+    if (this.from > left || this.to < right) fragment.set("window", `${round(this.from)}~${round(this.to)}`);
+    if (this.runs.join() !== this.firstRuns().join()) fragment.set("runs", this.runs.join("."));
+    if (this.finding >= 0) fragment.set("finding", this.finding + 1);
+    if (this.chosen) fragment.set("event", `${this.chosen.run}.${this.chosen.event}`);
+    if (this.cursor !== null) fragment.set("cursor", round(this.cursor));
+    if (this.question) fragment.set("search", this.question);
+    if (this.lanes.text()) fragment.set("lanes", this.lanes.text());
+    return fragment.toString();
   }
 
   take(text) {
-    const said = new URLSearchParams(text);
+    const fragment = new URLSearchParams(text);
     this.clear();
-    const runs = (said.get("runs") ?? "").split(".").filter(Boolean).map(Number);
+    const runs = (fragment.get("runs") ?? "").split(".").filter(Boolean).map(Number);
     this.runs = runs.length && runs.every((run) => run in this.page.runs) ? runs : this.firstRuns();
-    this.by = said.get("by") === "time" && this.timed ? "time" : "order";
-    this.lanes.take(said.get("lanes"));
-    this.question = said.get("search") ?? "";
+    this.by = fragment.get("by") === "time" && this.timed ? "time" : "order";
+    this.lanes.take(fragment.get("lanes"));
+    this.question = fragment.get("search") ?? "";
     this.fit();
-    const [run, event] = (said.get("event") ?? "").split(".").map(Number);
+    const [run, event] = (fragment.get("event") ?? "").split(".").map(Number);
     if (event < this.page.runs[run]?.count && event >= 0) this.choose(run, event);
-    const finding = Number(said.get("finding") ?? 0) - 1;
+    const finding = Number(fragment.get("finding") ?? 0) - 1;
     if (finding >= 0 && finding < this.page.findings.length) this.chooseFinding(finding);
-    const [from, to] = (said.get("window") ?? "").split("~").map(Number);
+    const [from, to] = (fragment.get("window") ?? "").split("~").map(Number);
     if (from < to) this.window(from, to);
-    const cursor = Number(said.get("cursor") ?? NaN);
+    const cursor = Number(fragment.get("cursor") ?? NaN);
     if (!Number.isNaN(cursor)) this.cursor = cursor;
   }
 }

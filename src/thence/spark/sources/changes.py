@@ -1,21 +1,26 @@
 """Debezium's records as a DataFrame of arrivals.
 
-Law. A stream reads record by record (`thence.sources.from_change`): it needs Kafka's offsets for `order="commit"`,
-and can not have `order="keys"`, for which the records must be seen together. A batch sees them together
-(`thence.sources.from_changes`), the records of a connector in one task, as delivery will have them anyway.
+Law. A stream reads record by record (`thence.sources.from_change`): it needs Kafka's offsets for `order="commit"`. A
+batch sees the records together (`thence.sources.from_changes`), those of a connector in one task, as delivery will have
+them anyway.
+
+A stream has no `order="keys"`. What a change waits for by keys is the latest change before it of the rows it touches
+and names, and as long as a transaction that committed before has not come whole, it may be the one that holds that
+change: a row that was deleted and made anew, say. So by keys nothing could leave before every earlier transaction has
+come; and then, by commits, nothing waits any longer either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DoubleType, StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from thence.errors import MisuseError
-from thence.model.plain import Fields, Row
+from thence.model.plain import Field, Fields, Row
 from thence.sources import Record, from_change
 from thence.sources import from_changes as plain
 from thence.sources.avro import Schemas
@@ -23,24 +28,14 @@ from thence.sources.commits import since_mark
 from thence.sources.debezium import Order
 from thence.sources.keyed import foreign_keys_of
 from thence.spark.sources.kafka import arrival
+from thence.spark.sources.together import ARRIVAL, beside
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ADDED = StructType(
-    [
-        StructField("run", StringType()),
-        StructField("destination", StringType()),
-        StructField("message", StringType()),
-        StructField("sender", StringType()),
-        StructField("time", DoubleType()),
-        StructField("depends_on", ArrayType(StringType())),
-        StructField("kind", StringType()),
-        StructField("note", StringType()),
-        StructField("transaction", StringType()),
-    ]
-)
-_READ = ("value", "key", "topic", "partition", "offset")
+ADDED = StructType([*ARRIVAL.fields, StructField("transaction", StringType())])
+_PLACE = ("topic", "partition", "offset")
+_READ = ("value", "key", *_PLACE)
 _SERVER = "__thence_server"
 
 
@@ -62,12 +57,13 @@ def from_changes(
     if since is not None:
         since_mark(since)  # a mistake is told here, not in a worker
     foreign_keys_of(foreign_keys or {})
-    told = {"order": order, "since": since, "server": server, "schemas": None if schemas is None else dict(schemas)}
-    if records.isStreaming or order == "transaction":
-        rows = _one_by_one(records, told)
+    options = {"order": order, "since": since, "server": server, "schemas": None if schemas is None else dict(schemas)}
+    placed = set(_PLACE) <= set(records.columns)
+    if records.isStreaming or (order == "transaction" and placed):
+        rows = _one_by_one(records, options)
     else:
-        rows = _together(records, told | {"foreign_keys": foreign_keys})
-    return rows.withColumn("arrival", arrival()) if {"topic", "partition", "offset"} <= set(records.columns) else rows
+        rows = _together(records, options | {"foreign_keys": foreign_keys})
+    return rows.withColumn("arrival", arrival()) if placed else rows
 
 
 def _refuse(records: DataFrame, order: str) -> None:
@@ -79,56 +75,53 @@ def _refuse(records: DataFrame, order: str) -> None:
     if not records.isStreaming:
         return
     if order == "keys":
-        raise MisuseError("order='keys' needs the records together; in a stream use 'commit' or 'transaction'")
-    if order == "commit" and not {"topic", "partition", "offset"} <= set(records.columns):
+        raise MisuseError(
+            "order='keys' needs the records together: until every earlier transaction has come, a stream can not know "
+            "which change of a row is the last before another. Use order='commit', which then holds nothing longer"
+        )
+    if order == "commit" and not set(_PLACE) <= set(records.columns):
         raise MisuseError("order='commit' in a stream needs the columns topic, partition and offset of the records")
 
 
-def _one_by_one(records: DataFrame, told: Fields) -> DataFrame:
+def _one_by_one(records: DataFrame, options: Fields) -> DataFrame:
     given = [name for name in _READ if name in records.columns]
-    options = dict(told)
+    plain_options = dict(options)
 
-    def read(*values: Any) -> Any:
-        row = from_change(Record(**dict(zip(given, map(_plain, values), strict=True))), **options)
+    def read(*values: Field) -> tuple[Field, ...]:
+        row = from_change(Record(**dict(zip(given, map(_plain, values), strict=True))), **plain_options)
         return tuple(row[name] for name in ADDED.names)  # type: ignore[literal-required]
 
     row = F.udf(read, ADDED)(*given)
     return records.withColumn("__thence", row).select(*records.columns, "__thence.*")
 
 
-def _together(records: DataFrame, told: Fields) -> DataFrame:
+def _together(records: DataFrame, options: Fields) -> DataFrame:
     given = [name for name in _READ if name in records.columns]
     schema = StructType([*records.schema.fields, *ADDED.fields])
-    if told["server"] is not None:
-        keyed = records.withColumn(_SERVER, F.lit(told["server"]))
+    if options["server"] is not None:
+        keyed = records.withColumn(_SERVER, F.lit(options["server"]))
     else:
-        keyed = records.withColumn(_SERVER, F.udf(_server(given, told["schemas"]), StringType())(*given))
-    return keyed.groupBy(_SERVER).applyInArrow(_grouped(given, dict(told)), schema)
+        keyed = records.withColumn(_SERVER, F.udf(_server(given, options["schemas"]), StringType())(*given))
+    return keyed.groupBy(_SERVER).applyInArrow(_grouped(given, dict(options)), schema)
 
 
 def _server(given: list[str], schemas: Schemas | None) -> Callable[..., str | None]:
-    def server(*values: Any) -> str | None:
+    def server(*values: Field) -> str | None:
         record = Record(**dict(zip(given, map(_plain, values), strict=True)))
         return from_change(record, order="transaction", schemas=schemas)["destination"]
 
     return server
 
 
-def _grouped(given: list[str], told: Row) -> Any:
+def _grouped(given: list[str], options: Row) -> Callable[[pa.Table], pa.Table]:
     """Return what each connector runs; it travels to the workers."""
 
     def together(table: pa.Table) -> pa.Table:
-        from pyspark.sql.pandas.types import to_arrow_schema
-
         server = table.column(_SERVER)[0].as_py()
         table = table.drop_columns([_SERVER])
         columns = [table.column(name).to_pylist() for name in given]
         records = (Record(**dict(zip(given, values, strict=True))) for values in zip(*columns, strict=True))
-        rows = plain(records, **{**told, "server": told["server"] or server})
-        for field in to_arrow_schema(ADDED):
-            values = [row[field.name] for row in rows]  # type: ignore[literal-required]
-            table = table.append_column(field, pyarrow.array(values, field.type))
-        return table
+        return beside(table, plain(records, **{**options, "server": options["server"] or server}), ADDED)
 
     import pyarrow
 
@@ -136,5 +129,5 @@ def _grouped(given: list[str], told: Row) -> Any:
     return together
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Field) -> Field:
     return bytes(value) if isinstance(value, bytearray) else value

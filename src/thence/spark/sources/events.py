@@ -1,15 +1,28 @@
 """CloudEvents, and other events that name their cause, as DataFrames of arrivals: JSON texts read by expressions.
 
-Law. Row for row what `thence.sources.from_cloudevent` and `thence.sources.from_event` give, batch or stream.
+Law. Row for row what `thence.sources.from_cloudevent` and `thence.sources.from_event` give, batch or stream. Where a
+framework names causes by another field than the id, the messages of a conversation must be seen together: a batch hands
+each conversation to `thence.sources.from_events`, a stream is refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType, TimestampType
 
 from thence.errors import MisuseError
-from thence.sources.causation import Preset, preset_of
+from thence.sources.causation import Preset, event_of, preset_of
+from thence.sources.causation import from_events as plain
+from thence.spark.sources.together import ARRIVAL, beside
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_PLACE = "__thence_conversation"
 
 _TRACEPARENT = "^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?$"
 
@@ -27,17 +40,43 @@ def from_events(
 ) -> DataFrame:
     """Return the records with the columns of arrivals; `value` is the column with the JSON text of an event.
 
-    The other parameters are the names of fields, or a preset says them all; a dot leads into an object. The message
-    that a framework names by another field than the id (`masstransit`) is found by the plain form only.
+    The other parameters are the names of fields, or a preset says them all; a dot leads into an object.
     """
     names = Preset(id, causation, destination, sender, time) if preset is None else preset_of(preset)
-    if names.aliases:
-        raise MisuseError(
-            f"preset {preset!r} names causes by another field than the id; use thence.sources.from_events"
-        )
+    if preset is not None and names.aliases:
+        return _by_conversation(records, value, preset)
     own = _field(F.col(f"`{value}`").cast("string"), names.id)
     needed = [(f"no id: field {names.id!r} is missing or empty", own.isNull())]
     return _arrivals(records, value, names, F.lit(None).cast("string"), needed)
+
+
+def _by_conversation(records: DataFrame, value: str, preset: str) -> DataFrame:
+    """Return the arrivals of messages that name causes by another field than the id, each conversation together."""
+    _need(records, value)
+    if records.isStreaming:
+        raise MisuseError(f"preset {preset!r} names causes by another field than the id: a stream can not look it up")
+    names = preset_of(preset)
+    text = F.col(f"`{value}`").cast("string")
+    place = F.coalesce(_field(text, names.destination), _field(text, names.id))
+    schema = StructType([*records.schema.fields, *ARRIVAL.fields])
+    return records.groupBy(place.alias(_PLACE)).applyInArrow(_conversation(value, preset), schema)
+
+
+def _conversation(value: str, preset: str) -> Callable[[pa.Table], pa.Table]:
+    """Return what each conversation runs; it travels to the workers."""
+    import pyarrow
+
+    def together(table: pyarrow.Table) -> pyarrow.Table:
+        events = [event_of(each) for each in table.column(value).to_pylist()]
+        return beside(table, plain(events, preset=preset), ARRIVAL)
+
+    together.__annotations__ = {"table": pyarrow.Table, "return": pyarrow.Table}
+    return together
+
+
+def _need(records: DataFrame, value: str) -> None:
+    if value not in records.columns:
+        raise MisuseError(f"no column {value!r}; the table has {', '.join(records.columns)}")
 
 
 def from_cloudevents(records: DataFrame, *, value: str = "value") -> DataFrame:
@@ -65,8 +104,7 @@ def from_cloudevents(records: DataFrame, *, value: str = "value") -> DataFrame:
 def _arrivals(
     records: DataFrame, value: str, names: Preset, otherwise: Column, needed: list[tuple[str, Column]], what: str = ""
 ) -> DataFrame:
-    if value not in records.columns:
-        raise MisuseError(f"no column {value!r}; the table has {', '.join(records.columns)}")
+    _need(records, value)
     text = F.col(f"`{value}`").cast("string")
     own, cause = _field(text, names.id), _field(text, names.causation)
     lacks = F.concat_ws(", ", *[F.when(absent, F.lit(why)) for why, absent in needed])
@@ -97,8 +135,9 @@ def _field(text: Column, name: str) -> Column:
     return at(name) if len(steps) == 1 else F.coalesce(at(name), at(*steps))
 
 
-def _seconds(told: Column) -> Column:
+def _seconds(value: Column) -> Column:
     """Return a time as seconds: a number as it is, an ISO 8601 text in UTC unless it says its own offset."""
-    zoned = told.rlike("([zZ]|[+-][0-9]{2}:?[0-9]{2})$")
-    stamp = F.try_to_timestamp(F.when(zoned, told).otherwise(F.concat(told, F.lit("Z"))))
-    return F.coalesce(told.try_cast("double"), stamp.cast("double"))
+    zoned = value.rlike("([zZ]|[+-][0-9]{2}:?[0-9]{2})$")
+    text = F.when(zoned, value).otherwise(F.concat(value, F.lit("Z")))
+    stamp = text.try_cast(TimestampType())  # whatever the session takes a timestamp for
+    return F.coalesce(value.try_cast("double"), stamp.cast("double"))

@@ -1,30 +1,39 @@
 """OTLP spans as a DataFrame of arrivals, their orphans, and their clocks.
 
 Law. Row for row what `thence.sources.from_spans` gives; `orphans` and `skews` are those of the plain form, as joins.
-JSON is read by expressions, protobuf by the plain function in the workers.
+JSON is read by expressions, protobuf by the plain function in the workers. An export that can not be read gives one row
+of kind `unreadable`, and no row is lost without a word.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StructType
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from thence.errors import MisuseError
+from thence.model.plain import Field
+from thence.sources.otlp import NO_EXPORT
 from thence.sources.otlp import from_spans as plain
+from thence.spark.sources.together import ARRIVAL
 
-SPANS = (
-    "run string, destination string, message string, sender string, time double, depends_on array<string>, "
-    "kind string, note string, name string, trace string, links array<string>"
+SPAN = StructType(
+    [
+        *ARRIVAL.fields,
+        StructField("name", StringType()),
+        StructField("trace", StringType()),
+        StructField("links", ArrayType(StringType())),
+    ]
 )
-_EXPORT = (
-    "resourceSpans array<struct<"
+_RESOURCES = (
+    "array<struct<"
     "resource struct<attributes array<struct<key string, value struct<stringValue string>>>>, "
     "scopeSpans array<struct<spans array<struct<traceId string, spanId string, parentSpanId string, name string, "
     "startTimeUnixNano string, links array<struct<traceId string, spanId string>>>>>>>>"
 )
+_EXPORT = f"resourceSpans {_RESOURCES}, __corrupt string"
 
 
 def from_spans(
@@ -41,19 +50,28 @@ def from_spans(
     if format == "protobuf":
         return _by_function(records, value, rest, destination)
     text = F.col(f"`{value}`").cast("string")
-    resources = records.select(*rest, F.explode(F.from_json(text, _EXPORT)["resourceSpans"]).alias("__resource"))
+    export = F.from_json(text, _EXPORT, {"columnNameOfCorruptRecord": "__corrupt"})
+    readable = F.coalesce(F.ltrim(text).startswith("{") & export["__corrupt"].isNull(), F.lit(False))
+    # An export that can not be read is one of one span without ids.
+    nothing = F.from_json(F.lit('[{"scopeSpans": [{"spans": [{}]}]}]'), _RESOURCES)
+    found = F.when(readable, export["resourceSpans"]).otherwise(nothing)
+    exports = records.select(*rest, F.when(~readable, F.lit(NO_EXPORT)).alias("__why"), found.alias("__resources"))
+    resources = exports.select(*rest, "__why", F.explode("__resources").alias("__resource"))
     attributes = F.filter(F.col("__resource.resource.attributes"), lambda each: each["key"] == "service.name")
     service = F.try_element_at(attributes, F.lit(1))["value"]["stringValue"]
-    scopes = resources.select(*rest, service.alias("sender"), F.explode("__resource.scopeSpans").alias("__scope"))
-    spans = scopes.select(*rest, "sender", F.explode("__scope.spans").alias("__span"))
+    scopes = resources.select(
+        *rest, "__why", service.alias("sender"), F.explode("__resource.scopeSpans").alias("__scope")
+    )
+    spans = scopes.select(*rest, "__why", "sender", F.explode("__scope.spans").alias("__span"))
     return _rows(spans, rest, destination)
 
 
 def _by_function(records: DataFrame, value: str, rest: list[str], destination: str | None) -> DataFrame:
-    def read(data: Any) -> list[tuple[Any, ...]]:
-        return [tuple(row.values()) for row in plain(bytes(data), destination=destination)]
+    def read(data: bytes | None) -> list[tuple[Field, ...]]:
+        rows = plain(b"\xff" if data is None else bytes(data), destination=destination)  # what is null is no export
+        return [tuple(row[name] for name in SPAN.names) for row in rows]  # type: ignore[literal-required]
 
-    spans = F.udf(read, ArrayType(StructType.fromDDL(SPANS)))(F.col(f"`{value}`"))
+    spans = F.udf(read, ArrayType(SPAN))(F.col(f"`{value}`"))
     return records.select(*rest, F.explode(spans).alias("__row")).select(*rest, "__row.*")
 
 
@@ -78,16 +96,16 @@ def _rows(spans: DataFrame, rest: list[str], destination: str | None) -> DataFra
         (F.col("__span.startTimeUnixNano").try_cast("decimal(38,0)").cast("double") / 1e9).alias("time"),
         F.array_distinct(F.concat(parents, F.transform(waited, _name))).alias("depends_on"),
         F.when(known, F.lit("span")).otherwise(F.lit("unreadable")).alias("kind"),
-        F.when(~known, F.lit("no trace id or no span id")).alias("note"),
+        F.when(~known, F.coalesce("__why", F.lit("no trace id or no span id"))).alias("note"),
         F.col("__span.name").alias("name"),
         F.nullif(trace, F.lit("")).alias("trace"),
         F.transform(apart, _name).alias("links"),
     )
 
 
-def _id(told: Column) -> Column:
+def _id(value: Column) -> Column:
     """Return an id as lower-case hex; one of zeros, or none, is the empty text."""
-    found = F.lower(F.coalesce(told, F.lit("")))
+    found = F.lower(F.coalesce(value, F.lit("")))
     return F.when(F.regexp_replace(found, "0", "") == "", F.lit("")).otherwise(found)
 
 
@@ -109,10 +127,10 @@ def orphans(spans: DataFrame) -> DataFrame:
         .withColumnsRenamed({"destination": "__destination", "message": "__message"})
     )
     same = spans["message"].eqNullSafe(gone["__message"]) & spans["destination"].eqNullSafe(gone["__destination"])
-    told = spans.join(gone, same, "left")
+    joined = spans.join(gone, same, "left")
     missing = F.coalesce(F.col("__gone"), F.array().cast("array<string>"))
     note = F.concat(F.lit("orphan: "), F.array_join("__gone", ", "), F.lit(" never came"))
-    return told.select(
+    return joined.select(
         *[F.col(f"`{name}`") for name in spans.columns if name not in ("depends_on", "note")],
         F.array_except("depends_on", missing).alias("depends_on"),
         F.coalesce(F.when(F.col("__gone").isNotNull(), note), F.col("note")).alias("note"),

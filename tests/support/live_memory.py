@@ -1,4 +1,4 @@
-"""A network in memory: deterministic, seeded, adversarial. It carries stations of one process to and fro, for tests.
+"""A network in memory: deterministic, seeded, adversarial. It carries stations of one process to and fro.
 
 Law. What happens next is drawn from the seed: which direction of which connection moves, and how many bytes. A
 connection keeps its bytes in order and loses all that are on their way when it is cut; one direction can stand still
@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from thence.runtime.station import Session, Station
+from thence.runtime.session import Session
+from thence.runtime.station import Station
 
 
 class MemoryChannel:

@@ -1,0 +1,78 @@
+"""The table of docs/audit.md, and what it says of the first use: made from `results/table.json` and `compiling.json`.
+
+python benchmarks/audit/shown.py
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+DOCS = HERE.parents[1] / "docs" / "audit.md"
+END = "<!-- end -->\n"
+TRACES = {"5k": "5 thousand events", "500k": "500 thousand", "10m": "10 million", "chains": "chains"}
+WAYS = {
+    "local, one core": ("thence", "local, one core"),
+    "local, two cores": ("thence", "local, two cores"),
+    "Spark, cold": ("thence", "Spark, cold"),
+    "Spark, warm": ("thence", "Spark, the session and two audits in it"),
+    "a loop by hand": ("a loop by hand", "a loop by hand (`by_hand.py`)"),
+    "Polars": ("Polars", "Polars (`by_polars.py`)"),
+}
+
+
+def table(found: dict[str, Any]) -> str:
+    """Return the table."""
+    lines = [f"| | lines | {' | '.join(TRACES.values())} | measured at |", "|---" * (len(TRACES) + 3) + "|"]
+    for way, (code, called) in WAYS.items():
+        rows = {trace: found.get(f"{trace}: {way}") for trace in TRACES}
+        commits = sorted({row.get("commit", "a version that was not noted") for row in rows.values() if row})
+        cells = [_cell(row, found.get(f"{trace}: local, two cores")) for trace, row in rows.items()]
+        lines.append(f"| {called} | {found['lines of code'][code]} | {' | '.join(cells)} | {', '.join(commits)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(row: dict[str, Any] | None, known: dict[str, Any] | None) -> str:
+    """Return the last round of a way on a trace, and what it missed of the violations that there are."""
+    if row is None:
+        return "not measured"
+    last = row["rounds"][-1]
+    said = f"{last['cpu_seconds']:.1f} s, {last['peak_mb']:,} MB"
+    missed = known["violations"] - row["violations"] if known else 0
+    return said + (f", misses {missed:,} of {known['violations']:,}" if known and missed else "")
+
+
+def first_use(found: dict[str, Any]) -> str:
+    """Return what is said of the first use."""
+    said = []
+    for name, one in found.items():
+        first, again = one["first"], one["again"]["cpu_seconds"]
+        said.append(
+            f"{name}, a hundred proofs: {first['compiling_cpu_seconds']:.1f} s of {first['cpu_seconds']:.1f} s of CPU "
+            f"go into {len(first['loops'])} loops; {again:.1f} s in all the next time (load of the machine: "
+            f"{one['load of the machine']:.0f})"
+        )
+    return "\n".join(f"- {each}" for each in said) + "\n"
+
+
+def written(text: str) -> str:
+    """Return the page with what is made from results made anew."""
+    for name, made in (("table", table), ("compiling", first_use)):
+        begin = f"<!-- made by benchmarks/audit/shown.py from results/{name}.json -->\n"
+        before, found, rest = text.partition(begin)
+        assert found, f"the page has no line {begin}"
+        _, _, after = rest.partition(END)
+        results = json.loads((HERE / "results" / f"{name}.json").read_text())
+        text = f"{before}{begin}\n{made(results)}\n{END}{after}"
+    return text
+
+
+def main() -> None:
+    """Write it into the page."""
+    DOCS.write_text(written(DOCS.read_text()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""What people do instead, on the same stream in one run: speed, how long rows are held, how often the order is wrong.
+
+    python benchmarks/deliver/rivals.py [--rows 320000]
+
+Writes results/rivals.json as it goes. All streams are packed alike, so that what differs is the stateful step:
+
+- a watermark and a sort: rows wait until event time at their key has moved on, then leave sorted by their time;
+- a buffer written by hand: rows wait until the causes they name have left. It is tuned (one blob of state, rows as
+  Arrow, no look at what is not concerned), and it does no more than that: no repeats, no cycles, no lost causes, no
+  reasons, and all ids are written in each micro-batch;
+- a global sort of everything, once all has come.
+
+Holding is counted in micro-batches, from the one in which a row comes to the one in which it leaves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pickle
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+sys.path.insert(0, str(Path(__file__).parent))
+import _trace
+
+HERE = Path(__file__).parent
+KEYS, BATCHES, WINDOW = 64, 16, 20.0
+KEY = ("run", "destination")
+
+
+class Rival(StatefulProcessor):
+    """A stateful step over packed rows with one blob of state."""
+
+    def init(self, handle: Any) -> None:
+        from thence.spark.streaming import BLOB
+
+        self.blob = handle.getValueState("state", BLOB)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:
+        from thence.spark.streaming import PACKED, ipc, sorted_rows
+
+        blobs = [blob for frame in rows for blob in frame.iloc[:, -1]]
+        state = pickle.loads(bytes(self.blob.get()[0])) if self.blob.exists() else None
+        out, state = self.step(sorted_rows(blobs, "arrival", "message"), state)
+        blob = pickle.dumps(state, 5)
+        self.blob.update((blob,))
+        yield pd.DataFrame({PACKED: [ipc(out)], "__state": [len(blob)]})
+
+    def step(self, rows: pa.RecordBatch, state: Any) -> tuple[pa.RecordBatch, Any]:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+
+class Watermark(Rival):
+    """Rows leave sorted by time once event time at their key is `delay` seconds ahead of them; late ones at once."""
+
+    def __init__(self, delay: float) -> None:
+        self.delay = delay
+
+    def step(self, rows: pa.RecordBatch, state: Any) -> tuple[pa.RecordBatch, Any]:
+        held, latest = (rows.slice(0, 0), -np.inf) if state is None else state
+        table = pa.concat_batches([held, rows])
+        times = table.column("time").to_numpy()
+        latest = max(latest, times.max())
+        due = pa.array(times <= latest - self.delay)
+        out = table.filter(due)
+        return out.take(pc.sort_indices(out.column("time"))), (table.filter(pc.invert(due)), latest)
+
+
+class ByCause(Rival):
+    """Rows leave once the causes they name have left; each waits at the first one that has not."""
+
+    def step(self, rows: pa.RecordBatch, state: Any) -> tuple[pa.RecordBatch, Any]:
+        held, left = (rows.slice(0, 0), set()) if state is None else state
+        table = pa.concat_batches([held, rows])
+        messages, causes = table.column("message").to_pylist(), table.column("depends_on").to_pylist()
+        waiting: dict[str, list[int]] = {}
+        order: list[int] = []
+        for place in range(len(messages)):
+            ready = [place]
+            while ready:
+                row = ready.pop()
+                lacks = next((cause for cause in causes[row] if cause not in left), None)
+                if lacks is not None:
+                    waiting.setdefault(lacks, []).append(row)
+                    continue
+                left.add(messages[row])
+                order.append(row)
+                ready += reversed(waiting.pop(messages[row], ()))
+        kept = sorted(row for rows_ in waiting.values() for row in rows_)
+        return table.take(pa.array(order, pa.int64())), (table.take(pa.array(kept, pa.int64())), left)
+
+
+def rival(table: Any, processor: Rival) -> Any:
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+    from thence.spark.streaming import PACKED, packer, unpack
+
+    keys = [StructField(name, table.schema[name].dataType) for name in KEY]
+    packed = table.selectExpr("run as __key_0", "destination as __key_1", "*").mapInArrow(
+        packer(KEY, "arrival", "message"), StructType([*keys, StructField(PACKED, BinaryType())])
+    )
+    stepped = packed.groupBy(*KEY).transformWithStateInPandas(
+        statefulProcessor=processor,
+        outputStructType=StructType([StructField(PACKED, BinaryType()), StructField("__state", LongType())]),
+        outputMode="Append",
+        timeMode="None",
+    )
+    return (
+        stepped.observe("thence", F.sum("__state").alias("state_bytes")).select(PACKED).mapInArrow(unpack, table.schema)
+    )
+
+
+def streamed(ordered: Any, folder: Path) -> dict[str, Any]:
+    """Run a stream; each micro-batch is written as it is, with its number."""
+    from pyspark.sql import functions as F
+
+    def write(batch: Any, number: int) -> None:
+        kept = batch.select("run", "message", "came", F.lit(number).alias("left"))
+        kept.write.mode("append").parquet(str(folder / "out" / f"{number:04}"))
+
+    query = ordered.writeStream.foreachBatch(write).option("checkpointLocation", str(folder / "checkpoint"))
+    query = query.trigger(availableNow=True).start()
+    query.awaitTermination()
+    told = [p for p in query.recentProgress if p.numInputRows]
+    return {
+        "seconds": sum(p.durationMs["addBatch"] for p in told[2:]) / 1000,
+        "rows a second": sum(p.numInputRows for p in told[2:]) / sum(p.durationMs["addBatch"] for p in told[2:]) * 1000,
+        "state bytes written by the last micro-batch": told[-1].observedMetrics["thence"].asDict()["state_bytes"],
+        "state bytes written in all": sum(p.observedMetrics["thence"].asDict()["state_bytes"] for p in told),
+    }
+
+
+def sorted_once(table: Any, folder: Path) -> dict[str, Any]:
+    from pyspark.sql import functions as F
+
+    start = time.perf_counter()
+    table.orderBy("time").write.format("noop").mode("overwrite").save()
+    seconds = time.perf_counter() - start
+    kept = table.select("run", "message", "came", F.lit(BATCHES).alias("left"), "time").orderBy("time")
+    kept.drop("time").coalesce(1).write.parquet(str(folder / "out" / "0000"))
+    return {"seconds": seconds, "rows a second": table.count() / seconds}
+
+
+def judged(folder: Path, rows: int) -> dict[str, Any]:
+    """Audit what left, and say how long it was held."""
+    from thence import audit
+
+    parts = [pq.read_table(part) for part in sorted((folder / "out").iterdir())]
+    out = pa.concat_tables(parts)
+    orders: dict[str, list[str]] = {}
+    for run, message in zip(out.column("run").to_pylist(), out.column("message").to_pylist(), strict=True):
+        orders.setdefault(run, []).append(message)
+    held = out.column("left").to_numpy() - out.column("came").to_numpy()
+    found = audit(_trace.trace(orders, rows // KEYS))
+    return {
+        "out": len(out),
+        "still held": rows - len(out),
+        "violations": sum(run["violations"] for run in found.runs),
+        "held, micro-batches": {"p50": float(np.percentile(held, 50)), "p99": float(np.percentile(held, 99))},
+    }
+
+
+def main(rows: int, only: str | None) -> None:
+    from thence.spark import deliver
+    from thence.spark.session import local_session
+
+    spark = local_session(conf={"spark.driver.memory": "4g", "spark.sql.streaming.numRecentProgressUpdates": 1000})
+    file = HERE / "results" / "rivals.json"
+    result: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        table = _trace.arrivals(spark, folder, rows, KEYS, WINDOW, BATCHES)
+        (folder / "in").mkdir()
+        table.repartition(BATCHES, "came").write.partitionBy("came").parquet(str(folder / "parts"))
+        for batch in range(BATCHES):
+            (found,) = (folder / "parts" / f"came={batch}").glob("*.parquet")
+            pq.write_table(
+                pq.ParquetFile(found)
+                .read()
+                .replace_schema_metadata(None)  # Spark's own schema, which lacks the next column
+                .append_column("came", pa.array([batch] * pq.read_metadata(found).num_rows, pa.int32())),
+                folder / "in" / f"{batch:04}.parquet",
+            )
+            os.utime(folder / "in" / f"{batch:04}.parquet", (1_700_000_000 + batch, 1_700_000_000 + batch))
+        schema = spark.read.parquet(str(folder / "in")).schema
+
+        def read() -> Any:
+            return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+
+        jobs = {
+            "deliver": lambda: streamed(deliver(read(), "depends_on"), folder / "deliver"),
+            "a buffer by cause, by hand": lambda: streamed(
+                rival(read(), ByCause()), folder / "a buffer by cause, by hand"
+            ),
+        }
+        for delay in (2.0, 10.0):
+            title = f"watermark of {delay:g} s and sort"
+            jobs[title] = lambda delay=delay, title=title: streamed(rival(read(), Watermark(delay)), folder / title)
+        jobs["global sort by time"] = lambda: sorted_once(
+            spark.read.parquet(str(folder / "in")), folder / "global sort by time"
+        )
+        for title, job in jobs.items():
+            if only in (None, title):
+                result[title] = {"rows": rows} | job() | judged(folder / title, rows)
+                print(title, json.dumps(result[title]), flush=True)
+                file.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=320_000)
+    parser.add_argument("--only")
+    told = parser.parse_args()
+    main(told.rows, told.only)

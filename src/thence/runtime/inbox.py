@@ -1,0 +1,55 @@
+"""Deliveries that wait for the application, in causal order, with as many of their payloads as memory may hold.
+
+Law. What is taken is the oldest. Payloads beyond `MEMORY_BYTES` are read from the journal when their turn comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import NamedTuple
+
+from thence.runtime.journal import Journal
+from thence.runtime.step import Delivery
+
+MEMORY_BYTES = 1 << 24
+
+
+class Taken(NamedTuple):
+    """A delivery whose turn has come; `again`: it may have been handed over before the process ended."""
+
+    delivery: Delivery
+    payload: bytes
+    again: bool
+
+
+class Inbox:
+    """The deliveries of one process that were not handed over yet."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Take the journal that holds every payload."""
+        self.news = asyncio.Event()
+        """set when there is something to take, or nothing will come any more"""
+        self._journal = journal
+        self._waiting: deque[tuple[Delivery, bool]] = deque()
+        self._payloads: dict[int, bytes] = {}
+        self._memory = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, delivery: Delivery, payload: bytes | None = None, *, again: bool = False) -> None:
+        """Take a delivery in, with its payload if that is at hand."""
+        if payload is not None and self._memory < MEMORY_BYTES:
+            self._payloads[delivery.number] = payload
+            self._memory += len(payload)
+        self._waiting.append((delivery, again))
+
+    def take(self) -> Taken:
+        """Return the oldest delivery, which leaves."""
+        delivery, again = self._waiting.popleft()
+        payload = self._payloads.pop(delivery.number, None)
+        if payload is None:
+            return Taken(delivery, self._journal.payload(delivery.ref), again)
+        self._memory -= len(payload)
+        return Taken(delivery, payload, again)

@@ -1,0 +1,174 @@
+"""What an application holds of a message: the message itself, and the transaction that deals with it in one step.
+
+Law. A transaction is committed together with the end of its message and its sends, or nothing of it happened. While it
+is open the writer is its own; it ends within `transaction_seconds`, or is rolled back with an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from thence.errors import MisuseError, ThenceError
+from thence.runtime.database import Row, Value
+from thence.runtime.inputs import Send
+from thence.runtime.step import Delivery
+
+if TYPE_CHECKING:
+    from thence.runtime.endpoint import Endpoint
+
+
+class RolledBackError(MisuseError):
+    """A transaction was open for too long, perhaps because the process was suspended; nothing of it happened."""
+
+
+class Answer:
+    """A future that a station settles."""
+
+    __slots__ = ("future",)
+
+    def __init__(self) -> None:
+        """Belong to the running loop."""
+        self.future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+
+    def settle(self, message: str | None) -> None:
+        """Tell that the input is committed."""
+        if not self.future.done():
+            self.future.set_result(message)
+
+    def fail(self, error: ThenceError) -> None:
+        """Tell that the input was refused."""
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class Message:
+    """A message that was delivered here, in causal order."""
+
+    __slots__ = ("_endpoint", "id", "label", "number", "payload", "redelivered", "sender")
+
+    def __init__(self, endpoint: Endpoint, delivery: Delivery, payload: bytes, *, redelivered: bool) -> None:
+        """Take the delivery and its payload."""
+        core = endpoint.station.core
+        self._endpoint = endpoint
+        self.id = core.name(delivery.key)
+        """unique in its run: the key to be idempotent by"""
+        self.label, self.sender = delivery.key[0], core.roster.name(delivery.key[1])
+        self.number = delivery.number
+        """its place among all deliveries here, from 1"""
+        self.payload = payload
+        self.redelivered = redelivered
+        """whether it may have been handed over before: the process ended before it was done"""
+
+    async def done(self) -> None:
+        """Say that the message is dealt with; it will not come again after a crash."""
+        answer = Answer()
+        self._endpoint.station.finish(self.number, answer)
+        await self._endpoint.writer.outcome(answer)
+
+    def finish(self) -> None:
+        """Say the same without waiting until it is on disk."""
+        self._endpoint.station.finish(self.number)
+
+    def transaction(self) -> Transaction:
+        """Deal with the message in one step: rows of the application, sends, and being done are one commit."""
+        return Transaction(self._endpoint, self)
+
+    def __repr__(self) -> str:
+        return f"Message({self.id!r}, {len(self.payload)} bytes{', redelivered' * self.redelivered})"
+
+
+class Transaction:
+    """Rows of the application in the journal's own database, sends, and `done`: committed together or not at all."""
+
+    def __init__(self, endpoint: Endpoint, message: Message) -> None:
+        """Belong to a message."""
+        self._endpoint, self._message = endpoint, message
+        self._sends: list[tuple[Send, Answer]] = []
+        self._open = False
+        self._expired = False
+        self._began = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> Self:
+        """Take the writer's place."""
+        endpoint = self._endpoint
+        await endpoint.writer.turn.acquire()
+        try:
+            endpoint.writer.check()
+            endpoint.journal.begin()
+        except BaseException:
+            endpoint.writer.turn.release()
+            raise
+        self._open, self._began = True, time.monotonic()
+        seconds = endpoint.config.limits.transaction_seconds
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._expire)
+        return self
+
+    def execute(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+        """Run a statement on the application's tables; those of the journal are out of reach."""
+        self._check()
+        database = self._endpoint.database
+        database.guard(False)
+        try:
+            return database.execute(sql, parameters)
+        finally:
+            database.guard(True)
+
+    def send(self, destinations: Iterable[str], payload: bytes, *, label: str | None = None) -> None:
+        """Send a message with the commit."""
+        self._check()
+        given = self._endpoint.checked_send(destinations, payload, label)
+        self._sends.append((given, Answer()))
+
+    def _check(self) -> None:
+        if self._expired:
+            raise self._late()
+        if not self._open:
+            raise MisuseError("the transaction is not open; use it inside `async with`")
+
+    def _late(self) -> RolledBackError:
+        seconds = self._endpoint.config.limits.transaction_seconds
+        return RolledBackError(
+            f"the transaction of {self._message.id} was open for more than {seconds:g} s (limits.transaction_seconds) "
+            "and was rolled back; message.transaction() may be opened again"
+        )
+
+    def _expire(self) -> None:
+        if self._open:
+            self._expired = True
+            self._give_back()
+
+    def _give_back(self) -> None:
+        self._open = False
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            self._endpoint.journal.rollback()
+        finally:
+            self._endpoint.writer.turn.release()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Commit, or roll back if the block raised or took too long."""
+        if self._expired:
+            if error is None:
+                raise self._late()
+            return
+        if error is not None:
+            self._give_back()
+            return
+        if time.monotonic() - self._began > self._endpoint.config.limits.transaction_seconds:
+            self._give_back()
+            raise self._late()
+        self._open = False
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            await self._endpoint.writer.commit_with(self._message.number, self._sends)
+        finally:
+            self._endpoint.writer.turn.release()

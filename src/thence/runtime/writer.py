@@ -1,0 +1,158 @@
+"""The one task that writes: groups of inputs, applied, committed, and then let out.
+
+Law. A group of inputs is applied and committed (in a thread of its own where the disk is waited for), and only then is
+let out what it has set free. Everything else only puts inputs into the queue. So nothing leaves before its commit, and
+commits are shared by whatever has gathered meanwhile.
+
+While an application's transaction is open the writer waits for it; receipts gather in memory, unacknowledged, up to the
+credit that was granted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+
+from thence.errors import MisuseError, ThenceError
+from thence.runtime.database import JournalError
+from thence.runtime.inbox import Inbox
+from thence.runtime.inputs import Send, Stop
+from thence.runtime.logs import note
+from thence.runtime.message import Answer
+from thence.runtime.station import Asked, Station
+
+
+class Writer:
+    """Applies and commits the inputs of one station."""
+
+    def __init__(self, name: str, station: Station, inbox: Inbox, *, threaded: bool) -> None:
+        """Take the station, and where its deliveries go; `threaded`: commits wait for the disk."""
+        self.name, self.station, self.inbox = name, station, inbox
+        self.turn = asyncio.Lock()
+        """held by whoever writes"""
+        self.failure: ThenceError | None = None
+        self.room = asyncio.Event()
+        """set when something may have become free"""
+        self.timed: Callable[[float], None] = lambda seconds: None
+        """called with the seconds that each commit took"""
+        self._work = asyncio.Event()
+        self._answers: set[Answer] = set()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="thence-commit") if threaded else None
+        station.wake = self._work.set
+
+    async def run(self) -> None:
+        """Write whatever comes, until it cannot be written."""
+        station = self.station
+        while self.failure is None:
+            await self._work.wait()
+            self._work.clear()
+            if station.forgetful is not None:
+                self.fail(JournalError(station.forgetful))
+                return
+            await asyncio.sleep(0)  # let what has arrived at the same time join the group
+            async with self.turn:
+                try:
+                    while not station.idle and self.failure is None:
+                        station.prepare(time.time())
+                        await self._commit()
+                except ThenceError as error:
+                    self.fail(error)
+
+    async def commit_with(self, delivery: int, sends: Collection[tuple[Send, Answer]]) -> None:
+        """Commit an open transaction together with its sends and the end of a delivery. The caller has the turn."""
+        station = self.station
+        try:
+            self._check_all([given for given, _ in sends])
+        except MisuseError:
+            station.journal.rollback()
+            raise
+        waiting, station.queue = station.queue, deque(Asked(given, answer) for given, answer in sends)
+        done, station.done = station.done, [(delivery, None)]
+        try:
+            station.prepare(time.time(), begin=False)
+            await self._commit()
+        except ThenceError as error:
+            self.fail(error)
+            raise
+        finally:
+            waiting.extend(station.queue)  # what came meanwhile comes after what waited
+            station.queue, station.done = waiting, done + station.done
+            if not station.idle:
+                self._work.set()
+
+    async def last_words(self) -> None:
+        """Write that the process stops, and a snapshot. The caller has the turn."""
+        self.check()
+        station = self.station
+        station.queue.clear()
+        station.queue.append(Asked(Stop()))
+        station.prepare(time.time())
+        station.snapshot()
+        await self._commit()
+
+    async def _commit(self) -> None:
+        """Put the prepared group on disk, and let out what it has set free."""
+        began = time.perf_counter()
+        if self._thread is None:
+            self.station.commit()
+        else:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self.station.commit)
+        self.timed(time.perf_counter() - began)
+        released = self.station.release()
+        for delivery in released.delivered:
+            self.inbox.put(delivery, released.bodies.get(delivery.ref))
+        for message, causes in released.without:
+            sentence = f"{self.name} delivers {message} without {', '.join(causes)}"
+            note(logging.WARNING, "without", sentence, process=self.name, message=message, causes=causes)
+        if released.delivered:
+            self.inbox.news.set()
+        self.room.set()
+
+    def _check_all(self, sends: Collection[Send]) -> None:
+        """Refuse a send that the member would refuse, before anything is changed."""
+        if not sends:
+            return
+        twin = self.station.core.member.fork()
+        for given in sends:
+            self.station.core.check_send(given)
+            twin.send(given.destinations, label=given.label)
+
+    def fail(self, error: ThenceError) -> None:
+        """Stop taking part: memory may be ahead of the disk."""
+        note(logging.ERROR, "failed", f"{self.name} stops: {error}", process=self.name, reason=str(error))
+        self.failure = error
+        self.fail_answers(error)
+        for session in list(self.station.sessions.values()):
+            session.channel.close()
+        self.inbox.news.set()
+        self.room.set()
+
+    def fail_answers(self, error: ThenceError) -> None:
+        """Tell all who wait for a commit that none will come."""
+        for answer in self._answers:
+            answer.fail(error)
+
+    def check(self) -> None:
+        """Raise if the endpoint has failed, or stops and cannot write."""
+        if self.failure is not None:
+            raise self.failure
+        if not self.station.intake and self.station.journal.failed:
+            raise JournalError(self.station.journal.failed)
+
+    async def outcome(self, answer: Answer) -> str | None:
+        """Wait until an input is committed; raise if the endpoint fails or stops first."""
+        self.check()
+        self._answers.add(answer)
+        try:
+            return await answer.future
+        finally:
+            self._answers.discard(answer)
+
+    def close(self) -> None:
+        """Give the thread back."""
+        if self._thread is not None:
+            self._thread.shutdown(wait=False)

@@ -1,0 +1,96 @@
+"""Krishnamurthy and Mukund, Discussion: a clock for each channel, in both readings, and what each of them breaks."""
+
+from __future__ import annotations
+
+import pytest
+from support.waits import needless
+from support.walk import play, walk
+
+from thence.check.search import explore
+from thence.errors import MisuseError
+from thence.model.roster import Roster
+from thence.papers.channel_clocks import ChannelClocks, ReceiverAlone
+from thence.papers.variants import setting_of
+from thence.papers.variants.channels import VARIANTS
+from thence.protocols import Deferred
+
+SAFE = frozenset({"causal order", "no duplicates", "no needless waiting"})
+
+
+def test_a_stamp_has_n_cubed_numbers_of_at_most_three_epochs() -> None:
+    largest = 0
+    for seed in range(20):
+        run = walk(ChannelClocks, 4, 60, seed, fanout="unicast", options={"bound": 3})
+        assert {ChannelClocks.entries(copy) for copy in run.copies} == {4**3 + 4}
+        largest = max(largest, *(max(map(max, matrix)) for copy in run.copies for matrix in copy.stamp[0]))
+    assert 3 < largest <= 3 * 3
+
+
+@pytest.mark.parametrize(
+    ("size", "states"),
+    [
+        ({"processes": 2, "messages": 8, "options": {"bound": 2}}, 13468),
+        ({"processes": 3, "messages": 4}, 1449),
+        ({"processes": 3, "messages": 5}, 10439),
+    ],
+    ids=["2x8", "3x4", "3x5"],
+)
+def test_epochs_that_everybody_knows_of_are_safe_in_all_executions(size: dict, states: int) -> None:
+    found = explore(setting_of("channel-clocks", **size), properties=SAFE)
+    assert (found.verdict, found.complete, found.states) == ("holds", True, states)
+
+
+def test_epochs_that_everybody_knows_of_are_safe_at_random() -> None:
+    turned = 0
+    for seed in range(120):
+        run = walk(
+            ChannelClocks,
+            2 + seed % 3,
+            20 + seed % 50,
+            seed,
+            fanout="unicast" if seed % 2 else "uniform",
+            fifo=seed % 3 == 0,
+            wire=seed % 4 == 0,
+            options={"bound": 4 + seed % 20},
+        )
+        run.check(deadlock=True)
+        assert not needless(run.events), f"needless waiting in {run}"
+        turned += any(max(member.epoch) > 1 for member in run.members)  # type: ignore[attr-defined]
+    assert turned > 10, "hardly any clock came to its third epoch"
+
+
+def test_a_value_that_comes_round_holds_a_copy_for_ever() -> None:
+    """Erratum 30: c knows of T_ab what was true two epochs ago."""
+    acked = VARIANTS[0]
+    run = play(acked.protocol, 3, acked.smallest, fifo=True, drain=True)
+    assert [pending.message for member in run.members for pending in member.pending()] == ["c1"]
+    for ours in ("bounded", ChannelClocks):
+        play(ours, 3, acked.smallest, fifo=True, drain=True).check()
+    runs = [walk(ReceiverAlone, 3, 40, seed, fanout="unicast", options={"bound": 50}) for seed in range(60)]
+    assert any(member.pending() for run in runs for member in run.members)
+
+
+def talk(kind: type[ChannelClocks], turns: int, bound: int) -> int:
+    """Let a and b talk while c has stopped; return how many messages a could send."""
+    a, b = (kind(Roster.of(3), place, bound=bound) for place in (0, 1))
+    for turn in range(turns):
+        sent = a.send(["b"])
+        if isinstance(sent, Deferred):
+            return turn
+        b.receive(sent.copies[0])
+        answer = b.send(["a"])
+        assert not isinstance(answer, Deferred)
+        a.receive(answer.copies[0])
+    return turns
+
+
+@pytest.mark.parametrize("bound", [1, 2, 5])
+def test_one_that_has_stopped_ends_a_channel_of_others(bound: int) -> None:
+    """Erratum 30: each of a's messages is acknowledged, and still only B of them may be sent."""
+    assert talk(ChannelClocks, 40, bound) == bound
+    assert talk(ReceiverAlone, 40, bound) == 40
+
+
+def test_nobody_addresses_itself() -> None:
+    with pytest.raises(MisuseError, match="no channel"):
+        ChannelClocks(Roster.of(2), 0).send(["a"])

@@ -1,0 +1,49 @@
+"""Thousands of random runs, spoilt ones and wrong orders among them: Spark, this process and the definition agree.
+
+What was judged is kept in benchmarks/soak/results/audit.json after every share, so that a soak which is cut off counts.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from support.frames import frame
+from support.results import check_paths, told
+from support.soak import keep
+from support.traces import changed, random_trace
+
+from thence.auditing.arrays import audit_table
+from thence.auditing.definition import DefinitionFindings
+from thence.auditing.local import LocalAuditResult
+from thence.auditing.tables import of_events
+from thence.model.events import Event, order_of
+from thence.spark import audit
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.timeout(3600), pytest.mark.soak]
+FIRST, SHARE, SHARES = 300_000, 500, 16
+_totals = {"judgements": 0, "violations, each proved by a shortest path": 0, "wrong": 0}
+
+
+@pytest.mark.parametrize("first", range(FIRST, FIRST + SHARE * SHARES, SHARE))
+def test_three_judges_agree(spark: SparkSession, first: int, tmp_path: Path) -> None:
+    made = ((random_trace(seed), seed) for seed in range(first, first + SHARE))
+    events = [event for given, seed in made if given for event in changed(given, seed)]
+    by_run: dict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        by_run[event.run].append(event)
+    ordered = {run: order_of(own) for run, own in by_run.items()}
+    known = LocalAuditResult(DefinitionFindings(events), "local", "definition")
+    assert told(audit_table(of_events(events), cores=2)) == told(known), f"seeds from {first}, in this process"
+    with audit(frame(spark, events, folder=tmp_path)) as found:
+        assert told(found) == told(known), f"seeds from {first}, on Spark"
+        proved = check_paths(found, ordered)
+    assert proved == len(known.violations)
+    _totals["judgements"] += len(by_run)
+    _totals["violations, each proved by a shortest path"] += proved
+    keep("audit", "on Spark", {**_totals, "seeds": f"{FIRST} to {first + SHARE - 1}"})

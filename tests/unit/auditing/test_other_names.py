@@ -1,0 +1,74 @@
+"""Files and tables whose columns have other names are judged as those with ours are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.other_names import CALLED, other_table, write_other
+from support.results import told
+from support.traces import random_trace, spoil
+
+import thence
+from thence.auditing.arrays import audit_files
+from thence.cli import main
+from thence.errors import MisuseError
+from thence.model.events import Event
+from thence.trace.read import open_trace
+
+SPELLED = ",".join(f"{ours}={theirs}" for ours, theirs in CALLED.items())
+
+
+def runs() -> list[Event]:
+    """Return runs of which some are violated and some have rows that cannot be used."""
+    return [event for seed in range(12, 24) for event in spoil(random_trace(seed), seed) if event.message != ""]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_files(kind: str, tmp_path: Path) -> None:
+    file = tmp_path / f"trace.{kind}"
+    write_other(runs(), tmp_path / f"ours.{kind}", {})
+    write_other(runs(), file)
+    known = told(thence.audit(tmp_path / f"ours.{kind}"))
+    assert known["verdict"] == "violated"
+    with thence.audit(file, columns=CALLED) as few:
+        assert told(few) == known
+    with audit_files(open_trace(file, columns=CALLED), chunk_rows=30) as many:
+        assert told(many) == known
+    ours = thence.audit(other_table(runs(), {}))
+    assert told(thence.audit(other_table(runs()), columns=CALLED)) == told(ours)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    file, out = tmp_path / "trace.jsonl", tmp_path / "said.json"
+    write_other(runs(), file)
+    with file.open("a") as stream:
+        stream.write('{"run":"run12","pid":"a","pid":"b","seq":1,"type":"crash"}\n')
+    assert main(["audit", str(file), "--columns", SPELLED, "--json", str(out)]) == 1
+    said = json.loads(out.read_text())
+    assert said["verdict"] == "violated"
+    assert main(["explain", str(file), "--columns", SPELLED]) == 1
+    assert [row["reason"] for row in said["quarantine"] if row["line"] == len(runs()) + 1] == [
+        "process stands twice in the line"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [("pid=process", "names 'pid'"), ("process", "OURS=YOURS"), ("process=x,kind=x", "more than one column")],
+)
+def test_what_is_refused(given: str, found: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "trace.jsonl"
+    write_other(runs(), file)
+    assert main(["audit", str(file), "--columns", given]) == 2
+    assert found in capsys.readouterr().err
+
+
+def test_a_column_that_is_not_there_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "trace.parquet"
+    write_other(runs(), file)
+    with thence.audit(file, columns=CALLED | {"label": "colour"}) as result:
+        assert [row["reason"].partition(";")[0] for row in result.quarantine] == ["column colour is missing"]  # type: ignore[union-attr]
+    with pytest.raises(MisuseError, match="events have none"):
+        thence.audit(runs(), columns=CALLED)

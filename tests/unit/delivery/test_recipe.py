@@ -1,0 +1,58 @@
+"""The recipe of docs/deliver.md for a table that sees each row once: its upsert, with micro-batches that come again."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from thence import Orderer
+
+PAGE = Path(__file__).parents[3] / "docs" / "deliver.md"
+Row = dict[str, Any]
+
+
+class Batch:
+    """What the recipe asks of a DataFrame."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.rows = rows
+
+    def select(self, *names: str) -> Batch:
+        return Batch([{name: row[name] for name in names} for row in self.rows])
+
+    def toLocalIterator(self) -> Iterator[tuple[Any, ...]]:
+        return (tuple(row.values()) for row in self.rows)
+
+
+def recipe() -> str:
+    """Return the function of the recipe, without the query that calls it."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    (found,) = (block for block in blocks if "on conflict" in block)
+    return str(found[found.index("import sqlite3") : found.index("delivered, rest =")]).replace(
+        "from thence.spark import deliver, split\n", ""
+    )
+
+
+def test_a_micro_batch_that_comes_again_changes_nothing(tmp_path: Path) -> None:
+    names: dict[str, Any] = {"target": str(tmp_path / "target.db")}
+    exec(recipe(), names)
+    with sqlite3.connect(names["target"]) as database:
+        database.execute(
+            "create table ordered(run, destination, position, message, outcome, "
+            "primary key (run, destination, position))"
+        )
+    orderer = Orderer("depends_on", policy="release", after_rows=2)
+    told = [[("b", ["a"]), ("a", [])], [("c", ["q"]), ("d", []), ("a", [])], [("e", []), ("q", [])]]
+    wanted: list[tuple[Any, ...]] = []
+    for number, rows in enumerate(told):
+        made = [{"run": "r", "destination": "d", "message": message, "depends_on": on} for message, on in rows]
+        placed = [out for row in made for out in orderer.push(row) if out["position"]]
+        for _ in range(1 + number % 2):  # every second micro-batch comes again
+            names["upsert"](Batch(placed), number)
+        wanted += [("r", "d", row["position"], row["message"], row["outcome"]) for row in placed]
+    with sqlite3.connect(names["target"]) as database:
+        assert database.execute("select * from ordered order by position").fetchall() == wanted
+    assert [row[3:] for row in wanted][-3:] == [("c", "released"), ("e", "delivered"), ("q", "late")]

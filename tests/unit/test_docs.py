@@ -1,0 +1,57 @@
+"""The pages: each is in the list of pages and in the site's navigation, and the API reference names what is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
+NAMED = [name for page in (DOCS / "api").glob("*.md") for name in re.findall(r"^::: ([\w.]+)$", page.read_text(), re.M)]
+
+
+def source_of(module: str) -> Path | None:
+    place = ROOT / "src" / module.replace(".", "/")
+    return next((file for file in (place / "__init__.py", place.with_suffix(".py")) if file.exists()), None)
+
+
+def names_in(source: Path) -> set[str]:
+    """Return what a module defines or imports, for type checkers too; it is not run: some load pyspark and numba."""
+    tree = list(ast.walk(ast.parse(source.read_text())))
+    imported = {alias.asname or alias.name for node in tree if isinstance(node, ast.ImportFrom) for alias in node.names}
+    return imported | {node.name for node in tree if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_the_reference_names_what_is_there(name: str) -> None:
+    module, _, attribute = name.rpartition(".")
+    if source_of(name) is None:
+        source = source_of(module)
+        assert source is not None
+        assert attribute in names_in(source)
+
+
+def test_every_page_is_listed() -> None:
+    listed = {
+        page: re.findall(r"\]\(([\w./-]+\.md)", (DOCS / page).read_text()) for page in ("index.md", "api/index.md")
+    }
+    found = {"index.md", *listed["index.md"], *(f"api/{name}" for name in listed["api/index.md"])}
+    assert sorted(found) == PAGES
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
+    assert sorted(re.findall(r"([\w./-]+\.md)$", navigation, re.M)) == PAGES
+
+
+def test_the_tables_of_the_audit_are_those_of_its_results() -> None:
+    """`python benchmarks/audit/shown.py` makes them."""
+    shown = runpy.run_path(str(ROOT / "benchmarks" / "audit" / "shown.py"))
+    page = (DOCS / "audit.md").read_text()
+    assert shown["written"](page) == page
+    assert shown["written"](page.replace(" s of CPU go into", " s of CPU went into")) == page

@@ -1,0 +1,80 @@
+"""Rules of the house that no linter knows: they are read off the source, and each is shown to notice its breach."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "thence"
+FILES = sorted(SOURCE.rglob("*.py"))
+OF_NAMED_TUPLES = {"_replace", "_asdict", "_fields", "_make"}
+FOREIGN = ("kafka", "KafkaError", "os")
+"""Owners that are not ours and publish names with an underscore: error codes of Kafka's client, `os._exit`."""
+Rule = Callable[[str], Iterator[str]]
+
+
+def private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name not in OF_NAMED_TUPLES
+
+
+def own_names(tree: ast.Module) -> set[str]:
+    """Return what a module defines or assigns, at any depth."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.add(node.id if isinstance(node, ast.Name) else node.attr)
+    return found
+
+
+def of_another(source: str) -> Iterator[str]:
+    """Yield the private names that a module takes from our other modules; what it inherits is its own."""
+    tree = ast.parse(source)
+    own = own_names(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("thence."):
+            yield from (f"{node.module}.{each.name}" for each in node.names if private(each.name))
+        if isinstance(node, ast.Attribute) and private(node.attr) and node.attr not in own:
+            owner = ast.unparse(node.value)
+            if owner not in ("self", "cls", "super()") and owner.rpartition(".")[2] not in FOREIGN:
+                yield f"{owner}.{node.attr}"
+
+
+def excused(source: str) -> Iterator[str]:
+    """Yield the exceptions that are caught although a mistake of ours raises them too."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ExceptHandler):
+            caught = {each.id for each in ast.walk(node.type) if isinstance(each, ast.Name)} if node.type else {"all"}
+            yield from caught & {"LookupError", "all"}
+
+
+def settings_changed(source: str) -> Iterator[str]:
+    """Yield the calls that change a setting of a Spark session that exists."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = node.func.value
+            if node.func.attr in ("set", "unset") and isinstance(owner, ast.Attribute) and owner.attr == "conf":
+                yield ast.unparse(node.func)
+
+
+BREACHES: dict[Rule, str] = {
+    of_another: "from thence.model.order import _closure\nengine._enforce()\n",
+    excused: "try:\n    pass\nexcept (KeyError, LookupError):\n    pass\n",
+    settings_changed: "spark.conf.set('a', 'b')\n",
+}
+
+
+@pytest.mark.parametrize("rule", BREACHES, ids=lambda rule: rule.__name__)
+def test_a_breach_is_noticed(rule: Rule) -> None:
+    assert list(rule(BREACHES[rule]))
+
+
+@pytest.mark.parametrize("rule", BREACHES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("room", sorted({file.relative_to(SOURCE).parts[0] for file in FILES}))
+def test_no_module_breaks_a_rule(rule: Rule, room: str) -> None:
+    files = [file for file in FILES if file.relative_to(SOURCE).parts[0] == room]
+    assert {file.name: found for file in files if (found := list(rule(file.read_text())))} == {}

@@ -1,0 +1,68 @@
+"""The tools notice what they are there to notice."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+TOOLS = Path(__file__).parents[2] / "tools"
+
+
+def tool(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(TOOLS))
+    return importlib.import_module(name)
+
+
+def test_a_flow_that_no_import_bears_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    house = tool("house_picture", monkeypatch)
+    assert house.unfounded() == []
+    monkeypatch.setitem(house.FLOWS, "message", ["model", "java"])
+    assert house.unfounded() == ["the flow of a message has java after model, and java imports none of them"]
+
+
+def test_the_lines_of_a_room_are_written_anew_once_they_are_off_by_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
+    about = tool("house", monkeypatch).about
+    assert [about(count, None) for count in (7, 24, 165, 4_592, 12_345)] == ["7", "24", "160", "4,600", "12,000"]
+    assert [about(count, "4,600") for count in (4_182, 5_111)] == ["4,600", "4,600"]
+    assert [about(count, "4,600") for count in (4_181, 5_112)] == ["4,200", "5,100"]
+
+
+def test_a_module_that_a_page_names_and_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    house = tool("house", monkeypatch)
+    assert house.missing() == []
+    (tmp_path / "house.md").write_text("`trace/read.py` and `trace/nowhere.py`")
+    monkeypatch.setattr(house, "PAGE", tmp_path / "house.md")
+    assert house.missing() == ["house.md names trace/nowhere.py: there is none"]
+
+
+def test_a_page_outside_the_site_is_no_target_for_its_pages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    links = tool("links", monkeypatch)
+    monkeypatch.setattr(links, "ROOT", tmp_path)
+    monkeypatch.setattr(links, "SITE", tmp_path / "docs")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "README.md").write_text("# Here\n[there](docs/page.md#a-title)\n")
+    (tmp_path / "docs/page.md").write_text(
+        "# A title\n[up](../README.md) [on](other.md) [down](#nowhere) [code](../x.py)\n"
+    )
+    (tmp_path / "x.py").touch()
+    assert links.broken(tmp_path / "README.md") == []
+    assert links.broken(tmp_path / "docs/page.md") == [
+        "docs/page.md: ../README.md is no page of the site",
+        "docs/page.md: other.md leads to no file",
+        "docs/page.md: #nowhere leads to no heading",
+    ]
+
+
+def test_a_python_that_is_declared_and_missing_ends_a_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = tool("release", monkeypatch)
+    assert set(release.DECLARED.findall("Programming Language :: Python :: 3.11")) == {"3.11"}
+    monkeypatch.setattr(release, "interpreter", lambda version: None)
+    with pytest.raises(SystemExit, match=r"no Python 3\.11"):
+        release.pythons()
+
+
+def test_no_interpreter_is_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tool("release", monkeypatch).interpreter("3.999") is None
