@@ -75,7 +75,7 @@ def test_clocks_are_consistent_rather_than_causal(tmp_path: Path, capsys: pytest
     file.write_text('a {"a":1}\nsend\nb {"b":1, "a":1}\ngot it\n')
     code, text, said = call(capsys, str(file))
     assert (code, said["verdict"], said["events"]) == (0, "causal", 2)
-    assert "clocks are consistent: 2 hosts, 2 events, 1 executions\nlayout: host and clock, then the text\n" in text
+    assert "clocks are consistent: 2 hosts, 2 events, 1 execution\nlayout: host and clock, then the text\n" in text
     assert "causal" not in text
     file.write_text('a {"a":1}\nsend\nb {"b":1, "a":5}\ngot it\n')
     code, text, said = call(capsys, str(file))

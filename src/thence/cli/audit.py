@@ -232,7 +232,8 @@ def _clocks(result: AuditResult) -> Iterator[str]:
     if result.clocks is None:
         return
     audited = result.clocks
-    what = f"{audited.hosts:,} hosts, {audited.events:,} events, {audited.executions:,} executions"
+    counts = {"host": audited.hosts, "event": audited.events, "execution": audited.executions}
+    what = ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for noun, count in counts.items())
     consistent = not audited.findings
     yield f"clocks {'are consistent' if consistent else 'are not consistent'}: {what}"
     yield f"layout: {'; '.join(audited.layouts) or 'none'}"

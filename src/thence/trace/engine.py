@@ -22,6 +22,8 @@ LINE_BYTES = 100
 PACKED = 10
 LONGER = 4
 """Lines are hardly ever so many times longer."""
+FEW = 10_000
+"""Below this an estimate by size is not worth its digits."""
 SHARE = 0.5
 """Of the free memory, what work in this process may take."""
 
@@ -56,7 +58,8 @@ def choose(asked: str, files: Iterable[Path], *, free: int | None = None) -> Cho
         return Choice(Engine(asked), "as asked")
     rows = sum(estimated_rows(path) for path in files)
     room = int(SHARE * (free_memory() if free is None else free))
-    reason = f"about {rows:,} rows, {rows * ROW_BYTES / 1e9:.1f} of {room / 1e9:.1f} GB"
+    some = f"about {rows:,} rows" if rows >= FEW else f"fewer than {FEW:,} rows"
+    reason = f"{some}, {rows * ROW_BYTES / 1e9:.1f} of {room / 1e9:.1f} GB"
     return Choice(Engine.LOCAL if rows * ROW_BYTES <= room else Engine.SPARK, reason)
 
 
