@@ -48,6 +48,7 @@ def session(kind: str, log: str | None) -> Any:
         "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g", "spark.executor.memory": "700m",
         "spark.log.level": "ERROR", "spark.driver.extraJavaOptions": QUICK, "spark.executor.extraJavaOptions": QUICK,
+        "spark.python.authenticate.socketTimeout": "600s",
     }  # fmt: skip
     if log is None:
         settings |= INTERPRETED

@@ -228,7 +228,8 @@ def main(folder: Path, names: list[str]) -> None:
     from thence.errors import MisuseError
     from thence.spark import deliver
 
-    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    settings = {"spark.ui.enabled": "false", "spark.python.authenticate.socketTimeout": "600s"}
+    spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     rate = spark.readStream.format("rate").load().selectExpr("'d' destination", "'m' message", "array('x') depends_on")
     found: dict[str, Any] = {}

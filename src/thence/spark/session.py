@@ -126,6 +126,7 @@ def defaults(cores: int, *, quick: bool = False) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
+        "spark.python.authenticate.socketTimeout": "600s",  # for Java and a worker to meet; 15 are few when busy
     }
 
 
