@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, TextIO, cast
 from urllib.request import urlopen
 
 import pytest
@@ -15,6 +18,7 @@ from support.live_pair import configure, folder, run, take, until
 import thence
 from thence.errors import MisuseError
 from thence.runtime import Endpoint
+from thence.runtime.lines import _read
 from thence.runtime.logs import EVENTS, JsonFormatter
 from thence.runtime.setup import free_ports
 
@@ -134,6 +138,32 @@ def test_a_trace_begun_anew_at_rest_has_a_gap_and_nothing_else(folder: Path) -> 
     found = thence.audit(sorted(folder.glob("*.jsonl")))
     assert (found.verdict, found.messages) == ("unknown", 20)
     assert not any(found.runs[0][what] for what in ("undelivered", "duplicates", "misdelivered"))
+
+
+def test_a_line_that_comes_after_the_end_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever writes the lines need not know that the endpoint has stopped."""
+    troubles: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", troubles.append)
+    ended = threading.Event()
+
+    class Late:
+        def __iter__(self) -> Iterator[str]:
+            ended.wait()
+            yield "one line\n"
+
+    nobody: Any = None
+
+    async def go() -> threading.Thread:
+        reading = asyncio.create_task(_read(nobody, cast(TextIO, Late()), nobody, {}, asyncio.Event(), None))
+        await until(lambda: any(each.name == "thence-input" for each in threading.enumerate()))
+        reading.cancel()
+        (thread,) = [each for each in threading.enumerate() if each.name == "thence-input"]
+        return thread
+
+    thread = asyncio.run(go())
+    ended.set()
+    thread.join()
+    assert troubles == []
 
 
 def test_endpoints_run_on_uvloop(folder: Path) -> None:
