@@ -271,7 +271,8 @@ def test_runs_side_by_side_share_one_cursor(open_page: Open) -> None:
 
 
 def test_play_goes_on_by_itself(open_page: Open) -> None:
-    opened = open_page(html(parse(TRIANGLE)))
+    events = simulate(Scenario(processes=4, messages=200, seed=1), trace=True).events
+    opened = open_page(html(events))  # minutes to its end, where it would stop by itself
     opened.click("#play")
     until(opened, lambda: (ask(opened, "view")["cursor"] or 0) >= 2)  # half a second a step
     opened.click("#play")
