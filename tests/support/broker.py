@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +62,11 @@ class Broker:
         admin, end = AdminClient(self.config), time.monotonic() + patience
         while True:
             assert self._process.poll() is None, (self.folder / "log").read_text()[-2000:]
-            try:
-                admin.list_topics(timeout=1)
-                return
-            except KafkaException:
-                assert time.monotonic() < end, "the broker did not come up"
+            with suppress(KafkaException):
+                if admin.list_topics(timeout=1).brokers:  # it may answer before its controller knows of it
+                    return
+            assert time.monotonic() < end, "the broker did not come up"
+            time.sleep(0.1)
 
     def kill(self) -> None:
         """End it as a crash would."""
