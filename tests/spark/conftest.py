@@ -20,10 +20,6 @@ INTERPRETED = {
 a table that came from Python again for every plan, in one thread: seconds for two hundred thousand rows."""
 
 
-PATIENT = {"spark.python.authenticate.socketTimeout": "600s"}
-"""Java and Python have 15 s to find each other unless told otherwise, which a busy machine may take."""
-
-
 EARLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 """for every JVM of these tests, those of commands and other programs too: most do little more than start"""
 os.environ.setdefault("JDK_JAVA_OPTIONS", EARLY)
@@ -33,6 +29,6 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", EARLY)
 def spark() -> Iterator[SparkSession]:
     from thence.spark.session import local_session
 
-    session = local_session(cores=2, app="thence tests", quick=True, conf=INTERPRETED | PATIENT)
+    session = local_session(cores=2, app="thence tests", quick=True, conf=INTERPRETED)
     yield session
     session.stop()
