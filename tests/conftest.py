@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 HERE = Path(__file__).parent
 MARKED_FOLDERS = ("spark", "soak")
 
-# No deadline: the machines that run this are shared and noisy.
-settings.register_profile("thence", deadline=None, print_blob=True)
+# No deadline, and nothing is too slow: the machines that run this are shared and noisy.
+settings.register_profile("thence", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("thence")
 
 

@@ -18,6 +18,8 @@ FLAGS = [
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 Open = Callable[..., Page]
+PATIENCE = 300_000
+"""milliseconds: a browser on a busy machine is slow, not broken"""
 
 
 def executable() -> str:
@@ -29,7 +31,7 @@ def executable() -> str:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=executable(), args=FLAGS)
+        launched = playwright.chromium.launch(executable_path=executable(), args=FLAGS, timeout=PATIENCE)
         yield launched
         launched.close()
 
@@ -45,6 +47,7 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
         if isinstance(html, str):
             path.write_text(html, encoding="utf-8")
         context = browser.new_context(viewport=options.pop("viewport", {"width": 1280, "height": 720}), **options)
+        context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: troubles.append(str(error)))
@@ -52,7 +55,7 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
         page.on("request", lambda asked: troubles.append(asked.url) if not asked.url.startswith("file:") else None)
         page.on("dialog", lambda dialog: troubles.append(f"dialog {dialog.message}"))
         page.goto(path.resolve().as_uri() + (f"#{fragment}" if fragment else ""))
-        page.wait_for_selector("html[data-ready=yes]", timeout=30_000)
+        page.wait_for_selector("html[data-ready=yes]")
         return page
 
     yield opened

@@ -35,6 +35,21 @@ def ask(opened: Page, question: str, *values: Any) -> Any:
     return opened.evaluate(f"(values) => thence.query.{question}(...values)", list(values))
 
 
+def until(opened: Page, true: Callable[[], bool]) -> None:
+    """Wait for something that the page does by itself; the test's own limit ends what never is."""
+    while not true():
+        opened.wait_for_timeout(50)
+
+
+def link_of(opened: Page) -> str:
+    """Return the page's own link to what it shows, which it writes 150 ms after the last change.
+
+    Of timers of one page the earlier ends first, however slow the machine is.
+    """
+    opened.evaluate("() => new Promise((done) => setTimeout(done, 200))")
+    return str(opened.evaluate("location.hash.slice(1)"))
+
+
 def rows(found: list[dict[str, Any]]) -> set[tuple[str, int]]:
     return {(each["process"], each["index"]) for each in found}
 
@@ -201,9 +216,7 @@ def test_a_link_shows_the_same_spot(open_page: Open) -> None:
     opened.evaluate("thence.chooseFinding(2)")
     opened.click("#by-time")
     opened.keyboard.press("+")
-    opened.wait_for_timeout(300)
-    link = opened.evaluate("location.hash.slice(1)")
-    other = open_page(text, fragment=link)
+    other = open_page(text, fragment=link_of(opened))
     assert ask(other, "finding") == ask(opened, "finding")
     there, here = ask(other, "view"), ask(opened, "view")
     assert there["by"] == here["by"] == "time"
@@ -231,8 +244,7 @@ def test_lanes_are_hidden_grouped_and_moved(open_page: Open) -> None:
     opened.check("[data-lane='2']")
     opened.click("#lanes-group")
     assert ask(opened, "view")["lanes"] == [["2: a, c", "b"]]
-    opened.wait_for_timeout(300)
-    other = open_page(html(parse(TRIANGLE)), fragment=opened.evaluate("location.hash.slice(1)"))
+    other = open_page(html(parse(TRIANGLE)), fragment=link_of(opened))
     assert ask(other, "view")["lanes"] == [["2: a, c", "b"]]
     opened.click("[aria-label='take the group of 2: a, c apart']")
     opened.click("#lanes-all")
@@ -259,13 +271,10 @@ def test_runs_side_by_side_share_one_cursor(open_page: Open) -> None:
 
 
 def test_play_goes_on_by_itself(open_page: Open) -> None:
-    opened = open_page(html(parse(TRIANGLE)))
+    events = simulate(Scenario(processes=4, messages=200, seed=1), trace=True).events
+    opened = open_page(html(events))  # minutes to its end, where it would stop by itself
     opened.click("#play")
-    for _ in range(100):  # half a second a step
-        if (ask(opened, "view")["cursor"] or 0) >= 2:
-            break
-        opened.wait_for_timeout(100)
-    assert ask(opened, "view")["cursor"] >= 2
+    until(opened, lambda: (ask(opened, "view")["cursor"] or 0) >= 2)  # half a second a step
     opened.click("#play")
     assert opened.inner_text("#play") == "Play"
 
@@ -279,10 +288,8 @@ def test_both_colour_schemes(open_page: Open, scheme: str) -> None:
     assert (sum(pixel) < 150) == (scheme == "dark")
     other = "light" if scheme == "dark" else "dark"
     opened.emulate_media(color_scheme=other)
-    opened.wait_for_timeout(200)
-    assert opened.evaluate("getComputedStyle(document.body).backgroundColor") == (
-        "rgb(20, 24, 30)" if other == "dark" else "rgb(255, 255, 255)"
-    )
+    wanted = "rgb(20, 24, 30)" if other == "dark" else "rgb(255, 255, 255)"
+    until(opened, lambda: opened.evaluate("getComputedStyle(document.body).backgroundColor") == wanted)
 
 
 HOSTILE = [
@@ -328,6 +335,7 @@ def test_a_foreign_script_does_not_run(browser: Any, tmp_path: Any) -> None:
     path = tmp_path / "page.html"
     path.write_text(html(parse(TRIANGLE)).replace("</main>", "</main><script>window.broken = 1</script>"))
     opened = browser.new_page()
+    opened.set_default_timeout(300_000)
     opened.goto(path.as_uri())
     opened.wait_for_selector("html[data-ready=yes]")
     assert opened.evaluate("window.broken") is None

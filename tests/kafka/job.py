@@ -15,7 +15,7 @@ ROSTER = ["a", "b", "c", "sink"]
 
 def main(bootstrap: str, group: str, topics: str, out: str, by: str, remember: str = "") -> None:
     config = {
-        "bootstrap.servers": bootstrap, "group.id": group, "session.timeout.ms": 1500, "heartbeat.interval.ms": 300,
+        "bootstrap.servers": bootstrap, "group.id": group, "session.timeout.ms": 6000, "heartbeat.interval.ms": 1000,
         "log_level": 0, "reconnect.backoff.max.ms": 500,
     }  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ def test_what_arrives_during_a_transaction_keeps_its_order(folder: Path) -> None
             async with message.transaction():
                 for number in range(1, 20):
                     await a.send({"b"}, b"%d" % number)
-                await asyncio.sleep(0.1)
+                await until(lambda: b.station.links[0].arrived == 20)
                 assert b.station.links[0].received == 1  # nothing is acknowledged meanwhile
             assert [int(m.payload) for m in await take(b, 19)] == list(range(1, 20))
             await until(lambda: a.station.links[1].outbox.acked == 20)
@@ -92,7 +93,7 @@ def test_what_arrives_during_a_transaction_keeps_its_order(folder: Path) -> None
 
 def test_a_transaction_that_takes_too_long_is_rolled_back(folder: Path) -> None:
     async def go() -> None:
-        first, second = configure(folder, more="transaction_seconds = 0.1\n")
+        first, second = configure(folder, limits={"transaction_seconds": 0.1})
         async with Endpoint(first) as a, Endpoint(second) as b:
             await a.send({"b"}, b"x")
             (message,) = await take(b, 1, done=False)
@@ -105,6 +106,7 @@ def test_a_transaction_that_takes_too_long_is_rolled_back(folder: Path) -> None:
             with pytest.raises(RolledBackError, match=r"more than 0\.1 s"):
                 await work(0.3)
             assert b.database.execute("SELECT name FROM sqlite_master WHERE name = 'late'") == []
+            b.config = replace(b.config, limits=replace(b.config.limits, transaction_seconds=60.0))
             await work(0)
             assert b.database.execute("SELECT name FROM sqlite_master WHERE name = 'late'") == [("late",)]
             await a.send({"b"}, b"y")
@@ -133,7 +135,7 @@ def test_the_journal_is_out_of_reach_of_the_application(folder: Path, statement:
 
 def test_misuse_is_told(folder: Path) -> None:
     async def go() -> None:
-        first, _ = configure(folder, more="payload_bytes = 10\n")
+        first, _ = configure(folder, limits={"payload_bytes": 10})
         async with Endpoint(first) as a:
             for destinations, payload, text in (
                 ({"z"}, b"", "no process 'z'"),
@@ -153,7 +155,7 @@ def test_misuse_is_told(folder: Path) -> None:
 
 def test_a_destination_that_stays_away_is_waited_for(folder: Path) -> None:
     async def go() -> None:
-        first, second = configure(folder, more="outbox_items = 3\n")
+        first, second = configure(folder, limits={"outbox_items": 3})
         async with Endpoint(first) as a:
             for _ in range(3):
                 await a.send({"b"}, b"x")
@@ -170,7 +172,7 @@ def test_a_destination_that_stays_away_is_waited_for(folder: Path) -> None:
 
 def test_a_destination_that_stays_away_can_be_given_up(folder: Path) -> None:
     async def go() -> None:
-        first, *_ = configure(folder, "abc", more='outbox_items = 2\naway = "abandon"\n')
+        first, *_ = configure(folder, "abc", limits={"outbox_items": 2, "away": "abandon"})
         async with Endpoint(first) as a:
             for _ in range(2):
                 await a.send({"b"}, b"x")
@@ -187,7 +189,7 @@ def test_what_waits_for_somebody_away_spills_into_the_journal(folder: Path, monk
         monkeypatch.setattr(module, "LIMIT_ITEMS", 8)
 
     async def go() -> None:
-        first, second = configure(folder, more='outbox_items = 3\naway = "spill"\n')
+        first, second = configure(folder, limits={"outbox_items": 3, "away": "spill"})
         async with Endpoint(first) as a:
             for number in range(40):
                 await a.send({"b"}, b"%d" % number)
@@ -204,7 +206,7 @@ def test_what_waits_for_somebody_away_spills_into_the_journal(folder: Path, monk
 
 def test_a_spilling_send_waits_for_room_in_the_journal(folder: Path) -> None:
     async def go() -> None:
-        first, _ = configure(folder, more='outbox_items = 1\naway = "spill"\n')
+        first, _ = configure(folder, limits={"outbox_items": 1, "away": "spill"})
         async with Endpoint(first) as a:
             await a.send({"b"}, b"x")
             await a.send({"b"}, b"x")
@@ -259,10 +261,10 @@ def test_a_restored_backup_is_found_out(folder: Path) -> None:
 def test_a_journal_behind_its_mark_or_its_trace_is_refused(folder: Path) -> None:
     async def go() -> None:
         first, second = configure(folder)
-        async with Endpoint(first) as a, Endpoint(second):
+        async with Endpoint(first) as a, Endpoint(second) as b:
             shutil.copy(folder / "b.journal", folder / "early")
             await a.send({"b"}, b"x")
-            await asyncio.sleep(0.2)
+            await take(b, 1)
         shutil.copy(folder / "early", folder / "b.journal")
         with pytest.raises(JournalError, match=r"input \d+ was committed"):
             await Endpoint(second).__aenter__()
@@ -297,7 +299,7 @@ def test_processes_can_be_added_at_the_end_only(folder: Path) -> None:
 
 def test_pruning_keeps_the_journal_small(folder: Path) -> None:
     async def go() -> None:
-        first, second = configure(folder, more="")
+        first, second = configure(folder)
         async with Endpoint(first) as a, Endpoint(second) as b:
             a.station.snapshot_every = b.station.snapshot_every = 50
             for _ in range(12):
@@ -385,8 +387,8 @@ def test_the_detector_keeps_a_majority_and_forgives_its_own_lateness() -> None:
 @pytest.mark.parametrize("protocol", ["ks-ft", "a-causal"])
 def test_a_minority_that_dies_for_good_does_not_hold_the_others_up(folder: Path, protocol: str) -> None:
     async def go() -> None:
-        more = "heartbeat_seconds = 0.05\n"
-        files = configure(folder, "abcd", plain=False, more=more, protocol=protocol, options={"groups": "abc|d"})
+        limits = {"heartbeat_seconds": 0.05}
+        files = configure(folder, "abcd", plain=False, limits=limits, protocol=protocol, options={"groups": "abc|d"})
         async with Endpoint(files[0]) as a, Endpoint(files[1]) as b, Endpoint(files[3]) as d:
             c = await Endpoint(files[2]).__aenter__()
             await a.send({"a", "b", "c", "d"}, b"x" * 3000)
@@ -396,7 +398,8 @@ def test_a_minority_that_dies_for_good_does_not_hold_the_others_up(folder: Path,
             await c.transport.stop()  # as good as dead: it never says a word again
             await d.send({"a", "b", "c"}, b"after")
             assert [m.payload for each in (a, b) for m in await take(each, 1)] == [b"after"] * 2
-            assert a.database.execute("SELECT data FROM thence_inputs WHERE kind = ?", (TRUSTED,))[-1] == (b"a\nb\nd",)
+            told = "SELECT data FROM thence_inputs WHERE kind = ? ORDER BY number"
+            await until(lambda: a.database.execute(told, (TRUSTED,))[-1:] == [(b"a\nb\nd",)])
             c._let_go()
 
     run(go())

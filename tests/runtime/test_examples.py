@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.live_pair import folder
+from support.live_pair import PATIENCE, folder
 
 from thence.cli import main
 from thence.runtime.config import KEYS, Limits
@@ -23,7 +23,7 @@ assert folder is not None
 @pytest.mark.parametrize("name", ["chat", "todo"])
 def test_examples(name: str) -> None:
     file = ROOT / "examples" / "live" / f"{name}.py"
-    ran = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert ran.returncode == 0, ran.stderr
     assert "buy milk" in ran.stdout or "I have." in ran.stdout
 
@@ -63,7 +63,7 @@ def test_three_processes_talk_over_json_lines(folder: Path, capsys: pytest.Captu
     finally:
         for process in waiting:
             process.terminate()
-        codes = [process.wait(30) for process in waiting]
+        codes = [process.wait(PATIENCE) for process in waiting]
     assert codes == [0, 0, 0]
     logged = [json.loads(line)["event"] for line in (trio / "a.log").read_text().splitlines()]
     assert (logged[0], logged[-1]) == ("started", "stopped")
@@ -84,5 +84,5 @@ def test_the_page_shows_the_example_of_the_package() -> None:
 def test_the_page_shows_what_was_measured() -> None:
     home = ROOT / "benchmarks" / "live"
     command = [sys.executable, str(home / "run.py"), "--table"]
-    printed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
     assert printed.strip() in PAGE, "docs/live.md and benchmarks/live/results/live.json differ"

@@ -9,7 +9,7 @@ from threading import Event
 
 import pytest
 from support.live import World, wander
-from support.live_pair import configure, folder, run, take, until
+from support.live_pair import PATIENCE, configure, folder, run, take, until
 
 import thence
 from thence.runtime import Endpoint, JournalError, journal, recovery, station
@@ -141,18 +141,20 @@ def test_a_reader_in_one_thread_does_not_disturb_a_checkpoint_in_another(tmp_pat
     for _ in range(2000):
         database.execute("INSERT INTO payloads VALUES (?)", (bytes(500),))
     database.commit()
-    ended = Event()
+    begun, ended = Event(), Event()
 
     def read() -> int:
         times = 0
         while not ended.is_set():
             assert len(database.execute("SELECT data FROM payloads")) >= 2000
             times += 1
+            begun.set()
         return times
 
     with ThreadPoolExecutor(1) as pool:
         reader = pool.submit(read)
         try:
+            assert begun.wait(PATIENCE)
             for _ in range(200):
                 database.begin()
                 database.execute("INSERT INTO payloads VALUES (?)", (bytes(500),))

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, TextIO, cast
 from urllib.request import urlopen
 
 import pytest
 import uvloop
-from support.live_pair import configure, folder, run, take, until
+from support.live_pair import PATIENCE, configure, folder, run, take, until
+from support.ports import free_ports
 
 import thence
 from thence.errors import MisuseError
 from thence.runtime import Endpoint
+from thence.runtime.lines import _read
 from thence.runtime.logs import EVENTS, JsonFormatter
-from thence.runtime.setup import free_ports
 
 assert folder is not None
 
@@ -32,7 +36,7 @@ def test_prometheus_finds_the_counters(folder: Path) -> None:
             await until(lambda: a.station.links[1].outbox.acked == 1)
 
             def read() -> list[str]:
-                with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+                with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
                     return list(answer.read().decode().splitlines())
 
             lines = await asyncio.to_thread(read)
@@ -80,10 +84,12 @@ def test_logs_are_sentences_and_facts(folder: Path, caplog: pytest.LogCaptureFix
     run(go())
     rows = [json.loads(JsonFormatter().format(record)) for record in caplog.records if record.name == "thence.runtime"]
     assert {row["event"] for row in rows} == {"started", "connected", "lost", "refused", "stopped"} <= EVENTS.keys()
-    (refusal,) = [row for row in rows if row["event"] == "refused" and row["process"] == "a"]
-    assert (refusal["peer"], refusal["level"]) == ("b", "warning")
-    assert "lost its memory" in refusal["reason"]
-    assert refusal["reason"] in refusal["sentence"]
+    refusals = [row for row in rows if row["event"] == "refused" and row["process"] == "a"]
+    assert refusals  # one for each time that it dials before b has stopped
+    for refusal in refusals:
+        assert (refusal["peer"], refusal["level"]) == ("b", "warning")
+        assert "lost its memory" in refusal["reason"]
+        assert refusal["reason"] in refusal["sentence"]
     assert rows[0]["time"].endswith("+00:00")
 
 
@@ -109,7 +115,7 @@ async def exchange(first: Path, second: Path, count: int) -> None:
 
 def test_the_trace_goes_on_in_new_files(folder: Path) -> None:
     async def go() -> None:
-        first, second = configure(folder, more="record_bytes = 1500\n")
+        first, second = configure(folder, limits={"record_bytes": 1500})
         await exchange(first, second, 20)
         await exchange(first, second, 20)
 
@@ -134,6 +140,32 @@ def test_a_trace_begun_anew_at_rest_has_a_gap_and_nothing_else(folder: Path) -> 
     found = thence.audit(sorted(folder.glob("*.jsonl")))
     assert (found.verdict, found.messages) == ("unknown", 20)
     assert not any(found.runs[0][what] for what in ("undelivered", "duplicates", "misdelivered"))
+
+
+def test_a_line_that_comes_after_the_end_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever writes the lines need not know that the endpoint has stopped."""
+    troubles: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", troubles.append)
+    ended = threading.Event()
+
+    class Late:
+        def __iter__(self) -> Iterator[str]:
+            ended.wait()
+            yield "one line\n"
+
+    nobody: Any = None
+
+    async def go() -> threading.Thread:
+        reading = asyncio.create_task(_read(nobody, cast(TextIO, Late()), nobody, {}, asyncio.Event(), None))
+        await until(lambda: any(each.name == "thence-input" for each in threading.enumerate()))
+        reading.cancel()
+        (thread,) = [each for each in threading.enumerate() if each.name == "thence-input"]
+        return thread
+
+    thread = asyncio.run(go())
+    ended.set()
+    thread.join()
+    assert troubles == []
 
 
 def test_endpoints_run_on_uvloop(folder: Path) -> None:

@@ -21,7 +21,7 @@ def test_2000_multicasts_and_20_kills(folder: Path, capsys: pytest.CaptureFixtur
         for name in fleet.names:
             fleet.start(name)
         fleet.mischief(20, 0.6)
-        fleet.rest(within=120.0)
+        fleet.rest(300.0, within=300.0)
         fleet.stop()
         totals = fleet.check()
     finally:

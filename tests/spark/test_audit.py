@@ -27,7 +27,6 @@ from thence.spark.transport import lightened, restored
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.timeout(300)
 WATCHED = ("spark.sql.execution.arrow.maxBytesPerBatch", "spark.sql.shuffle.partitions")
 
 

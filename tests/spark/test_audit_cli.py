@@ -16,7 +16,7 @@ from thence.cli import main
 from thence.trace.jsonl import write_jsonl
 from thence.trace.parquet import write_parquet
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("spark")]
+pytestmark = pytest.mark.usefixtures("spark")
 
 
 def call(capsys: pytest.CaptureFixture[str], verb: str, file: Path, engine: str, *more: str) -> tuple[int, str, Any]:

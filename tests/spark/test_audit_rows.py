@@ -24,8 +24,6 @@ from thence.trace.parquet import write_parquet
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.timeout(300)
-
 
 def reasons(result: Any) -> list[tuple[Any, ...]]:
     return sorted((row["process"] or "", row["index"] or 0, row["reason"]) for row in result.quarantine.collect())

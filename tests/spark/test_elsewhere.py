@@ -15,7 +15,7 @@ PROGRAM = Path(__file__).with_name("elsewhere.py")
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 RESULT = Path(__file__).resolve().parents[2] / "benchmarks" / "soak" / "results" / "elsewhere.json"
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1800)
 
 
 def run(*arguments: str) -> None:

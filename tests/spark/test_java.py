@@ -30,7 +30,7 @@ def test_doctor_starts_spark_on_the_java_that_pip_brings(tools_without_java: Pat
     environment = {name: value for name, value in os.environ.items() if not name.startswith(gone)}
     environment |= {"PATH": str(tools_without_java), "THENCE_CACHE": str(tmp_path / "cache")}
     command = [sys.executable, "-m", "thence.cli", "doctor", "--json", "-"]
-    ran = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=110)
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert not [line for line in ran.stderr.splitlines() if any(word in line for word in ("WARN", "ERROR", "NOTE"))]
     found = {finding["what"]: finding for finding in json.loads(ran.stdout)["findings"]}

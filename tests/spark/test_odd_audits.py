@@ -12,7 +12,7 @@ from support.odd_audits import audit_case, check_case
 from support.odd_files import CORPUS, OddFile
 from support.soak import keep
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.soak, pytest.mark.usefixtures("spark")]
+pytestmark = [pytest.mark.soak, pytest.mark.usefixtures("spark")]
 _judged: list[str] = []
 
 

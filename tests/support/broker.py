@@ -8,12 +8,12 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from support.jars import broker_jars
-from support.postgres import free_port
+from support.ports import free_ports
 
 SETTINGS = """
 process.roles=broker,controller
@@ -40,10 +40,11 @@ class Broker:
     """A broker whose data outlive its process."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.port = folder, free_port()
+        self.folder = folder
+        self.port, controller = free_ports(2)
         self.address = f"127.0.0.1:{self.port}"
         self._properties = folder / "server.properties"
-        self._properties.write_text(SETTINGS.format(port=self.port, controller=free_port(), folder=folder))
+        self._properties.write_text(SETTINGS.format(port=self.port, controller=controller, folder=folder))
         self._process: subprocess.Popen[bytes] | None = None
         self._java("kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ", "-c").wait()
 
@@ -52,7 +53,7 @@ class Broker:
         """What a client needs; rdkafka's own words about a broker that is away are left out."""
         return {"bootstrap.servers": self.address, "log_level": 0, "reconnect.backoff.max.ms": 500}
 
-    def start(self, patience: float = 120) -> None:
+    def start(self, patience: float = 600) -> None:
         """Start it and wait, for so many seconds, until it answers."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
@@ -61,11 +62,11 @@ class Broker:
         admin, end = AdminClient(self.config), time.monotonic() + patience
         while True:
             assert self._process.poll() is None, (self.folder / "log").read_text()[-2000:]
-            try:
-                admin.list_topics(timeout=1)
-                return
-            except KafkaException:
-                assert time.monotonic() < end, "the broker did not come up"
+            with suppress(KafkaException):
+                if admin.list_topics(timeout=1).brokers:  # it may answer before its controller knows of it
+                    return
+            assert time.monotonic() < end, "the broker did not come up"
+            time.sleep(0.1)
 
     def kill(self) -> None:
         """End it as a crash would."""
@@ -84,7 +85,7 @@ class Broker:
 
     def read(self, topic: str) -> list[Any]:
         """Return all committed records of a topic, in the order of its one partition."""
-        from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+        from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
         config = {
             **self.config,
@@ -94,13 +95,15 @@ class Broker:
         }
         consumer = Consumer(config)
         try:
-            parts = consumer.list_topics(topic, 20).topics[topic].partitions
+            parts = consumer.list_topics(topic, 300).topics[topic].partitions
             consumer.assign([TopicPartition(topic, part, OFFSET_BEGINNING) for part in parts])
-            found, ended = [], 0
-            while ended < len(parts):
+            found, ended = [], set[int]()
+            while ended < set(parts):
                 for each in consumer.consume(1000, 1):
-                    ended += each.error() is not None
-                    found += [each] if each.error() is None else []
+                    if each.error() is None:
+                        found.append(each)
+                    elif each.error().code() == KafkaError._PARTITION_EOF:  # others pass: a broker that comes back
+                        ended.add(each.partition())
             return found
         finally:
             consumer.close()

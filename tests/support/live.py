@@ -7,6 +7,7 @@ trace and journal must agree, and the trace must be causal by definition.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,8 +30,9 @@ from thence.runtime.recovery import recover
 from thence.runtime.station import Station
 from thence.trace.source import Quarantined
 
-SHARED = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-"""in memory where there is such a place: kill -9 does not ask for a disk"""
+MEMORY = "/dev/shm"
+SHARED = MEMORY if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 1 << 30 else None
+"""in memory where there is such a place, and room in it: kill -9 does not ask for a disk"""
 
 
 class Expected:

@@ -16,6 +16,7 @@ from random import Random
 from support.live import causes_first
 from support.live_app import POINTS, transactional
 from support.live_proxy import Proxies
+from support.ports import free_ports
 from support.recorded import read_events
 from thence import audit
 from thence.errors import MisuseError
@@ -24,7 +25,7 @@ from thence.model.order import judge
 from thence.model.plain import Row
 from thence.runtime.admin import ask
 from thence.runtime.config import load
-from thence.runtime.setup import free_ports, initialise
+from thence.runtime.setup import initialise
 from thence.trace.source import Quarantined
 
 APP = Path(__file__).with_name("live_app.py")
@@ -48,7 +49,8 @@ class Fleet:
     ) -> None:
         self.folder, self.names, self.sends, self.seed = folder, names, sends, seed
         self.chance = Random(seed)
-        made = initialise(folder, names, protocol=protocol, options=options, run=run)
+        ports = free_ports(len(names))
+        made = initialise(folder, names, protocol=protocol, options=options, run=run, ports=ports)
         self.files = dict(zip(names, made, strict=True))
         self.stops = self.cuts = 0
         self.proxies = self._proxies() if proxied else None
@@ -226,7 +228,7 @@ class Fleet:
         for process in self.running.values():
             process.send_signal(signal.SIGTERM)
         for name, process in self.running.items():
-            assert process.wait(30) == 0, f"{name} stopped with {process.returncode}: {self.errors(name)}"
+            assert process.wait(300) == 0, f"{name} stopped with {process.returncode}: {self.errors(name)}"
 
     def end(self) -> None:
         """Leave nothing behind."""

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
 from support.live import SHARED
+from support.ports import free_ports
 from thence.runtime import Endpoint, Message
 from thence.runtime.setup import initialise
+
+PATIENCE = 300.0
+"""seconds after which what was waited for will not come, however slow the machine is"""
+LIMITS = {"stop_seconds": 0.2, "handshake_seconds": 60.0, "transaction_seconds": 60.0}
+"""short is only what every test waits for in vain, at its end"""
 
 
 @pytest.fixture
@@ -20,19 +27,26 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def configure(folder: Path, names: str = "ab", *, plain: bool = True, more: str = "", **options: object) -> list[Path]:
-    """Make a set with short deadlines; `more` are lines for every configuration."""
-    files = initialise(folder, list(names), plain=plain, **options)  # type: ignore[arg-type]
+def configure(
+    folder: Path,
+    names: str = "ab",
+    *,
+    plain: bool = True,
+    limits: Mapping[str, int | float | str] | None = None,
+    **options: object,
+) -> list[Path]:
+    """Make a set; `limits` are those of every configuration that differ from `LIMITS`."""
+    files = initialise(folder, list(names), plain=plain, ports=free_ports(len(names)), **options)  # type: ignore[arg-type]
     for file in files:
-        text = file.read_text()
-        file.write_text(text + "\n[limits]\nstop_seconds = 0.2\nhandshake_seconds = 1.0\n" + more)
+        lines = [f"{key} = {json.dumps(value)}\n" for key, value in {**LIMITS, **(limits or {})}.items()]
+        file.write_text(file.read_text() + "\n[limits]\n" + "".join(lines))
     return files
 
 
 async def take(endpoint: Endpoint, count: int, *, done: bool = True) -> list[Message]:
     """Return the next deliveries."""
     found: list[Message] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         async for message in endpoint.deliveries():
             found.append(message)
             if done:
@@ -42,16 +56,16 @@ async def take(endpoint: Endpoint, count: int, *, done: bool = True) -> list[Mes
     return found
 
 
-async def until(true: Callable[[], bool], seconds: float = 10.0) -> None:
+async def until(true: Callable[[], bool]) -> None:
     """Wait for a condition."""
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(PATIENCE):
         while not true():
             await asyncio.sleep(0.01)
 
 
 def run(test: Awaitable[None]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(2 * PATIENCE):
             await test
 
     asyncio.run(bounded())

@@ -53,7 +53,7 @@ class Proxies:
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.ready = threading.Event()
         self.thread.start()
-        assert self.ready.wait(10)
+        assert self.ready.wait(60)
 
     def _run(self) -> None:
         async def listen() -> None:
@@ -96,4 +96,4 @@ class Proxies:
 
     def close(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self.thread.join(5)
+        self.thread.join(60)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.postgres import free_port
+from support.ports import free_ports
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,17 @@ class MariaDB:
 
     def sql(self, script: str) -> str:
         """Run a script and return what it prints."""
-        command = ["mariadb", f"--socket={self.socket}", "--user=root", "--batch", "--skip-column-names"]
-        done = subprocess.run(command, input=script, text=True, capture_output=True)
+        done = self._run(script)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def answers(self) -> bool:
+        """Tell whether it runs scripts by now."""
+        return self._run("select 1;").returncode == 0
+
+    def _run(self, script: str) -> subprocess.CompletedProcess[str]:
+        command = ["mariadb", f"--socket={self.socket}", "--user=root", "--batch", "--skip-column-names"]
+        return subprocess.run(command, input=script, text=True, capture_output=True)
 
 
 def install() -> None:
@@ -44,7 +51,7 @@ def mariadb() -> Iterator[MariaDB]:
     """Start a server in a folder of its own, and stop it."""
     install()
     folder = Path(tempfile.mkdtemp(prefix="thence-maria"))
-    data, port = folder / "data", free_port()
+    data, (port,) = folder / "data", free_ports(1)
     me = "root" if os.geteuid() == 0 else os.environ.get("USER", "mysql")
     common = ["--no-defaults", f"--datadir={data}", f"--user={me}"]
     make = ["mariadb-install-db", *common, "--auth-root-authentication-method=normal", "--skip-test-db"]
@@ -58,10 +65,8 @@ def mariadb() -> Iterator[MariaDB]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(["mariadbd", *common, *settings], stdout=log, stderr=log)
     try:
-        end = time.monotonic() + 60
-        while not server.socket.exists():
+        while not server.answers():
             assert process.poll() is None, (folder / "log").read_text()[-2000:]
-            assert time.monotonic() < end, "the server did not come up"
             time.sleep(0.1)
         server.sql("create user debezium@'127.0.0.1' identified by 'none'; grant all on *.* to debezium@'127.0.0.1';")
         yield server

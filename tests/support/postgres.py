@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
+
+from support.ports import free_ports
 
 
 @dataclass(frozen=True)
@@ -29,18 +29,6 @@ class Postgres:
         return done.stdout
 
 
-def free_port() -> int:
-    """Return a port that nobody listens at, below those that the system hands out by itself.
-
-    A server that is killed and started again, or slow to start, must still find it free.
-    """
-    while True:
-        port = Random().randrange(20_000, 32_000)
-        with socket.socket() as found, suppress(OSError):
-            found.bind(("127.0.0.1", port))
-            return port
-
-
 @contextmanager
 def postgres() -> Iterator[Postgres]:
     """Start a server in a folder of its own, and stop it."""
@@ -50,7 +38,7 @@ def postgres() -> Iterator[Postgres]:
     binaries = next(path for path in (root / "pginstall18" / "bin", root / "pginstall" / "bin") if path.is_dir())
     folder = Path(tempfile.mkdtemp(prefix="thence-pg"))
     user = _unprivileged(folder)
-    data, port = folder / "data", free_port()
+    data, (port,) = folder / "data", free_ports(1)
 
     def run(*command: object) -> None:
         done = subprocess.run([str(part) for part in command], user=user, capture_output=True, text=True, cwd=folder)
@@ -59,11 +47,11 @@ def postgres() -> Iterator[Postgres]:
     try:
         run(binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8")
         settings = f"-p {port} -h 127.0.0.1 -k {folder} -c wal_level=logical -c fsync=off -c max_wal_senders=4"
-        run(binaries / "pg_ctl", "-w", "-D", data, "-l", folder / "log", "-o", settings, "start")
+        run(binaries / "pg_ctl", "-w", "-t", 300, "-D", data, "-l", folder / "log", "-o", settings, "start")
         try:
             yield Postgres(binaries, port)
         finally:
-            run(binaries / "pg_ctl", "-w", "-m", "immediate", "-D", data, "stop")
+            run(binaries / "pg_ctl", "-w", "-t", 300, "-m", "immediate", "-D", data, "stop")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -74,7 +74,7 @@ class Traffic:
 
     def flush(self) -> None:
         for producer in self.producers.values():
-            producer.flush()
+            producer.flush(600)
 
     def judge(self, order: Iterable[str]) -> None:
         """Assert that every message came once, and after its causes."""

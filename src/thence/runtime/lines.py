@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TextIO
 
 from thence.errors import MisuseError, ThenceError
@@ -24,6 +25,8 @@ from thence.runtime.endpoint import Endpoint
 from thence.runtime.message import Message
 
 Write = Callable[[Row], None]
+AHEAD = 1000
+"""lines of the input that are read before they are dealt with"""
 
 
 async def converse(endpoint: Endpoint, *, manual: bool = False, linger: float | None = None) -> None:
@@ -81,16 +84,20 @@ async def _read(
     stop: asyncio.Event,
     linger: float | None,
 ) -> None:
-    lines: asyncio.Queue[str | None] = asyncio.Queue(1000)
+    lines: asyncio.Queue[str | None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
+    room = threading.Semaphore(AHEAD)
 
     def pull() -> None:
-        for line in source:
-            asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
-        asyncio.run_coroutine_threadsafe(lines.put(None), loop)
+        with suppress(RuntimeError):  # the loop is closed: the endpoint has stopped, and nobody waits for this line
+            for line in source:
+                room.acquire()
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+            loop.call_soon_threadsafe(lines.put_nowait, None)
 
     threading.Thread(target=pull, daemon=True, name="thence-input").start()
     while (line := await lines.get()) is not None:
+        room.release()
         if line.strip():
             try:
                 await _line(me, line, write, waiting)

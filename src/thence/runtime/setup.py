@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from thence.errors import MisuseError
 from thence.runtime.config import load
 
+PORTS = range(20_000, 30_000)
+"""below those that systems give to connections by themselves"""
 CONFIG = """\
 name = {name}
 run = {run}
@@ -87,14 +91,12 @@ def safe(name: str) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports on loopback that nobody listens on now."""
-    held = []
-    try:
-        for _ in range(count):
-            each = socket.socket()
-            each.bind(("127.0.0.1", 0))
-            held.append(each)
-        return [each.getsockname()[1] for each in held]
-    finally:
-        for each in held:
-            each.close()
+    """Return ports on loopback that nobody listens on now, and that no connection gets while an endpoint is away."""
+    found: list[int] = []
+    for port in random.sample(PORTS, len(PORTS)):
+        with socket.socket() as each, suppress(OSError):
+            each.bind(("127.0.0.1", port))
+            found.append(port)
+        if len(found) == count:
+            return found
+    raise MisuseError(f"{count} ports are needed; of {PORTS.start} to {PORTS.stop - 1} only {len(found)} are free")

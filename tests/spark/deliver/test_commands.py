@@ -32,7 +32,6 @@ def table(folder: Path) -> list[dict[str, object]]:
     return sorted(({name: row[name] for name in sorted(row)} for row in rows), key=lambda row: str(row))
 
 
-@pytest.mark.timeout(300)
 def test_files_in_and_out_batch_and_stream(spark: object, tmp_path: Path) -> None:
     made = arrivals("ks", 5, messages=150, lost=0.04)
     odd = tmp_path / "in [x] {y,z}*"  # just a name
@@ -65,7 +64,6 @@ def test_files_in_and_out_batch_and_stream(spark: object, tmp_path: Path) -> Non
     assert {w["blocker"] for w in shown} == {w["blocker"] for w in held}
 
 
-@pytest.mark.timeout(300)
 def test_what_can_not_be_done_is_said(spark: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [{"run": "r", "destination": "d", "message": m, "depends_on": on} for m, on in (("b", ["a"]), ("c", []))]
     file = tmp_path / "in.jsonl"

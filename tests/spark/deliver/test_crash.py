@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from support import stream_job
 from support.arrivals import Row, arrivals
+from support.family import kill_family
 from support.soak import keep
 from support.tables_of_arrivals import comparable, rows_of
 
@@ -125,12 +125,13 @@ def kill_in_mid_batch(folder: Path, streams: list[Stream], moment: float) -> Non
     with (folder / "log").open("ab") as log:
         command = [sys.executable, stream_job.__file__, str(folder)]
         job = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-    while not all(log.exists() for log in logs):
-        assert job.poll() is None, (folder / "log").read_text()[-3000:]
-        time.sleep(0.02)
-    time.sleep(moment)
-    os.killpg(job.pid, signal.SIGKILL)
-    job.wait()
+    try:
+        while not all(log.exists() for log in logs):
+            assert job.poll() is None, (folder / "log").read_text()[-3000:]
+            time.sleep(0.02)
+        time.sleep(moment)
+    finally:
+        kill_family(job)
     (folder / "gate").unlink()
     print(f"killed in micro-batches {begun}, {moment:.2f} s after the last began")
     for each, batch in zip(streams, begun, strict=True):
@@ -162,7 +163,6 @@ def crash(folder: Path, told: list[Told], kills: int, seed: int, spark: Any) -> 
         each.check(spark)
 
 
-@pytest.mark.timeout(400)
 def test_a_kill(tmp_path: Path, spark: Any) -> None:
     told = [
         Told("stamp", "wait"),

@@ -29,7 +29,6 @@ A_ROUND = {"stamp": 16, "clock": 96, "depends_on": 48}
 
 
 @pytest.mark.parametrize("by", KINDS)
-@pytest.mark.timeout(400)
 def test_batch_stream_and_orderer_agree(spark: SparkSession, tmp_path: Path, by: str) -> None:
     policy, runs = KINDS[by], many(by, SEEDS[by])
     print(f"{len(runs)} runs: {runs[0].about} ... {runs[-1].about}")

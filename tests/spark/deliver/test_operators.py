@@ -110,7 +110,6 @@ def test_stamps_from_a_trace(spark: SparkSession) -> None:
     assert made.count() == copies
 
 
-@pytest.mark.timeout(300)
 def test_a_row_a_day_late_and_an_idle_key(spark: SparkSession, tmp_path: Path) -> None:
     from thence.spark import DeliveryListener, deliver
 

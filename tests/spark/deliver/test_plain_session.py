@@ -29,7 +29,6 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return told
 
 
-@pytest.mark.timeout(300)
 def test_moments_are_the_same_in_every_zone(found: dict[str, Any]) -> None:
     first = "waits for q; q has not arrived"
     rows: list[list[Any]] = [

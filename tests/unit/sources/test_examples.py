@@ -11,6 +11,7 @@ from random import Random
 
 import nbformat
 import pytest
+from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "sources"
@@ -29,7 +30,8 @@ def test_the_notebook_runs_and_shows_pictures() -> None:
     book = nbformat.read(EXAMPLES / "payments_before_orders.ipynb", as_version=4)  # type: ignore[no-untyped-call]
     nbformat.validate(book)
     stored = [out for cell in book.cells for out in cell.get("outputs", ()) if out.output_type == "stream"]
-    NotebookClient(book, timeout=60, kernel_name="python3").execute()
+    manager = KernelManager(kernel_name="python3", transport="ipc")  # no ports, which others may take meanwhile
+    NotebookClient(book, km=manager, timeout=600, startup_timeout=600, iopub_timeout=600).execute()
     outputs = [out for cell in book.cells for out in cell.get("outputs", ())]
     assert sum("image/png" in out.get("data", {}) for out in outputs) == 2
     told = [out.text for out in outputs if out.output_type == "stream" and out.name == "stdout"]
