@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 from thence.errors import MisuseError, PeerError
 from thence.model.codec import BOOL, INT, MASK, TEXT, ByCount, Record, Seq, Shape
 from thence.model.faults import groups_of
-from thence.model.message import MESSAGE, Cause, Copy, MessageId, Stamp, name_of
+from thence.model.message import Cause, Copy, MessageId, Stamp, name_of
 from thence.model.roster import Roster
 from thence.protocols.ack_receiver import OK, AckReceiver, Mail, leaders
 from thence.protocols.base import LARGEST, REACHED, Member
@@ -99,13 +99,15 @@ class AckMember(Member):
         return Sent(MessageId(self.me, self.count), destinations, copies, self.label, ticket)
 
     def _secured(self, to: int, okayed: int) -> bool:
-        """Tell whether a message of one's own can no longer be lost."""
-        return self.receiver.secured(to, okayed)
+        """Tell whether a message of one's own can no longer be lost: line 17, as the receiver has it."""
+        return not to & self.receiver.trust & ~okayed
 
     def _unsecured(self, destinations: int) -> list[int]:
         """Return the own messages that a send to these destinations must wait for."""
         return [
-            count for count, (to, okayed) in self.own.items() if to & ~destinations and not self._secured(to, okayed)
+            count
+            for count, (to, okayed) in self.own.items()
+            if to & ~destinations and okayed != to and not self._secured(to, okayed)
         ]
 
     def _waits_for(self, destinations: int) -> tuple[str, ...]:
@@ -118,9 +120,9 @@ class AckMember(Member):
     def _released(self) -> list[Effect]:
         """Forget what is secured, and let deferred sends go in order."""
         self.changed = False
-        secured = [count for count, (to, okayed) in self.own.items() if self._secured(to, okayed)]
-        for count in secured:
-            to, _ = self.own[count]
+        for count, (to, okayed) in list(self.own.items()):
+            if okayed != to and not self._secured(to, okayed):
+                continue
             if self.counts and not self.receiver.all_delivered(self.me, count, to):
                 self.own[count] = (to, to)  # secured for good, and on record until it is known to be delivered
             else:
@@ -142,17 +144,19 @@ class AckMember(Member):
 
     def _received(self, copy: Copy) -> list[Effect]:
         """Take a message, a relay of it, or an OK."""
-        if copy.kind == OK:
+        receiver, ok = self.receiver, copy.kind == OK
+        if ok:
             if copy.sender == self.me:
                 self._okayed(copy.count, 1 << copy.source)
-            if self.counts and self.receiver.heard(copy.source, copy.stamp[1]):
+            if self.counts and receiver.heard(copy.source, copy.stamp[1]):
                 self.changed = True
         effects: list[Effect] = []
         if copy.destinations & self.bit:
-            effects = self.receiver.receive(copy)
-            if effects or self.receiver.own_okayed:  # most OKs come late and change nothing
+            effects = receiver.receive(copy)
+            again = len(effects) == 1 and type(effects[0]) is Duplicate
+            if receiver.own_okayed or (effects and not again):  # most OKs and relays come late and change nothing
                 effects = self._handed(effects)
-            if copy.kind == MESSAGE and not any(type(e) in TAKEN for e in effects):
+            if not (ok or again or any(type(e) in TAKEN for e in effects)):
                 effects.append(Hold(copy, ()))
         return effects + self._released() if self.changed else effects
 
@@ -187,7 +191,7 @@ class AckMember(Member):
             self.own[count] = (to, okayed | by)
             self.changed = True
 
-    def check(self, copy: Copy) -> None:
+    def _admit(self, copy: Copy) -> None:
         """Refuse a copy that cannot be; what was said of a message once is not looked at again.
 
         A stamp that could be can still be later: it is refused for naming more of one's own than there is.
@@ -196,16 +200,16 @@ class AckMember(Member):
         stamp, key = copy.stamp[0] if ok else copy.stamp, (copy.sender, copy.count)
         known = self._checked.get(key)
         if known is None or known[0] is not stamp or known[1] != copy.destinations or copy.destination != self.me:
-            super().check(copy)
+            self.check(copy)
             if len(self._checked) == REMEMBERED:
                 del self._checked[next(iter(self._checked))]
             self._checked[key] = (stamp, copy.destinations)
+        elif not 0 <= copy.source < self.size:
+            self.check(copy)
         elif ok:
-            if not 0 <= copy.source < self.size:
-                super().check(copy)
             self._check_ok(copy, copy.stamp[1])
-        elif not copy.destinations & self.bit or not 0 <= copy.source < self.size:
-            super().check(copy)
+        elif not copy.destinations & self.bit:
+            self.check(copy)
 
     def _check(self, copy: Copy) -> None:
         party = copy.destinations | 1 << copy.sender

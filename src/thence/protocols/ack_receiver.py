@@ -23,7 +23,7 @@ on what is kept beyond that, so both ways behave alike.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import ClassVar, NamedTuple
 
 from thence.errors import PeerError
@@ -53,6 +53,10 @@ class Mail(NamedTuple):
     copy: Copy
     okayed: int
     said: bool
+
+
+_mail = partial(tuple.__new__, Mail)
+"""makes a mail of a tuple of its fields: most OKs make one, and to call the class takes half as long again"""
 
 
 class Mails(Shape):
@@ -137,27 +141,28 @@ class AckReceiver(Receiver):
         sender, count, said_ok = copy.sender, copy.count, copy.kind == OK
         stamp = copy.stamp[0] if said_ok else copy.stamp
         mail = self.mails[sender].get(count)
-        if said_ok and mail is not None and mail.copy.stamp is stamp:
-            okayed = mail.okayed | 1 << copy.source
-            if mail.copy.destinations & self.trust & ~okayed:  # one more of those it waits for, and others to come
-                self.mails[sender][count] = Mail(mail.copy, okayed, mail.said)
+        if said_ok and mail is not None and mail[0].stamp is stamp:
+            home, okayed, said = mail
+            okayed |= 1 << copy.source
+            if home.destinations & self.trust & ~okayed:  # one more of those it waits for, and others to come
+                self.mails[sender][count] = _mail((home, okayed, said))
                 return []
         number, following = self.number(sender, stamp), self.following[sender]
         if number < following:
             return [] if said_ok else [Duplicate(copy)]
-        effects: list[Effect] = []
+        effects: list[Effect]
         if mail is None:
             home = Copy(sender, count, copy.destinations, sender, self.me, stamp, copy.label)
             said = number == following  # line 12
             okayed = self.bit if said else 0
-            effects += self._tell(home, OK if said else MESSAGE)  # lines 13, 15
+            effects = self._tell(home, OK if said else MESSAGE)  # lines 13, 15
         else:
             home, okayed, said = mail
-            if not said_ok:
-                effects.append(Duplicate(copy))
+            effects = [] if said_ok else [Duplicate(copy)]
         if said_ok:
             okayed |= 1 << copy.source
-        self.mails[sender][count] = Mail(home, okayed, said)
+        if said_ok or mail is None:
+            self.mails[sender][count] = _mail((home, okayed, said))
         if number == following and self.secured(home.destinations, okayed):
             effects += self.advance(sender)
         return effects
@@ -185,12 +190,15 @@ class AckReceiver(Receiver):
     def advance(self, sender: int) -> list[Effect]:
         """Lines 17-21 as long as the next message of a sender is ready."""
         effects: list[Effect] = []
-        while True:
-            mail = next((m for m in self.next_of(sender) if self.secured(m.copy.destinations, m.okayed)), None)
-            if mail is None:
-                return effects
-            home = mail.copy
-            del self.mails[sender][home.count]
+        mails = self.mails[sender]
+        while mails:
+            for mail in self.next_of(sender):
+                home, okayed, _ = mail
+                if self.secured(home.destinations, okayed):
+                    break
+            else:
+                break
+            del mails[home.count]
             self.following[sender] += 1  # line 19
             found = self.f_delivered(home)  # line 18
             if self.counts:
@@ -198,11 +206,12 @@ class AckReceiver(Receiver):
                 self._note(found)
             effects += found
             effects += self._okay_next(sender)
+        return effects
 
     def next_of(self, sender: int) -> list[Mail]:
         """Return what stands next in a sender's order: one message, unless somebody lies about numbers."""
-        following = self.following[sender]
-        found = [m for m in self.mails[sender].values() if self.number(sender, m.copy.stamp) == following]
+        number, following = self.number, self.following[sender]
+        found = [m for m in self.mails[sender].values() if number(sender, m[0].stamp) == following]
         return sorted(found, key=lambda m: m.copy.count) if len(found) > 1 else found
 
     def secured(self, destinations: int, okayed: int) -> bool:
@@ -214,7 +223,7 @@ class AckReceiver(Receiver):
         effects: list[Effect] = []
         for mail in self.next_of(sender):
             if not mail.said:
-                self.mails[sender][mail.copy.count] = Mail(mail.copy, mail.okayed | self.bit, True)
+                self.mails[sender][mail.copy.count] = _mail((mail.copy, mail.okayed | self.bit, True))
                 effects += self._tell(mail.copy, OK)
         return effects
 
@@ -227,7 +236,7 @@ class AckReceiver(Receiver):
     def _note(self, effects: list[Effect]) -> None:
         """Count deliveries, and forget what everybody trusted has delivered."""
         for effect in effects:
-            if isinstance(effect, Deliver):
+            if type(effect) is Deliver:
                 sender, count = effect.copy.sender, effect.copy.count
                 before = self.done.get(sender, 0)
                 self.done = self.done | {sender: count}
@@ -238,22 +247,23 @@ class AckReceiver(Receiver):
         before = self.known.get(source, {})
         if counts is before:
             return False
-        newer, merged = [], counts
+        newer, overtaken, known = [], False, before.get
         for sender, count in counts.items():
-            known = before.get(sender, 0)
-            if count > known:
-                newer.append((sender, known, count))
-            elif count < known:  # an older OK after a younger one
-                merged = before
+            last = known(sender, 0)
+            if count > last:
+                newer.append((sender, last, count))
+            elif count < last:  # an older OK after a younger one
+                overtaken = True
         if not newer:
             return False
-        if merged is before or len(before) > len(counts):
+        if overtaken or len(before) > len(counts):
             counts = before | {sender: count for sender, _, count in newer}
         self.known[source] = counts  # never changed in place: it may be the source's own
-        for sender, known, count in newer:
-            if self.kept[sender]:
-                self._forget(sender, known, count)
-        return counts.get(self.me, 0) > before.get(self.me, 0)
+        kept = self.kept
+        for sender, last, count in newer:
+            if kept[sender]:
+                self._forget(sender, last, count)
+        return counts.get(self.me, 0) > known(self.me, 0)
 
     def _forget(self, sender: int, after: int, upto: int) -> None:
         """Forget what all have delivered, among the messages of a sender that one is now known to have delivered."""
@@ -271,12 +281,11 @@ class AckReceiver(Receiver):
         """Tell whether this process, if addressed, and all trusted addressees are known to have delivered a message."""
         if destinations & self.bit and self.done.get(sender, 0) < count:
             return False
-        known, left = self.known, destinations & self.trust & ~self.bit
-        while left:
-            counts = known.get(left.bit_length() - 1)
+        known = self.known
+        for place in _places(destinations & self.trust & ~self.bit):
+            counts = known.get(place)
             if counts is None or counts.get(sender, 0) < count:
                 return False
-            left ^= 1 << left.bit_length() - 1
         return True
 
 

@@ -29,7 +29,7 @@ def without(group: Group, mask: int) -> Group:
     """Take destinations out of every entry and drop the older entries this empties (PURGE_NULL_ENTRIES)."""
     newest, last = group[-1]
     if len(group) == 1:
-        return ((newest, last & ~mask),)
+        return ((newest, last & ~mask),) if last & mask else group
     kept = [(count, rest) for count, dests in group[:-1] if (rest := dests & ~mask)]
     kept.append((newest, last & ~mask))
     return tuple(kept)

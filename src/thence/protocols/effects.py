@@ -1,4 +1,7 @@
-"""What a member tells its driver: data, no callbacks."""
+"""What a member tells its driver: data, no callbacks.
+
+Never changed once made. Those that come with every arrival are not frozen: that would nearly triple what one costs.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +38,14 @@ class Deferred:
     label: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Deliver:
     """Hand the message of this copy to the application now."""
 
     copy: Copy
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Hold:
     """The copy must wait for these causes."""
 
@@ -50,7 +53,7 @@ class Hold:
     waits_for: tuple[Cause, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class GoesWithout:
     """The copy is delivered next, without these causes: their senders were abandoned, and they will not come."""
 
@@ -58,14 +61,14 @@ class GoesWithout:
     causes: tuple[Cause, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Duplicate:
     """The copy was received before; nothing is done with it."""
 
     copy: Copy
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Transmit:
     """Protocol messages, relays and late copies to hand to the network; no event of the application."""
 

@@ -102,7 +102,7 @@ class Recorder(Observer):
         self.names = Names(simulation.roster)
         self._index = [0] * len(simulation.roster)
         self.hop_rows = HopRows(self.run, simulation.roster)
-        self._hops = self.hop_rows.kept
+        self._hops, self._hop_number, self._hops_sent = self.hop_rows.kept, self.hop_rows.number, self.hop_rows.sent
 
     @property
     def events(self) -> list[Event]:
@@ -136,11 +136,13 @@ class Recorder(Observer):
 
     def hop_sent(self, now: float, copy: Copy) -> None:
         """Record a hop's beginning."""
-        self._hops += (now, copy, True)
+        source, sent = copy.source, self._hops_sent
+        self._hop_number[id(copy)] = sent[source] = number = sent[source] + 1
+        self._hops += (now, copy.label, source, copy.destination, number)
 
     def hop_arrived(self, now: float, copy: Copy) -> None:
         """Record a hop's end."""
-        self._hops += (now, copy, False)
+        self._hops += (now, copy.label, copy.source, copy.destination, -self._hop_number[id(copy)])
 
     def _said(self, copy: Copy) -> Said:
         size = self.sizes.of(self.members[copy.destination], copy)

@@ -106,11 +106,11 @@ class Simulation:
         self._requests = self._through(self.workload.requests())
         self._next_request()
         self._plan_crashes()
-        heap, now = self._heap, 0.0
+        heap, arrive, now = self._heap, self._arrive, 0.0
         while heap:
             now, _, item = heappop(heap)
             if isinstance(item, Copy):
-                self._arrive(now, item)
+                arrive(now, item)
             elif isinstance(item, Request):
                 self._next_request()
                 self._ask(now, item)
@@ -151,13 +151,13 @@ class Simulation:
         self._hand(now, sent.copies)
 
     def _hand(self, now: float, copies: Sequence[Copy]) -> None:
-        heap, tick, message, hop = self._heap, self._tick, self.network.message, self.network.hop
-        reliable, hops, on_hop = self._reliable, 0, self._on_hop_sent
+        heap, tick, reliable, on_hop = self._heap, self._tick, self._reliable, self._on_hop_sent
+        message, hop = self.network.message, self.network.hop
+        hops: list[str] = []
         for copy in copies:
             source, destination, kind = copy.source, copy.destination, copy.kind
             if kind != MESSAGE or source != copy.sender or not copy.destinations >> destination & 1:
-                hops += 1
-                self.outcome.hops[kind] = self.outcome.hops.get(kind, 0) + 1
+                hops.append(kind)
                 for note in on_hop:
                     note(now, copy)
                 travel = hop
@@ -167,7 +167,9 @@ class Simulation:
                 heappush(heap, (travel(now, source, destination), tick(), copy))
             else:
                 self._risk(now, copy, travel)
-        self.outcome.copies += len(copies) - hops
+        self.outcome.copies += len(copies) - len(hops)
+        for kind in dict.fromkeys(hops):
+            self.outcome.hops[kind] = self.outcome.hops.get(kind, 0) + hops.count(kind)
 
     def _risk(self, now: float, copy: Copy, travel: Travel) -> None:
         times = self.network.times()
@@ -181,20 +183,16 @@ class Simulation:
         here = copy.destination
         if self.down and nobody_receives(copy, self.down):
             return
-        if self.observers:
-            self._note(now, copy)
-        effects = self.members[here].receive(copy)
-        if effects:
-            self._apply(now, here, effects)
-
-    def _note(self, now: float, copy: Copy) -> None:
-        final = copy.kind == MESSAGE and copy.destinations >> copy.destination & 1
+        final = copy.kind == MESSAGE and copy.destinations >> here & 1
         if not final or copy.source != copy.sender:
             for note in self._on_hop_arrived:
                 note(now, copy)
         if final:
             for note in self._on_arrived:
                 note(now, copy)
+        effects = self.members[here].receive(copy)
+        if effects:
+            self._apply(now, here, effects)
 
     def _apply(self, now: float, process: int, effects: Sequence[Effect]) -> None:
         for effect in effects:
