@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import accumulate
 from random import Random
 
 import pytest
@@ -137,6 +138,25 @@ def test_logs_round_trip(log: dict) -> None:
     reader.done()
 
 
+def a_log_with_wide_gaps(rng: Random, size: int) -> dict:
+    """Make a log whose differences often take two bytes, so that its sets stand further on than one byte each says."""
+    log = {}
+    for sender in sorted(rng.sample(range(size), rng.randint(1, min(4, size)))):
+        counts = list(accumulate(rng.choice((1, 2, 22, 128, 129, 513, 800)) for _ in range(rng.randint(1, 8))))
+        masks = [rng.choice((0, 1 << rng.randrange(size), rng.randrange(1, 1 << size))) for _ in counts]
+        log[sender] = tuple(zip(counts, masks, strict=True))
+    return log
+
+
+@pytest.mark.parametrize("size", [3, 7, 8, 14, 15, 20, 32, 64, 127, 128])
+def test_logs_with_wide_gaps_are_read_back_to_their_last_byte(size: int) -> None:
+    rng = Random(f"wide gaps {size}")
+    for _ in range(2000):
+        log, out = a_log_with_wide_gaps(rng, size), bytearray()
+        Entries().write(log, out, size)
+        assert Entries().read_at(bytes(out), 0, size) == (log, len(out)), f"over {size}: {out.hex()}"
+
+
 TABLE = ByProcess(ByProcess(INT))
 SIZES = (3, 8, 14, 15, 32, 127, 128, 130, 200)
 
@@ -216,7 +236,8 @@ def test_sets_that_were_not_read_before_are_read_as_by_the_slow_reader(size: int
         known_masks(size).clear()
         want = value_and_end(slow, slow.mask)
         assert read_set(data, 0, size) == (-1 if want is None else want[0]), f"over {size}: {data.hex()}"
-        assert known_masks(size) == ({} if want is None else {data[: slow.at]: want[0]})
+        bits = data[0] & 3 == 1  # sooner read again than looked up, so no memory goes into them
+        assert known_masks(size) == ({} if want is None or bits else {data[: slow.at]: want[0]})
         taken += want is not None
     assert 0 < taken < 1000
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import lru_cache
-from itertools import accumulate
 
 from thence.errors import PeerError
 from thence.model.codec import Shape
@@ -18,7 +17,6 @@ from thence.model.sets import (
     ONE_BYTE_ROSTER,
     SMALL_ROSTER,
     Rename,
-    known_masks,
     mask_bytes,
     read_masks,
     read_set,
@@ -31,12 +29,10 @@ Group = tuple[tuple[int, int], ...]
 Log = dict[int, Group]
 _ONE_ID = [b"\4" * length for length in range(64)]
 """how so many sets of one process each begin, over 15 to 128 processes: one id is their shortest form"""
-_ALONE = [1 << position for position in range(ONE_BYTE_ROSTER)] + [0]
-"""the set of one process, and last the empty one"""
-_ENDING = (b"", bytes((ONE_BYTE_ROSTER,)))
-"""what stands in `_ALONE` for the sets that follow without bytes: none, or the empty one"""
-_NEXT = bytes((*range(1, 256), 0))
-"""a difference as the wire has it -> as it is"""
+_ALONE = [1 << position for position in range(ONE_BYTE_ROSTER)]
+"""the set of one process"""
+_EMPTY: list[Group] = [((count, 0),) for count in range(128)]
+"""groups of one entry without destinations, the most of multicasts, by counts of one byte"""
 
 
 class Entries(Shape):
@@ -59,10 +55,12 @@ class Entries(Shape):
         return log
 
     def read_at(self, data: bytes, at: int, size: int) -> tuple[Log, int]:
-        """Read by the loop for that size of a roster; what is empty, larger or cut off is read strictly."""
-        if at < len(data) and 0 < data[at] < 128 and size <= ONE_BYTE_ROSTER:
-            read = _read_by_numbers if size <= SMALL_ROSTER else _read_by_lengths
-            return read(data, at + 1, size, data[at])
+        """Read by the loop for that size of a roster; what is larger or cut off is read strictly."""
+        if at < len(data) and data[at] < 128:
+            if size <= SMALL_ROSTER:
+                return _read_by_numbers(data, at + 1, size, data[at])
+            if size <= ONE_BYTE_ROSTER:
+                return _read_by_lengths(data, at + 1, size, data[at])
         reader = Reader(data, size, at)
         log: Log = {}
         for _ in range(reader.length()):
@@ -125,8 +123,8 @@ def _read_group(reader: Reader, log: Log) -> None:
 def _read_by_numbers(data: bytes, at: int, size: int, groups: int) -> tuple[Log, int]:
     """Read groups over at most 14 processes, where a set is a number of one or two bytes.
 
-    Counts come newest first and sets oldest first. Groups of at most two sets of one byte each, most of all, are read
-    at one go; for others the differences are taken off forwards and put back one by one.
+    Counts come newest first and sets oldest first. Groups of one set, or of up to two and an empty newest entry, most
+    of all, are read at one go; for others the differences are taken off forwards and put back one by one.
     """
     log: Log = {}
     last, full, start = -1, 1 << size, at
@@ -149,31 +147,47 @@ def _read_by_numbers(data: bytes, at: int, size: int, groups: int) -> tuple[Log,
                 last = sender
                 if head == 1:
                     if count:
-                        log[sender] = ((count, 0),)
+                        log[sender] = _EMPTY[count] if count < 128 else ((count, 0),)
                         continue
                 elif head == 3:
                     gap = data[at]
                     mask = data[at + 1]
+                    stop = at + 2
+                    if mask > 127:
+                        mask = mask + (data[stop] << 7) - 128 if data[stop] else full
+                        stop += 1
                     older = count - gap - 1
-                    if mask < one_byte and gap < 128 and older > 0:
-                        at += 2
+                    if mask < full and gap < 128 and older > 0:
+                        at = stop
                         log[sender] = ((older, mask), (count, 0))
                         continue
                 elif head == 5:
                     gap = data[at]
                     more = data[at + 1]
                     mask = data[at + 2]
-                    newer = data[at + 3]
+                    stop = at + 3
+                    if mask > 127:
+                        mask = mask + (data[stop] << 7) - 128 if data[stop] else full
+                        stop += 1
+                    newer = data[stop]
+                    stop += 1
+                    if newer > 127:
+                        newer = newer + (data[stop] << 7) - 128 if data[stop] else full
+                        stop += 1
                     older = count - gap - 1
                     oldest = older - more - 1
-                    if mask < one_byte > newer and gap < 128 > more and oldest > 0:
-                        at += 4
+                    if mask < full > newer and gap < 128 > more and oldest > 0:
+                        at = stop
                         log[sender] = ((oldest, mask), (older, newer), (count, 0))
                         continue
                 elif head == 2:
                     mask = data[at]
-                    if 0 < mask < one_byte and count:
-                        at += 1
+                    stop = at + 1
+                    if mask > 127:
+                        mask = mask + (data[stop] << 7) - 128 if data[stop] else full
+                        stop += 1
+                    if 0 < mask < full and count:
+                        at = stop
                         log[sender] = ((count, mask),)
                         continue
                 if 0 < head < 128:
@@ -216,13 +230,9 @@ def _read_by_numbers(data: bytes, at: int, size: int, groups: int) -> tuple[Log,
 
 
 def _read_by_lengths(data: bytes, at: int, size: int, groups: int) -> tuple[Log, int]:
-    """Read groups over 15 to 128 processes, where the first byte of a set says how many follow.
-
-    Sets of one process each, the most of unicasts, are taken together; others are looked up among those read before.
-    """
+    """Read groups over 15 to 128 processes, where the first byte of a set says how many follow."""
     log: Log = {}
-    last, start = -1, at
-    known = known_masks(size)
+    last, start, alone = -1, at, _ALONE[:size]
     try:
         for _ in range(groups):
             start = at
@@ -237,27 +247,25 @@ def _read_by_lengths(data: bytes, at: int, size: int, groups: int) -> tuple[Log,
                     count += (more << 7) - 128
                 else:
                     count, at = _large(data, at - 2)
-            if last < sender < 128 and count:
+            if sender > last and count:
                 last = sender
                 if head == 1:
-                    log[sender] = ((count, 0),)
+                    log[sender] = _EMPTY[count] if count < 128 else ((count, 0),)
                     continue
                 if head == 2:
-                    stop = at + 1 + (data[at] >> 2)
-                    mask = known.get(data[at:stop]) or read_set(data, at, size)
-                    if mask > 0:
-                        log[sender] = ((count, mask),)
-                        at = stop
+                    if data[at] == 4:
+                        log[sender] = ((count, alone[data[at + 1]]),)
+                        at += 2
                         continue
-                elif 0 < head < 128:
-                    sets_at = at + (head - 1 >> 1)
-                    gaps = data[at:sets_at]
-                    oldest = count - (sets_at - at) - sum(gaps)
-                    masks, at = _read_sets(data, sets_at, head, size, known)
-                    if masks and oldest > 0 and gaps.isascii():
-                        log[sender] = tuple(
-                            zip(accumulate(gaps[::-1].translate(_NEXT), initial=oldest), masks, strict=True)
-                        )
+                    mask = read_set(data, at, size)
+                    if mask > 0:
+                        at += 1 + (data[at] >> 2)
+                        log[sender] = ((count, mask),)
+                        continue
+                elif 2 < head < 128:
+                    group, at = _read_sets(data, at, size, head, count, alone)
+                    if group:
+                        log[sender] = group
                         continue
             at, last = _read_strictly(data, start, size, log)
     except IndexError:
@@ -267,27 +275,36 @@ def _read_by_lengths(data: bytes, at: int, size: int, groups: int) -> tuple[Log,
     return log, at
 
 
-def _read_sets(data: bytes, at: int, head: int, size: int, known: dict[bytes, int]) -> tuple[list[int], int]:
-    """Return the sets of a group and where they end; none if one of them is not of the common form."""
-    later = head >> 1
-    if data[at : at + 2 * later : 2] == _ONE_ID[later]:
-        stop = at + 2 * later
-        alone = data[at + 1 : stop : 2]
-        if len(alone) == later and max(alone) < size:
-            return list(map(_ALONE.__getitem__, alone + _ENDING[head & 1])), stop
-    masks = []
-    for _ in range(later):
-        stop = at + 1 + (data[at] >> 2)
-        mask = known.get(data[at:stop], -1)
-        if mask < 0:
-            mask = read_set(data, at, size)
+def _read_sets(data: bytes, at: int, size: int, head: int, count: int, alone: list[int]) -> tuple[Group, int]:
+    """Return a group of several entries and where it ends; an empty one if its form is not the common one.
+
+    Sets of one process each, the most of unicasts, are taken together. Entries are made from the newest to the oldest,
+    as counts are written.
+    """
+    sets_at = at + (head - 1 >> 1)
+    stop = sets_at + (head & -2)
+    gaps = data[at:sets_at]
+    if not gaps.isascii():  # the sets stand elsewhere, and what stands here may look like sets that go beyond the end
+        return (), at
+    if stop <= len(data) and data[sets_at] == data[stop - 2] == 4 and data[sets_at:stop:2] == _ONE_ID[head >> 1]:
+        masks = [alone[place] for place in data[sets_at + 1 : stop : 2]]
+    else:
+        masks, stop = [], sets_at
+        for _ in range(head >> 1):
+            first = data[stop]
+            mask = alone[data[stop + 1]] if first == 4 else read_set(data, stop, size)
             if mask < 0:
-                return [], at
-        masks.append(mask)
-        at = stop
-    if head & 1:
-        masks.append(0)
-    return masks if masks[-1] or head & 1 else [], at
+                return (), at
+            masks.append(mask)
+            stop += 1 + (first >> 2)
+    entries = [(count, 0 if head & 1 else masks.pop())]
+    for gap in gaps:
+        count -= gap + 1
+        entries.append((count, masks.pop()))
+    if count < 1 or not (entries[0][1] or head & 1):
+        return (), at
+    entries.reverse()
+    return tuple(entries), stop
 
 
 def _large(data: bytes, at: int) -> tuple[int, int]:

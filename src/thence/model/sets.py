@@ -71,33 +71,44 @@ def _wide(mask: int) -> int:
 
 def known_masks(size: int) -> dict[bytes, int]:
     """Return the sets over a roster of 15 to 128 processes that were read before, by their bytes."""
-    return _known.setdefault(size, {})
+    known = _known.get(size)
+    if known is None:
+        known = _known[size] = {}
+    return known
 
 
 def read_set(data: bytes, at: int, size: int) -> int:
-    """Return the set that starts at a byte, over 15 to 128 processes, and remember it; -1 if there is none.
+    """Return the set that starts at a byte, over 15 to 128 processes; -1 if there is none.
 
     Its first byte says how long it is and its form. Of ids, bits and ids of the complement the form must be the
-    shortest, and none of the others of equal length may stand before it.
+    shortest, and none of the others of equal length may stand before it. Bits are sooner read than looked up; ids are
+    remembered.
     """
-    stop = at + 1 + (data[at] >> 2)
-    form, run = data[at] & 3, data[at + 1 : stop]
-    length = len(run)
-    if data[at] > 127 or length != data[at] >> 2 or form == 3:
+    head = data[at]
+    length = head >> 2
+    if head & 3 != 1:
+        run = data[at : at + 1 + length]
+        mask = known_masks(size).get(run, -1)
+        return mask if mask >= 0 else _read_ids(run, size)
+    mask = int.from_bytes(data[at + 1 : at + 1 + length], "little")
+    count = mask.bit_count()
+    if length < count and length <= size - count and mask >> 8 * length - 8 and not mask >> size:
+        return mask
+    return -1
+
+
+def _read_ids(run: bytes, size: int) -> int:
+    """Return the set of the ids in a run, or the complement of that set, and remember it; -1 if there is none."""
+    form, length = run[0] & 3, len(run) - 1
+    if length != run[0] >> 2 or form == 3:
         return -1
-    if form == 1:
-        mask = int.from_bytes(run, "little")
-        count = mask.bit_count()
-        if not length < count or length > size - count or run[-1] == 0 or mask >> size:
-            return -1
-    else:
-        mask, last = _ids(run, size)
-        mask ^= (1 << size) - 1 if form else 0
-        wide = (mask.bit_length() + 7) // 8
-        shortest = length <= wide and 2 * length <= size if form == 0 else length < wide and 2 * length < size
-        if last >= size or not run.isascii() or not shortest:
-            return -1
-    return _kept(known_masks(size), data[at:stop], mask)
+    mask, last = _ids(run[1:], size)
+    mask ^= (1 << size) - 1 if form else 0
+    wide = (mask.bit_length() + 7) // 8
+    shortest = length <= wide and 2 * length <= size if form == 0 else length < wide and 2 * length < size
+    if last >= size or not shortest:
+        return -1
+    return _kept(known_masks(size), run, mask)
 
 
 def _kept(known: dict[bytes, int], run: bytes, mask: int) -> int:
