@@ -99,8 +99,8 @@ class AckMember(Member):
         return Sent(MessageId(self.me, self.count), destinations, copies, self.label, ticket)
 
     def _secured(self, to: int, okayed: int) -> bool:
-        """Tell whether a message of one's own can no longer be lost: line 17, as the receiver has it."""
-        return not to & self.receiver.trust & ~okayed
+        """Tell whether a message of one's own can no longer be lost."""
+        return self.receiver.secured(to, okayed)
 
     def _unsecured(self, destinations: int) -> list[int]:
         """Return the own messages that a send to these destinations must wait for."""
