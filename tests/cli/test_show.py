@@ -66,6 +66,7 @@ def test_slices(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (("--violation", "1", "--message", "a1"), "one of them is accepted"),
         (("--violation", "1", "--processes", "a"), "one of them is accepted"),
         (("--engine", "cloud"), "no engine 'cloud'"),
+        (("--out", "."), "is a folder; the name of a file is accepted"),
     ],
 )
 def test_what_cannot_be_shown(
