@@ -12,7 +12,7 @@ that could hide one, no duplicate, no misdelivery, and at least one event.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,9 +28,14 @@ SHOWN = 10
 """Findings of a kind that a failure names."""
 
 
-def assert_causal(trace: str | Path | Iterable[str | Path] | Iterable[Event] | pa.Table) -> None:
-    """Fail, with the sentence and the diagram, unless a trace (files, an Arrow table or events) is causal."""
-    with audit(trace) as result:
+def assert_causal(
+    trace: str | Path | Iterable[str | Path] | Iterable[Event] | pa.Table, *, columns: Mapping[str, str] | None = None
+) -> None:
+    """Fail, with the sentence and the diagram, unless a trace (files, an Arrow table or events) is causal.
+
+    `columns` says what the trace calls our columns where that is another name, as for `thence.audit`.
+    """
+    with audit(trace, columns=columns) as result:
         if result.exit_code:
             raise AssertionError("\n".join(failure(result)))
 

@@ -84,6 +84,35 @@ def test_clocks_are_consistent_rather_than_causal(tmp_path: Path, capsys: pytest
     assert "ahead" in text
 
 
+def test_a_log_with_clocks_has_nothing_to_explain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "some.log"
+    file.write_text('a {"a":1}\nsend\nb {"b":1, "a":1}\ngot it\n')
+    assert main(["explain", str(file)]) == 2
+    assert "no deliveries to explain" in capsys.readouterr().err
+
+
+def test_rows_set_aside_are_listed_by_line_and_a_missing_column_can_be_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "trace.jsonl"
+    row = '{"run":"r","pid":"%s","index":%d,"kind":"internal"}\n'
+    file.write_text("".join(row % (name, 9 - place) for place, name in enumerate("cab")))
+    _, text, _ = call(capsys, str(file))
+    places = [line for line in text.splitlines() if line.startswith("set aside")]
+    assert places == [f"set aside: {file}:{line}: process is missing" for line in (1, 2, 3)]
+    assert "--columns process=YOURS,... says so" in text
+    _, text, _ = call(capsys, str(file), "--columns", "process=pid")
+    assert "YOURS" not in text
+
+
+def test_stray_files_of_a_kind_share_a_line(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    strays = [trace.with_name(name) for name in ("a.txt", "b.txt")]
+    for stray in strays:
+        stray.write_text("Dear reader,\n")
+    _, text, _ = call(capsys, str(trace.parent))
+    assert f"note: skipped {strays[0]}, {strays[1]}: it begins like no format known here" in text
+
+
 def test_without_paths(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, _, said = call(capsys, str(trace), "--paths", "0")
     assert said["violations"][0]["path"] is None
@@ -222,4 +251,4 @@ def test_a_table_of_arrivals_is_no_trace_and_said_so(tmp_path: Path, capsys: pyt
     assert main(["audit", str(file)]) == 1
     assert capsys.readouterr().out.count("kind is missing") == 3
     assert main(["show", str(file), "--out", str(tmp_path / "page.html")]) == 2
-    assert "no row of the trace" in capsys.readouterr().err
+    assert "the trace has no event to draw" in capsys.readouterr().err

@@ -83,6 +83,15 @@ def test_a_file_that_cannot_be_read_is_2(failing, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().err == "thence: trace.jsonl: No such file or directory\n"
 
 
+def test_a_file_that_arrow_cannot_write_is_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "nowhere" / "trace.parquet"
+    assert cli.main(["simulate", "--messages", "5", "--trace", str(trace)]) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("thence: ")
+    assert str(trace) in shown
+    assert "Traceback" not in shown
+
+
 def test_a_missing_package_is_2_and_says_how_to_get_it(failing, capsys: pytest.CaptureFixture[str]) -> None:
     failing(ModuleNotFoundError("No module named 'pyspark'", name="pyspark.sql"))
     assert cli.main(["fail"]) == 2

@@ -43,12 +43,26 @@ def test_rows_come_out_as_the_orderer_gives_them(format: str, tmp_path: Path) ->
     assert [(row["message"], row["blocker"]) for row in result["waiting"]] == [("x", "lost")]
 
 
-def test_what_is_no_json_is_quarantined_not_lost(tmp_path: Path) -> None:
+def test_what_is_no_json_is_quarantined_not_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = tmp_path / "in.jsonl", tmp_path / "out"
     file.write_text(json.dumps(ROWS[4]) + "\n[1]\n{oops\n")
     assert main(["deliver", str(file), "--by", "depends_on", "--out", str(out)]) == 0
     outcomes = pq.read_table(out / "part-00000.parquet").column("outcome").to_pylist()
     assert sorted(outcomes) == ["delivered", "quarantined", "quarantined"]
+    assert "quarantined, 2 rows: no destination" in capsys.readouterr().out
+
+
+def test_a_text_where_an_array_belongs_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [row | {"depends_on": ",".join(map(str, row["depends_on"]))} for row in ROWS]  # type: ignore[call-overload]
+    file, table, said = tmp_path / "in.jsonl", tmp_path / "in.parquet", tmp_path / "said.json"
+    file.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    pq.write_table(pa.Table.from_pylist(rows), table)
+    by = ["--by", "depends_on"]
+    assert main(["deliver", str(file), *by, "--out", str(tmp_path / "out"), "--json", str(said)]) == 0
+    (reason,) = json.loads(said.read_text())["quarantined"]
+    assert f"quarantined, 6 rows: {reason}" in capsys.readouterr().out
+    assert main(["deliver", str(table), *by, "--out", str(tmp_path / "other")]) == 2
+    assert "column 'depends_on' is string; an array of ids is accepted" in capsys.readouterr().err
 
 
 def test_what_cannot_be_done_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,7 +74,13 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["deliver", str(file), "--by", "time", *out]) == 2
     assert "one of stamp, clock, depends_on is accepted" in capsys.readouterr().err
     assert main(["deliver", str(file), "--by", "clock", *out]) == 2
-    assert "no column 'clock'" in capsys.readouterr().err
+    assert "no column 'clock'; the table has run, destination" in (told := capsys.readouterr().err)
+    assert "columns= says other names" in told
+    assert main(["deliver", str(file), "--by", "depends_on", "--key", "account", *out]) == 2
+    assert "key= names other columns" in capsys.readouterr().err
+    (tmp_path / "empty.jsonl").touch()
+    assert main(["deliver", str(tmp_path / "empty.jsonl"), "--by", "depends_on", *out]) == 2
+    assert "the table has no column at all" in capsys.readouterr().err
     stream = ["--stream", "--checkpoint", str(tmp_path / "c"), "--engine", "local"]
     assert main(["deliver", str(file), "--by", "depends_on", *out, *stream]) == 2
     assert "--stream runs on Spark" in capsys.readouterr().err

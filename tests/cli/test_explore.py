@@ -63,6 +63,16 @@ def test_wrong_usage(wrong: tuple[str, ...]) -> None:
     assert run(*wrong) == 2
 
 
+@pytest.mark.parametrize("held", [b"PAR1\xb5\x00", b'{"run": "r"}\n{"run": "r"}\n', b"[]", b"{}"])
+def test_what_is_no_saved_execution_is_named(held: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "other"
+    file.write_bytes(held)
+    assert run("--replay", str(file)) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"thence: {file}")
+    assert "an execution written by --save is accepted" in told
+
+
 def test_crashes(capsys: pytest.CaptureFixture[str]) -> None:
     size = ("--processes", "3", "--messages", "3", "--crashes", "1")
     assert run("--protocol", "a-causal-printed", "--variants", *size) == 1

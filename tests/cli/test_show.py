@@ -59,13 +59,14 @@ def test_slices(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (("--violation", "2"), "there is no violation 2; there are 1"),
+        (("--violation", "2"), "there is no violation 2; there is 1"),
         (("--message", "zz"), "no run of the trace sends a message 'zz'"),
         (("--time", "1"), "FROM:TO is accepted"),
         (("--time", "1:2"), "no row of the trace is in this slice"),
         (("--violation", "1", "--message", "a1"), "one of them is accepted"),
         (("--violation", "1", "--processes", "a"), "one of them is accepted"),
         (("--engine", "cloud"), "no engine 'cloud'"),
+        (("--out", "."), "is a folder; the name of a file is accepted"),
     ],
 )
 def test_what_cannot_be_shown(
@@ -74,6 +75,12 @@ def test_what_cannot_be_shown(
     assert main(["show", str(trace), *options]) == 2
     assert reason in capsys.readouterr().err
     assert not trace.with_name("run.html").exists()
+
+
+def test_an_empty_trace_has_nothing_to_draw(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace.write_text("")
+    assert main(["show", str(trace)]) == 2
+    assert "the trace has no event to draw" in capsys.readouterr().err
 
 
 def test_rows_that_cannot_be_read_are_on_the_page(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:

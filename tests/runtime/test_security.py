@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import ssl
 import sys
 from pathlib import Path
@@ -95,6 +96,33 @@ def test_a_certificate_speaks_for_its_own_name_only(folder: Path) -> None:
             assert refusal == b"the certificate is of b, but the connection says it is a"
 
     run(go())
+
+
+def test_logs_say_who_refuses_whom(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def go() -> None:
+        files = configure(folder, plain=False)
+        for kind in ("crt", "key"):
+            shutil.copy(folder / f"a.{kind}", folder / f"b.{kind}")
+        async with Endpoint(files[0]) as a, Endpoint(files[1]) as b:
+            await until(lambda: a.station.links[1].refusal is not None and b.station.links[0].refusal is not None)
+
+    run(go())
+    told = "the certificate is of a, but the connection says it is b"
+    assert {f"b is refused: {told}", f"a refuses b: {told}"} <= set(caplog.messages)
+
+
+def test_an_authority_that_does_not_fit_is_logged_once(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def go() -> None:
+        files = configure(folder, plain=False)
+        issue(authority("somebody else"), ["b"], folder / "b.crt", folder / "b.key")
+        async with Endpoint(files[0]) as a, Endpoint(files[1]):
+            await until(lambda: a.station.links[1].refusal is not None)
+            await asyncio.sleep(0.5)
+
+    run(go())
+    (told,) = [line for line in caplog.messages if "TLS with b" in line]
+    assert told.startswith("b is refused: TLS with b at ")
+    assert "CERTIFICATE_VERIFY_FAILED, " in told
 
 
 def test_an_authenticated_peer_cannot_forge_a_sender(folder: Path) -> None:

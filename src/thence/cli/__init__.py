@@ -126,6 +126,8 @@ def _explain(error: Exception) -> int:
         return _complain(str(error))
     if isinstance(error, OSError) and error.filename is not None:
         return _complain(f"{error.filename}: {error.strerror}")
+    if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError | NotADirectoryError):
+        return _complain(error.strerror or str(error))  # Arrow's, which name the file in their words
     if isinstance(error, ModuleNotFoundError) and (extra := EXTRA_OF.get((error.name or "").partition(".")[0])):
         return _complain(f'the package {error.name} is missing: pip install "thence[{extra}]"')
     if type(error).__name__ == "Py4JNetworkError" or (type(error) is ConnectionRefusedError and "py4j" in sys.modules):

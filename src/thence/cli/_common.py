@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from thence.trace.source import Quarantined
+
 T = TypeVar("T")
 
 JsonFile = Annotated[
@@ -112,10 +114,13 @@ def tell(text: str) -> None:
         print(visible(text), file=sys.stderr)
 
 
-def skipped_files(skipped: Sequence[object]) -> Iterator[str]:
-    """Yield a line for each stray file of a folder, up to some."""
+def skipped_files(skipped: Sequence[Quarantined]) -> Iterator[str]:
+    """Yield a line for each reason why stray files of a folder were skipped, with the files, up to some."""
+    strays: dict[str, list[str]] = {}
     for stray in skipped[:_STRAYS]:
-        yield f"note: skipped {stray}"
+        strays.setdefault(stray.reason, []).append(str(stray.file))
+    for reason, files in strays.items():
+        yield f"note: skipped {', '.join(files)}: {reason}"
     if len(skipped) > _STRAYS:
         yield f"... and {len(skipped) - _STRAYS:,} more skipped files"
 

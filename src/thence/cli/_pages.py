@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from thence.cli._common import working
+from thence.errors import MisuseError
 from thence.trace.cutting import Cut, message_cut
 from thence.trace.engine import Choice, Engine
 
@@ -66,6 +67,8 @@ def recorded(
 
 def write_pages(made: Recorded, asked: Asked, target: Path) -> list[tuple[Path, int]]:
     """Write the pages; return each file with its size, the one to open first."""
+    if target.is_dir():
+        raise MisuseError(f"{target} is a folder; the name of a file is accepted")
     written = []
     with working("Drawing"):
         for each in _pages(made, asked, target.stem):

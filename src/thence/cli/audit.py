@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +26,7 @@ from thence.cli._common import (
     write_pieces,
 )
 from thence.errors import MisuseError
+from thence.model.columns import JUDGED_COLUMNS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,6 +74,9 @@ def command(
     """
     from thence.trace.read import open_trace
 
+    if out is not None:
+        from thence.auditing.output import write_findings  # what it lacks is said before anything is judged
+
     opened = open_trace(trace, format, pattern, delimiter, columns=named_columns(columns))
     if page is not None and not opened.in_our_names:
         raise MisuseError("--page reads columns by their own names; leave out --page or --columns")
@@ -84,8 +89,6 @@ def command(
         with _collecting(result) as progress:
             write_pieces(json_file, _tallied(result.json(paths), progress))
             if out is not None:
-                from thence.auditing.output import write_findings
-
                 write_findings(result, out, paths=paths)
         if page is not None:
             _write_page(opened, result, choice, page, paths, cores, console(json_file))
@@ -255,11 +258,16 @@ def _findings(result: AuditResult, paths: int) -> Iterator[str]:
     if count:
         yield "thence explain TRACE --violation K draws one of them"
     rows = result.rows("quarantine")
-    for place, row in enumerate(rows):
-        if place == SHOWN:
-            yield f"... and {1 + sum(1 for _ in rows):,} more rows set aside; --json has them all"
-            break
+    shown = sorted(islice(rows, SHOWN), key=lambda row: (str(row.get("file") or ""), row.get("line") or 0))
+    for row in shown:
         yield f"set aside: {_place(row)}: {row['reason']}"
+    if more := sum(1 for _ in rows):
+        yield f"... and {more:,} more rows set aside; --json has them all"
+    reasons = {row["reason"] for row in shown}
+    required = [column.name for column in JUDGED_COLUMNS if column.required]
+    lacking = [name for name in required if reasons & {f"{name} is missing", f"column {name} is missing"}]
+    if lacking and not result.messages:
+        yield f"note: if your columns have other names, --columns {lacking[0]}=YOURS,... says so"
 
 
 def _place(row: Row) -> str:

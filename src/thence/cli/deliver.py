@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -169,7 +170,19 @@ def _policy_may_stop() -> Iterator[None]:
 
 
 def _result(out: Path, outcomes: dict[str, int], waiting: list[Row]) -> Row:
-    return {"out": str(out), "outcomes": outcomes, "rows": sum(outcomes.values()), "waiting": waiting}
+    unusable = _reasons(out) if "quarantined" in outcomes else {}
+    said: Row = {"out": str(out), "outcomes": outcomes, "rows": sum(outcomes.values()), "quarantined": unusable}
+    return said | {"waiting": waiting}
+
+
+def _reasons(out: Path) -> dict[str, int]:
+    """Return why rows were quarantined, and how many for each reason, the most frequent first, at most `SHOWN`."""
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
+    quarantined = pc.field("outcome") == "quarantined"
+    reasons = ds.dataset(out, format="parquet").to_table(["reason"], filter=quarantined).column("reason")
+    return dict(Counter(reasons.to_pylist()).most_common(SHOWN))
 
 
 def _ordered(session: SparkSession, asked: Asked, streaming: Streaming) -> DataFrame:
@@ -218,6 +231,8 @@ def _show(result: Row, json_file: str | None) -> None:
     to = console(json_file)
     counts = ", ".join(f"{count} {outcome}" for outcome, count in result["outcomes"].items())
     to.print(f"{result['rows']} rows in {result['out']}: {counts or 'none'}")
+    for reason, count in result["quarantined"].items():
+        to.print(f"quarantined, {count} row{'s' * (count != 1)}: {reason}")
     show_waiting(result["waiting"], json_file)
 
 

@@ -103,7 +103,7 @@ def _init(
 
     files = initialise(folder, names, protocol=protocol, plain=plain, options=options)
     out = console(json_file)
-    out.print(f"{len(files)} endpoints. Start each in a terminal of its own:")
+    out.print(f"{len(files)} endpoint{'s' * (len(files) != 1)}. Start each in a terminal of its own:")
     for file in files:
         out.print(f"  thence endpoint {file}")
     others = ", ".join(f'"{name}"' for name in names[1:3] or names)

@@ -8,6 +8,7 @@ import typer
 
 from thence.cli._common import ColumnsOption, Engine, JsonFile, console, finish, named_columns, write_json
 from thence.cli.audit import CoresOption, TraceArgument, audited
+from thence.errors import MisuseError
 
 EXAMPLE = "thence explain trace.jsonl --violation 2"
 
@@ -45,7 +46,10 @@ def command(
     from thence.auditing.result import path_rows
     from thence.trace.read import open_trace
 
-    with audited(open_trace(trace, columns=named_columns(columns)), engine, cores) as (result, _):
+    opened = open_trace(trace, columns=named_columns(columns))
+    if set(opened.files.values()) == {"shiviz"}:
+        raise MisuseError("a log with clocks has no deliveries to explain; `thence audit` judges its clocks")
+    with audited(opened, engine, cores) as (result, _):
         out = console(json_file)
         if not any(run["violations"] for run in result.runs):
             out.print(f"verdict: {result.verdict}; there is no violation to explain")

@@ -238,6 +238,10 @@ def _replay(path: Path, page: Path | None, json_file: str | None) -> None:
         result = witness.run()
     except OSError as error:
         raise TraceError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise TraceError(f"{path} is no text; an execution written by --save is accepted") from None
+    except TraceError as error:
+        raise TraceError(f"{path}: {error}; an execution written by --save is accepted") from None
     except Impossible as error:
         raise TraceError(f"{path} is no execution of its setting any more: {error}") from None
     out = console(json_file)

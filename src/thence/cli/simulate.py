@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -142,10 +143,11 @@ def _tell(result: Result, written: dict[str, int], out: Console) -> None:
     stuck = result.outcome.stuck
     if stuck:
         out.print("Deadlock." if result.outcome.deadlock else "Something waits for ever for what was lost.")
-        for process, pending in stuck[:SHOWN]:
-            out.print(f"  {explain(process, pending)}")
-        if len(stuck) > SHOWN:
-            out.print(f"  ... and {len(stuck) - SHOWN} more")
+        alike = Counter(explain(process, pending) for process, pending in stuck)
+        for text, count in list(alike.items())[:SHOWN]:
+            out.print(f"  {text}" + (f" (and {count - 1} more like it)" if count > 1 else ""))
+        if len(alike) > SHOWN:
+            out.print(f"  ... and {sum(list(alike.values())[SHOWN:])} more")
     for path, rows in written.items():
         out.print(f"{rows} rows written to {path}")
 

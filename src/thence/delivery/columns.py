@@ -69,6 +69,11 @@ class Columns:
             object.__setattr__(self, name, value)
         return self
 
+    def lacks(self, name: str, has: Iterable[str]) -> MisuseError:
+        """Return the error that says a column is not there, what is, and how to name another."""
+        other = "key= names other columns" if name in self.key else "columns= says other names"
+        return MisuseError(f"no column {name!r}; the table has {', '.join(has) or 'no column at all'}. {other}")
+
     def with_key(self, key: Iterable[str]) -> Columns:
         """Return the same names with another key."""
         return Columns.__new__(Columns)._set(**vars(self) | {"key": tuple(key)})

@@ -76,8 +76,12 @@ def _check(table: pa.Table, setup: Setup) -> None:
     needed += [names.sender] if setup.by == "clock" else [names.message] if setup.by == "depends_on" else []
     for name in needed:
         if name not in table.column_names:
-            has = ", ".join(table.column_names)
-            raise MisuseError(f"no column {name!r}; the table has {has}. columns= says other names")
+            raise names.lacks(name, table.column_names)
+    kind = table.schema.field(names.cause).type
+    if setup.by == "depends_on" and (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_primitive(kind)
+    ):
+        raise MisuseError(f"column {names.cause!r} is {kind}; an array of ids is accepted")
     for name in table.column_names:
         if name.lower() in OUTPUT_COLUMNS:
             raise MisuseError(f"column {name!r} is one that delivery adds; rename or drop it first")

@@ -180,11 +180,13 @@ class Endpoint:
 
     def _notice(self, event: str, peer: str, reason: str | None) -> None:
         """Log what became of a connection."""
-        level = logging.WARNING if event == "refused" else logging.INFO
-        sentence = (
-            f"{self.config.name} and {peer} are connected" if event == "connected" else f"{peer} is {event}: {reason}"
-        )
-        note(level, event, sentence, process=self.config.name, peer=peer, reason=reason)
+        me = self.config.name
+        level = logging.WARNING if event in ("refused", "refuses") else logging.INFO
+        sentence = {
+            "connected": f"{me} and {peer} are connected",
+            "refuses": f"{peer} refuses {me}: {reason}",
+        }.get(event, f"{peer} is {event}: {reason}")
+        note(level, event, sentence, process=me, peer=peer, reason=reason)
 
     def _let_go(self) -> None:
         for name in ("journal", "recorder", "writer"):

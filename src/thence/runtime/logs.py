@@ -20,6 +20,7 @@ EVENTS = {
     "connected": "the link to a peer is open",
     "lost": "the link to a peer has ended, and why",
     "refused": "a connection was refused, and why",
+    "refuses": "a peer has refused a connection of this endpoint, and why",
     "trusted": "whom the failure detector trusts now",
     "without": "a message is delivered without causes whose senders were given up",
     "renewed": "changed certificates were read",

@@ -97,7 +97,7 @@ class Station:
         self.wake: Callable[[], None] = lambda: None
         """called when there is something to prepare"""
         self.notice: Callable[[str, str, str | None], None] = lambda event, peer, reason: None
-        """called with what became of a connection (connected, lost, refused), the peer's name, and why"""
+        """called with what became of a connection (connected, lost, refused, refuses), the peer's name, and why"""
         self.record: Callable[[list[Event]], None] = lambda events: None
         """called with the rows of the trace of a committed group, before anything else of it leaves"""
         self.sync: Callable[[], None] = lambda: None
@@ -179,7 +179,7 @@ class Station:
         """Remember why a peer refuses."""
         if session.peer is not None:
             self.links[session.peer].refusal = f"{self.links[session.peer].name} refuses: {reason}"
-        self.notice("refused", self._name(session), reason)
+        self.notice("refuses", self._name(session), reason)
         session.lost(reason)
         session.channel.close()
 

@@ -151,12 +151,19 @@ class TcpTransport:
                     channel = await self._connect(peer)
                 await channel.ended.wait()
             except ssl.SSLError as error:
-                self.station.links[peer].refusal = f"TLS with {name} at {address}: {error.reason or error}"
+                self._distrust(peer, f"TLS with {name} at {address}: {_told(error)}")
             except (TimeoutError, OSError) as error:
                 log.debug("%s at %s cannot be reached: %s", name, address, error)
             pause = FIRST_PAUSE if peer in self._reset else min(2 * pause, LAST_PAUSE)
             self._reset.discard(peer)
             await asyncio.sleep(pause * (0.5 + random.random()))
+
+    def _distrust(self, peer: int, reason: str) -> None:
+        """Remember why no TLS connection to a peer comes about, and say it once."""
+        link = self.station.links[peer]
+        if link.refusal != reason:
+            link.refusal = reason
+            self.station.notice("refused", link.name, reason)
 
     async def _connect(self, peer: int) -> TcpChannel:
         address = self.config.addresses[self.station.core.roster.name(peer)]
@@ -271,3 +278,9 @@ def proven_name(ssl_object: ssl.SSLObject | None) -> str | None:
     if len(names) != 1:
         raise PeerError(f"the certificate holds {len(names)} names of the form {URI}NAME; exactly one is expected")
     return str(names[0])
+
+
+def _told(error: ssl.SSLError) -> str:
+    """Return what TLS says is wrong, with the certificate if it is that."""
+    reason = str(error.reason or error)
+    return f"{reason}, {error.verify_message}" if isinstance(error, ssl.SSLCertVerificationError) else reason

@@ -158,7 +158,7 @@ def _check(arrivals: DataFrame, setup: Setup) -> None:
         needed.append(names.message)
     for name in needed:
         if name not in fields:
-            raise MisuseError(f"no column {name!r}; the table has {', '.join(fields)}. columns= says other names")
+            raise names.lacks(name, fields)
     sensitive = arrivals.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     if not sensitive:
         _refuse_alike(arrivals.columns)

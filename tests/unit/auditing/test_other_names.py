@@ -14,7 +14,8 @@ import thence
 from thence.auditing.arrays import audit_files
 from thence.cli import main
 from thence.errors import MisuseError
-from thence.model.events import Event
+from thence.model.events import Event, parse
+from thence.testing import assert_causal
 from thence.trace.read import open_trace
 
 SPELLED = ",".join(f"{ours}={theirs}" for ours, theirs in CALLED.items())
@@ -23,6 +24,14 @@ SPELLED = ",".join(f"{ours}={theirs}" for ours, theirs in CALLED.items())
 def runs() -> list[Event]:
     """Return runs of which some are violated and some have rows that cannot be used."""
     return [event for seed in range(12, 24) for event in spoil(random_trace(seed), seed) if event.message != ""]
+
+
+def test_a_test_suite_may_name_them_too(tmp_path: Path) -> None:
+    file = tmp_path / "trace.jsonl"
+    write_other(parse("a!1>bc b?a1 b!1>c c?a1 c?b1"), file)
+    assert_causal(file, columns=CALLED)
+    with pytest.raises(AssertionError, match="unknown"):
+        assert_causal(file)
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])

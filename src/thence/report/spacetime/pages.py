@@ -51,7 +51,8 @@ class Recorded:
         """Return a violation by its number, from 1, and its run."""
         found = [(run, each) for run, each in self.findings if each.what == "violation" and run is not None]
         if not 1 <= number <= len(found):
-            raise MisuseError(f"there is no violation {number}; there are {len(found)}, counted from 1")
+            count = "is 1" if len(found) == 1 else f"are {len(found)}, counted from 1"
+            raise MisuseError(f"there is no violation {number}; there {count}")
         return found[number - 1]
 
 
@@ -74,7 +75,7 @@ def one_page(
     """Return one page of a trace or of a cut of it: of at most `most` events; `first` is what it lights at first."""
     rows = recorded.events if cut is None else cut_rows(recorded.events, cut)
     if not rows:
-        raise MisuseError("no row of the trace is in this slice")
+        raise MisuseError("the trace has no event to draw" if cut is None else "no row of the trace is in this slice")
     notes = []
     if (fits := _fitting(rows, most)) < len(rows):
         notes.append(f"{len(rows) - fits} of {len(rows)} events are not on this page; a narrower slice shows them")
