@@ -75,6 +75,8 @@ class Orderer:
 
     def push(self, row: Row) -> list[Out]:
         """Take the next row; return the rows that leave now, in order."""
+        if not isinstance(row, Mapping):
+            raise MisuseError(f"a row is a mapping of columns to values; {row!r:.60} is a {type(row).__name__}")
         names = self.columns
         key = tuple(row.get(name) for name in names.key)
         delivery = self._delivery(key)

@@ -89,7 +89,7 @@ def _by_text(text: str, *, log: bool) -> Format | Unfit:
         return "jsonl"
     if CLOCK.search(text) or PATTERN.search(text):
         return "shiviz"
-    accepted = f"say which: {', '.join(FORMATS)}, or give a pattern with the groups host, clock and event"
+    accepted = f"say which by --format: {', '.join(FORMATS)}, or give a pattern with the groups host, clock and event"
     return Unfit(f"it begins like no format known here; {accepted}", claims=False)
 
 

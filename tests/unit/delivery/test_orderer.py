@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 from support.arrivals import PROTOCOLS, Arrivals, Row, arrivals
@@ -224,3 +225,9 @@ def test_misuse_is_refused() -> None:
 
 def _place(row: Row) -> tuple[str, int]:
     return row["destination"], row["arrival"]
+
+
+def test_a_row_that_is_no_mapping_is_refused_by_name() -> None:
+    one: Any = {"message": "a", "depends_on": []}
+    with pytest.raises(MisuseError, match="a row is a mapping of columns to values; 'message' is a str"):
+        list(Orderer(by="depends_on").deliver(one))  # a dict, where an iterable of dicts belongs
