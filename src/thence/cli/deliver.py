@@ -125,7 +125,7 @@ def _local(asked: Asked) -> Row:
     """Deliver in this process; what comes out is one Parquet file in the folder."""
     import pyarrow.parquet as pq
 
-    from thence.delivery.local import deliver_table, keyed, outcomes_in, setup_of, waiting_in
+    from thence.delivery.local import counts_in, deliver_table, keyed, setup_of, waiting_in
     from thence.trace.arrival_reader import arrival_files, read_arrivals
 
     options = dict(asked.options)
@@ -142,7 +142,7 @@ def _local(asked: Asked) -> Row:
         ordered = deliver_table(table, setup)
     asked.out.mkdir(parents=True, exist_ok=True)
     pq.write_table(ordered, asked.out / "part-00000.parquet")
-    return _result(asked.out, outcomes_in(ordered), waiting_in(ordered, setup))
+    return _result(asked.out, counts_in(ordered), waiting_in(ordered, setup))
 
 
 def _on_spark(asked: Asked, streaming: Streaming, cores: int) -> Row:
@@ -156,7 +156,7 @@ def _on_spark(asked: Asked, streaming: Streaming, cores: int) -> Row:
         else:
             ordered.write.parquet(str(asked.out))
     waits = _waiting(session, asked.out, streaming.checkpoint, asked.key)
-    return _result(asked.out, _outcomes(session, asked.out), waits)
+    return _result(asked.out, _counts(session, asked.out), waits)
 
 
 @contextmanager
@@ -169,20 +169,15 @@ def _policy_may_stop() -> Iterator[None]:
         finish(1)
 
 
-def _result(out: Path, outcomes: dict[str, int], waiting: list[Row]) -> Row:
-    unusable = _reasons(out) if "quarantined" in outcomes else {}
-    said: Row = {"out": str(out), "outcomes": outcomes, "rows": sum(outcomes.values()), "quarantined": unusable}
-    return said | {"waiting": waiting}
-
-
-def _reasons(out: Path) -> dict[str, int]:
-    """Return why rows were quarantined, and how many for each reason, the most frequent first, at most `SHOWN`."""
-    import pyarrow.compute as pc
-    import pyarrow.dataset as ds
-
-    quarantined = pc.field("outcome") == "quarantined"
-    reasons = ds.dataset(out, format="parquet").to_table(["reason"], filter=quarantined).column("reason")
-    return dict(Counter(reasons.to_pylist()).most_common(SHOWN))
+def _result(out: Path, counts: dict[tuple[str, str | None], int], waiting: list[Row]) -> Row:
+    """Return what is told, from the number of rows with each outcome and reason, the most frequent first."""
+    outcomes, unusable = Counter[str](), dict[str | None, int]()
+    for (outcome, reason), count in counts.items():
+        outcomes[outcome] += count
+        if outcome == "quarantined" and len(unusable) < SHOWN:
+            unusable[reason] = count
+    said: Row = {"out": str(out), "outcomes": dict(sorted(outcomes.items())), "rows": outcomes.total()}
+    return said | {"quarantined": unusable, "waiting": waiting}
 
 
 def _ordered(session: SparkSession, asked: Asked, streaming: Streaming) -> DataFrame:
@@ -212,9 +207,12 @@ def _run_stream(ordered: DataFrame, out: Path, checkpoint: Path, once: bool) -> 
         query.stop()
 
 
-def _outcomes(session: SparkSession, out: Path) -> dict[str, int]:
-    rows = session.read.parquet(str(out)).groupBy("outcome").count().collect()
-    return {row["outcome"]: row["count"] for row in sorted(rows)}
+def _counts(session: SparkSession, out: Path) -> dict[tuple[str, str | None], int]:
+    """Count outcomes and reasons as `counts_in` does, through Spark, which knows what a stream has committed."""
+    rows = session.read.parquet(str(out)).selectExpr("outcome", "if(outcome = 'quarantined', reason, null) reason")
+    found = rows.groupBy("outcome", "reason").count().collect()
+    ranked = sorted(found, key=lambda row: (-row["count"], row["reason"] or ""))
+    return {(row["outcome"], row["reason"]): row["count"] for row in ranked}
 
 
 def _waiting(session: SparkSession, out: Path, checkpoint: Path | None, key: list[str] | None) -> list[Row]:

@@ -52,9 +52,11 @@ def keyed(setup: Setup, table: pa.Table) -> Setup:
     return setup if names.run in table.column_names else replace(setup, columns=names.with_key((names.destination,)))
 
 
-def outcomes_in(ordered: pa.Table) -> dict[str, int]:
-    """Return how many rows had each outcome."""
-    return dict(sorted(Counter(ordered.column("outcome").to_pylist()).items()))
+def counts_in(ordered: pa.Table) -> dict[tuple[str, str | None], int]:
+    """Return how many rows had each outcome and, of those in quarantine, each reason; the most frequent first."""
+    rows = zip(ordered.column("outcome").to_pylist(), ordered.column("reason").to_pylist(), strict=True)
+    found = Counter((outcome, reason if outcome == Kind.QUARANTINED.value else None) for outcome, reason in rows)
+    return dict(sorted(found.items(), key=lambda each: (-each[1], each[0][1] or "")))
 
 
 def waiting_in(ordered: pa.Table, setup: Setup) -> list[Row]:

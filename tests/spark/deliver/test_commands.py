@@ -64,6 +64,24 @@ def test_files_in_and_out_batch_and_stream(spark: object, tmp_path: Path) -> Non
     assert {w["blocker"] for w in shown} == {w["blocker"] for w in held}
 
 
+def test_why_rows_are_quarantined_is_read_from_what_is_committed(spark: object, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    rows = [{"run": "r", "destination": "d", "message": m, "depends_on": c} for m, c in (("a", []), ("b", ["b"]))]
+    (tmp_path / "in" / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said, told = tmp_path / "said.json", {}
+    call = ["deliver", str(tmp_path / "in"), "--by", "depends_on", "--json", str(said), "--out"]
+    stream = ["--stream", "--once", "--checkpoint", str(tmp_path / "checkpoint")]
+    for name, more in (("local", ["--engine", "local"]), ("spark", ["--engine", "spark"]), ("stream", stream)):
+        if name == "stream":
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "part-torn.parquet").write_bytes(b"PAR1 torn")  # as a killed stream leaves it
+        assert main([*call, str(tmp_path / name), *more]) == 0
+        told[name] = json.loads(said.read_text())
+    assert [each["outcomes"] for each in told.values()] == [{"delivered": 1, "quarantined": 1}] * 3
+    assert told["local"]["quarantined"] == told["spark"]["quarantined"] == told["stream"]["quarantined"]
+    assert list(told["local"]["quarantined"].values()) == [1]
+
+
 def test_what_can_not_be_done_is_said(spark: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [{"run": "r", "destination": "d", "message": m, "depends_on": on} for m, on in (("b", ["a"]), ("c", []))]
     file = tmp_path / "in.jsonl"
