@@ -27,7 +27,7 @@ from thence.auditing.tables import concatenated, of_batch, refused_table
 from thence.auditing.threads import in_threads
 from thence.kernels import findings
 from thence.kernels.chunk import summarise, summary_of
-from thence.kernels.compiling import telling
+from thence.kernels.compiling import COMPILING, telling
 from thence.kernels.ids import repeated
 from thence.kernels.merge_chunks import ChunkMerger
 from thence.kernels.rows import as_they_come
@@ -198,7 +198,7 @@ def _round(
 
 def _telling(results: Iterator[pa.Table], progress: Progress) -> Iterator[pa.Table]:
     """Pass results on, and tell of loops that are compiled meanwhile: that happens once on a machine."""
-    with telling(lambda count: progress("compiling loops, once on this machine", count, None)):
+    with telling(lambda count: progress(COMPILING, count, None)):
         yield from results
 
 

@@ -24,13 +24,12 @@ from thence.delivery.rule import fingerprint
 from thence.delivery.state import HeldRows, Order, Sources, State, agree, told
 from thence.errors import TraceError
 from thence.kernels.arrays import Bytes, Doubles, Flags, Longs
-from thence.kernels.arrival_rows import NONE, Arrived, Holes, Known, Left, Limits, Status, Why
+from thence.kernels.arrival_rows import FOREVER, NONE, Arrived, Holes, Known, Left, Limits, Status, Why
 from thence.kernels.event_times import clocked
 from thence.kernels.receive import run
 from thence.kernels.stamp_bytes import LARGE
 from thence.protocols.receiver import ClockMember
 
-FOREVER = 1 << 62
 MANY = 1 << 16
 """Ids beyond those to remember that may be kept before they are forgotten, in memory."""
 

@@ -10,9 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thence.kernels.arrays import Bytes, Doubles, Flags, Longs
+from thence.kernels.arrays import Bytes, Doubles, Flags, Longs, Records
 
 NONE = -1
+FOREVER = 1 << 62
+"""So many rows, or seconds, do not come."""
 
 
 class Status(IntEnum):
@@ -99,6 +101,11 @@ class Limits(NamedTuple):
     dense: bool
     cyclic: bool
 
+    @property
+    def any(self) -> bool:
+        """Whether a row can meet one."""
+        return min(self.after_rows, self.after_seconds, self.most_held) < FOREVER
+
 
 class Left(NamedTuple):
     """What left, in order: the row, how, at which row, why; and flat, what each went without."""
@@ -126,18 +133,36 @@ def _of_longs(names: str) -> list[tuple[str, str]]:
 ROW = np.dtype(
     [
         ("since", "f8"),
-        *_of_longs("source number start length ticket unusable status mark other_mark"),
+        ("now", "f8"),
+        *_of_longs("source number start length ticket unusable status mark"),
         *_of_longs("left at why total missing_end"),
     ]
 )
-"""A row. `left` is the row that was the so-and-so-many-th to leave; then of a row that has left at which row it did,
-why, how much it lacks in truth and where its part of the list of missing causes ends."""
+"""A row. `now` is the event time of the key as it comes. `left` is the row that was the so-and-so-many-th to leave;
+then of a row that has left at which row it did, why, how much it lacks in truth and where its part of the list of
+missing causes ends."""
+WALK = np.dtype(_of_longs("mark below other_below"))
+"""A row on a walk along causes and effects: marked by the second, and the next row on the stack of each."""
 NODE = np.dtype(_of_longs("key child sibling"))
-"""A place in a pairing heap. Row r is in two: 2r among those that watch a source, 2r + 1 among the held of a source."""
+"""A place in a pairing heap. Row r is in two: 2r among those that watch a source, and then among those that are free;
+2r + 1 among the held of a source, or for explicit causes among those on a cycle."""
 NEED = np.dtype(_of_longs("source number waited want_next want_row"))
 """A need; for explicit causes linked with the other needs of that source, and the row that has it."""
 SOURCE = np.dtype(_of_longs("level seen quarantined hole heap own want"))
 """A source: `heap` is the first of the rows that watch it, `own` the first of its held rows, `want` the first need."""
 HOLE = np.dtype(_of_longs("first last following"))
-TALLY = np.dtype(_of_longs("held oldest epoch left holes"))
-"""How many rows are held, a row before which none is, what marks rows on the present walk, how many have left."""
+CAUSE = np.dtype(_of_longs("source number"))
+"""A number of a source: what a row needs, or goes without."""
+LIMITS = np.dtype([("after_seconds", "f8"), *_of_longs("after_rows most_held fails fails_full dense cyclic")])
+"""What `Limits` says."""
+TALLY = np.dtype(_of_longs("held oldest epoch left holes ready missing stopped"))
+"""How many rows are held, a row before which none is, what marks rows on the present walk, how many have left, how many
+holes there are, the heap of free rows, how many missing causes are listed, the row at which a limit was an error."""
+READ = np.dtype(_of_longs("sender number start length good"))
+"""What a row says of itself, as in `RowsRead`."""
+
+
+def rows_read(read: Records, need_source: Longs, need_number: Longs) -> RowsRead:
+    """Return what was read, column by column."""
+    sender, number, start, length, good = (read[name] for name in READ.names or ())
+    return RowsRead(sender, number, start, length, good.astype(np.bool_), need_source, need_number)

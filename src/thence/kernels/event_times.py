@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from thence.kernels.arrays import Doubles
+from thence.kernels.compiling import loop
 
 
-@njit(cache=True)
-def clocked(
-    times: Doubles, now: float, began: float, doubted: float, max_jump: float
-) -> tuple[Doubles, Doubles, float, float, float]:
-    """Let event time move on row by row, as `delivery/event_time.py` does; NaN is none.
-
-    Return the time of the key at each row, by how much each row's own is too far ahead (NaN: it is not), and the three
-    numbers as they are at the end.
-    """
-    key, ahead = np.empty(len(times)), np.full(len(times), np.nan)
+@loop
+def _clock(
+    times: Doubles, now: float, began: float, doubted: float, max_jump: float, key: Doubles, ahead: Doubles
+) -> tuple[float, float, float]:
     for row in range(len(times)):
         time = times[row]
-        if not np.isnan(time):
-            if time - now <= max_jump or (np.isnan(now) and np.isinf(max_jump)):
-                now = time if np.isnan(now) else max(now, time)
+        if time == time:
+            if time - now <= max_jump or (now != now and max_jump == np.inf):
+                now = time if now != now else max(now, time)
                 doubted = np.nan
-            elif not np.isnan(doubted):
+            elif doubted == doubted:
                 now = min(time, doubted)
                 far = time - now
                 doubted = time if far > max_jump else np.nan
@@ -32,7 +26,21 @@ def clocked(
             else:
                 doubted = time
                 ahead[row] = time - now
-            if np.isnan(began):
+            if began != began:
                 began = now
         key[row] = now
+    return now, began, doubted
+
+
+def clocked(
+    times: Doubles, now: float, began: float, doubted: float, max_jump: float
+) -> tuple[Doubles, Doubles, float, float, float]:
+    """Let event time move on row by row, as `delivery/event_time.py` does; NaN is none.
+
+    Return the time of the key at each row, by how much each row's own is too far ahead (NaN: it is not), and the three
+    numbers as they are at the end. Rows without any time compile nothing.
+    """
+    key, ahead = np.full(len(times), now), np.full(len(times), np.nan)
+    if not np.isnan(times).all():
+        now, began, doubted = _clock(times, now, began, doubted, max_jump, key, ahead)
     return key, ahead, now, began, doubted

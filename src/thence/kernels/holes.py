@@ -7,18 +7,16 @@ come. Who comes late fills its place in a hole, and a row lacks whatever of its 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from thence.kernels.arrays import Number, Records
 from thence.kernels.arrival_rows import NONE
+from thence.kernels.compiling import part
 
 LISTED = 100
 """How many missing numbers of one source are listed; as in `delivery/rule.py`, whose tests hold them equal."""
-Missing = list[tuple[np.int64, np.int64]]
-"""Sources and numbers."""
 
 
-@njit(cache=True)
+@part
 def in_hole(s: int, number: int, sources: Records, holes: Records) -> bool:
     """Tell whether a number was given up and has not come."""
     hole = sources[s].hole
@@ -29,8 +27,8 @@ def in_hole(s: int, number: int, sources: Records, holes: Records) -> bool:
     return False
 
 
-@njit(cache=True)
-def lacks(s: int, number: int, sources: Records, holes: Records, dense: bool) -> bool:
+@part
+def lacks(s: int, number: int, sources: Records, holes: Records, dense: int) -> bool:
     """Tell whether a need lacks something that was given up."""
     if not dense:
         return bool(in_hole(s, number, sources, holes))
@@ -42,7 +40,7 @@ def lacks(s: int, number: int, sources: Records, holes: Records, dense: bool) ->
     return False
 
 
-@njit(cache=True)
+@part
 def fill_hole(s: int, number: int, sources: Records, holes: Records, tally: Records) -> None:
     """Take a number out of a hole."""
     before = NONE
@@ -68,7 +66,7 @@ def fill_hole(s: int, number: int, sources: Records, holes: Records, tally: Reco
         holes[before].following = following
 
 
-@njit(cache=True)
+@part
 def give_up(s: int, number: int, sources: Records, holes: Records, tally: Records) -> None:
     """Count the numbers of a source up to this one as delivered."""
     hole = tally[0].holes
@@ -78,33 +76,47 @@ def give_up(s: int, number: int, sources: Records, holes: Records, tally: Record
     sources[s].level = number
 
 
-@njit(cache=True)
+@part
+def _list(s: int, number: int, place: int, missing: Records) -> None:
+    """Put a number of a source into the list, if there is room."""
+    if place < len(missing):
+        missing[place].source, missing[place].number = s, number
+
+
+@part
+def _list_dense(s: int, t: int, sources: Records, holes: Records, missing: Records, tally: Records) -> Number:
+    """List the numbers up to this one that were given up, the lowest first; return how many there are."""
+    total = np.int64(0)
+    hole = sources[s].hole
+    while hole != NONE:
+        total += max(min(holes[hole].last, t) - holes[hole].first + 1, 0)
+        hole = holes[hole].following
+    start, below = tally[0].missing, total
+    tally[0].missing += min(total, LISTED)
+    hole = sources[s].hole
+    while hole != NONE:  # the last one first: `below` is how many numbers stand before those of a hole
+        first = holes[hole].first
+        size = max(min(holes[hole].last, t) - first + 1, 0)
+        below -= size
+        for n in range(min(size, LISTED - below)):
+            _list(s, first + n, start + below + n, missing)
+        hole = holes[hole].following
+    return total
+
+
+@part
 def list_missing(
-    row: Number, rows: Records, needs: Records, sources: Records, holes: Records, dense: bool, missing: Missing
-) -> np.int64:
+    row: Number, rows: Records, needs: Records, sources: Records, holes: Records, dense: int, missing: Records,
+    tally: Records,
+) -> Number:  # fmt: skip
     """List what a row goes without; return how many there are."""
     total = np.int64(0)
     for i in range(rows[row].start, rows[row].start + rows[row].length):
         s, t = needs[i].source, needs[i].number
-        if sources[s].hole == NONE:
-            continue
-        if not dense:
-            if in_hole(s, t, sources, holes):
-                missing.append((np.int64(s), np.int64(t)))
-                total += 1
-            continue
-        spans = [(np.int64(0), np.int64(0))]
-        spans.pop()
-        hole = sources[s].hole
-        while hole != NONE:
-            if holes[hole].first <= t:
-                spans.append((holes[hole].first, min(holes[hole].last, t)))
-            hole = holes[hole].following
-        listed = 0
-        for place in range(len(spans) - 1, -1, -1):
-            first, last = spans[place]
-            total += last - first + 1
-            for n in range(first, min(last, first + LISTED - listed - 1) + 1):
-                missing.append((np.int64(s), np.int64(n)))
-                listed += 1
+        if dense:
+            total += _list_dense(s, t, sources, holes, missing, tally)
+        elif in_hole(s, t, sources, holes):
+            _list(s, t, tally[0].missing, missing)
+            tally[0].missing += 1
+            total += 1
     return total

@@ -8,73 +8,68 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
+from numpy.typing import NDArray
 
-from thence.kernels.arrays import Flags, Hashes, Ints, Letters, Longs, fixed
-from thence.kernels.interning import PRIME, SEED, buffers, longer
+from thence.kernels.arrays import Flags, Hashes, Ints, Letters, Longs, S, fixed
+from thence.kernels.compiling import loop
+from thence.kernels.interning import PRIME, SEED, buffers
 
 FEW = 64
 
 
-@njit(cache=True)
-def _rehashed(hashes: Hashes, known: int, places: int) -> Longs:
-    table = np.full(places, -1, np.int64)
+@loop
+def _rehash(hashes: Hashes, known: int, table: Longs) -> None:
+    """Give all hashes their places in an empty table."""
     for code in range(known):
-        at = np.int64(hashes[code] & np.uint64(places - 1))
+        at = np.int64(hashes[code] & np.uint64(len(table) - 1))
         while table[at] >= 0:
-            at = (at + 1) & (places - 1)
+            at = (at + 1) & (len(table) - 1)
         table[at] = code
-    return table
 
 
-@njit(cache=True)
-def _same(data: Letters, first: int, letters: Letters, start: int, length: int) -> bool:
-    i = 0
-    while i < length and data[first + i] == letters[start + i]:
-        i += 1
-    return i == length
-
-
-@njit(cache=True)
+@loop
 def _enter(
-    data: Letters, ends: Longs, hashes: Hashes, table: Longs, known: int, offsets: Ints, letters: Letters, valid: Flags
-) -> tuple[Longs, Letters, Longs, Hashes, Longs, int]:
-    """Give each text its code, entering those that are new; whatever is full is grown and returned."""
-    codes = np.empty(len(offsets) - 1, np.int64)
-    for row in range(len(codes)):
+    data: Letters, ends: Longs, hashes: Hashes, table: Longs, known: int, offsets: Ints, letters: Letters,
+    valid: Flags, codes: Longs, row: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Give each text from `row` on its code, entering those that are new as long as there is room for one more.
+
+    Return the row that was reached, and how many texts are known.
+    """
+    while row < len(codes):
         if len(valid) and not valid[row]:
             codes[row] = -1
+            row += 1
             continue
-        start, end = offsets[row], offsets[row + 1]
+        start, length = np.int64(offsets[row]), np.int64(offsets[row + 1]) - np.int64(offsets[row])
         h = SEED
-        for i in range(start, end):
+        for i in range(start, start + length):
             h = (h ^ np.uint64(letters[i])) * PRIME
         h ^= h >> np.uint64(32)
         at = np.int64(h & np.uint64(len(table) - 1))
         code = table[at]
         while code >= 0:
             first = ends[code]
-            alike = hashes[code] == h and ends[code + 1] - first == end - start
-            if alike and _same(data, first, letters, start, end - start):
-                break
+            if hashes[code] == h and ends[code + 1] - first == length:
+                i = 0
+                while i < length and data[first + i] == letters[start + i]:
+                    i += 1
+                if i == length:
+                    break
             at = (at + 1) & (len(table) - 1)
             code = table[at]
         if code < 0:
+            used = ends[known]
+            if used + length > len(data) or known + 1 >= len(ends) or 2 * known >= len(table):
+                break
             code = known
+            for i in range(length):
+                data[used + i] = letters[start + i]
+            ends[known + 1], hashes[known], table[at] = used + length, h, code
             known += 1
-            used = ends[code]
-            while used + end - start > len(data):
-                data = longer(data)
-            for i in range(start, end):
-                data[used + i - start] = letters[i]
-            if known + 1 >= len(ends):
-                ends, hashes = longer(ends), longer(hashes)
-            ends[known], hashes[code] = used + end - start, h
-            table[at] = code
-            if 2 * known > len(table):
-                table = _rehashed(hashes, known, 4 * len(table))
         codes[row] = code
-    return codes, data, ends, hashes, table, known
+        row += 1
+    return row, known
 
 
 class Names:
@@ -98,20 +93,38 @@ class Names:
             return np.zeros(0, np.int64)
         offsets, letters = buffers(column)
         valid = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else np.zeros(0, np.bool_)
-        made = _enter(
-            self._data,
-            self._ends,
-            self._hashes,
-            self._table,
-            self._known,
-            fixed(offsets),
-            fixed(letters),
-            valid,
-        )
-        codes, self._data, self._ends, self._hashes, self._table, self._known = made
-        return codes
+        codes, row = np.empty(len(column), np.int64), 0
+        while True:
+            row, self._known = _enter(
+                self._data, self._ends, self._hashes, self._table, self._known, fixed(offsets), fixed(letters), valid,
+                codes, row,
+            )  # fmt: skip
+            if row == len(codes):
+                return codes
+            self._grow(int(offsets[row + 1] - offsets[row]))
+
+    def _grow(self, length: int) -> None:
+        """Make room for a text of so many bytes, and for many others."""
+        used = int(self._ends[self._known])
+        if used + length > len(self._data):
+            self._data = _longer(self._data, 4 * (used + length))
+        if self._known + 1 >= len(self._ends):
+            self._ends, self._hashes = (
+                _longer(self._ends, 4 * len(self._ends)),
+                _longer(self._hashes, 4 * len(self._ends)),
+            )
+        if 2 * self._known >= len(self._table):
+            self._table = np.full(4 * len(self._table), -1, np.int64)
+            _rehash(self._hashes, self._known, self._table)
 
     def texts(self) -> pa.LargeStringArray:
         """Return every text, in the order of the codes; nothing is copied, since what is entered does not change."""
         ends = self._ends[: self._known + 1]
         return pa.LargeStringArray.from_buffers(self._known, pa.py_buffer(ends), pa.py_buffer(self._data))
+
+
+def _longer(array: NDArray[S], size: int) -> NDArray[S]:
+    """Return an array of a size that begins with this one."""
+    made = np.empty(size, array.dtype)
+    made[: len(array)] = array
+    return made

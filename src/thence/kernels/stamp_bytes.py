@@ -6,43 +6,17 @@ their shortest form); whatever it refuses, and numbers of 2**48 and more, end at
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numba import njit
 
-from thence.kernels.arrays import Hashes, Letters, Longs, Number
+from thence.kernels.arrays import Hashes, Letters, Number
+from thence.kernels.compiling import part
 
 SMALL = 14
 """Up to this size a set is its mask; as in `thence.model.codec`."""
 LARGE = 1 << 48
 
 
-class Stamp(NamedTuple):
-    """One stamp among the bytes of many, and for whom it is read."""
-
-    data: Letters
-    end: int
-    size: int
-    """how many processes the roster has"""
-    me: int
-
-
-class Scratch(NamedTuple):
-    """Room for what is read on the way: a set of positions as two words, the counts of one sender."""
-
-    words: Hashes
-    counts: Longs
-
-
-class Notes(NamedTuple):
-    """The needs of all rows, flat; there is room for more."""
-
-    source: Longs
-    number: Longs
-
-
-@njit(cache=True)
+@part
 def varint(data: Letters, at: int, end: int) -> tuple[int, int]:
     """Return an integer and where it ends; -1 where it is malformed or too large for us."""
     if at < 0 or at >= end:
@@ -67,7 +41,7 @@ def varint(data: Letters, at: int, end: int) -> tuple[int, int]:
     return value, at
 
 
-@njit(cache=True)
+@part
 def _ones(word: np.uint64) -> np.int64:
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
@@ -75,29 +49,30 @@ def _ones(word: np.uint64) -> np.int64:
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@njit(cache=True)
+@part
 def _length(word: np.uint64) -> int:
-    length = 0
-    for step in (32, 16, 8, 4, 2, 1):
+    length, step = 0, 32
+    while step:
         if word >> np.uint64(step):
             word >>= np.uint64(step)
             length += step
+        step >>= 1
     return length + (1 if word else 0)
 
 
-@njit(cache=True)
+@part
 def _cost(count: Number) -> Number:
     return count + (1 if count < 32 else 2)
 
 
-@njit(cache=True)
+@part
 def _form(ones: Number, bits: Number, size: int) -> int:
     """Return the form in which a set is shortest: its members, its mask, or the members it lacks."""
     ids, dense, rest = _cost(ones), _cost((bits + 7) // 8), _cost(size - ones)
     return 0 if ids <= dense and ids <= rest else 1 if dense <= rest else 2
 
 
-@njit(cache=True)
+@part
 def read_set(data: Letters, at: int, end: int, size: int, words: Hashes) -> int:
     """Read a set of positions into two words; return where it ends, or -1."""
     words[0] = 0
@@ -141,7 +116,7 @@ def read_set(data: Letters, at: int, end: int, size: int, words: Hashes) -> int:
     return at if _form(_ones(words[0]) + _ones(words[1]), bits, size) == form else -1
 
 
-@njit(cache=True)
+@part
 def has(words: Hashes, position: int) -> bool:
     """Tell whether a position is in a set."""
     return bool((words[position >> 6] >> np.uint64(position & 63)) & np.uint64(1))

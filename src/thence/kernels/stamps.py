@@ -11,11 +11,11 @@ It reads ks, ks-hardware, ci-dc, rst, bss, fifo, prs, history and ech under rost
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from thence.kernels.arrays import Hashes, Letters, Longs
-from thence.kernels.arrival_rows import RowsRead
-from thence.kernels.stamp_bytes import Notes, Scratch, Stamp, has, read_set, varint
+from thence.kernels.arrays import Hashes, Letters, Longs, Records
+from thence.kernels.arrival_rows import CAUSE, READ, RowsRead, rows_read
+from thence.kernels.compiling import inlined, loop, part
+from thence.kernels.stamp_bytes import has, read_set, varint
 from thence.protocols.bss import BSS
 from thence.protocols.ci_dc import CiDc
 from thence.protocols.ech import ECH
@@ -35,11 +35,11 @@ MOST = 128
 HEADER = 6
 
 
-@njit(cache=True)
-def _entries(stamp: Stamp, at: int, scratch: Scratch, notes: Notes, n: int) -> tuple[int, int]:
+@part
+def _entries(
+    data: Letters, at: int, end: int, size: int, me: int, words: Hashes, counts: Longs, notes: Records, n: int
+) -> tuple[int, int]:
     """Read a dependency log; note its entries that name `me`. Return where it ends (or -1) and the notes' end."""
-    data, end, size, me = stamp
-    words, counts = scratch.words, scratch.counts
     groups, at = varint(data, at, end)
     if at < 0 or groups > end - at:
         return -1, n
@@ -71,155 +71,106 @@ def _entries(stamp: Stamp, at: int, scratch: Scratch, notes: Notes, n: int) -> t
             if at < 0:
                 return -1, n
             if has(words, me):
-                notes.source[n] = sender
-                notes.number[n] = counts[i]
+                notes[n].source, notes[n].number = sender, counts[i]
                 n += 1
         if not empty and words[0] == 0 and words[1] == 0:
             return -1, n
     return at, n
 
 
-@njit(cache=True)
-def _pairs(stamp: Stamp, at: int, notes: Notes, n: int) -> tuple[int, int]:
+@part
+def _pairs(data: Letters, at: int, end: int, size: int, notes: Records, n: int) -> tuple[int, int]:
     """Read {process: count}."""
-    data, end = stamp.data, stamp.end
     length, at = varint(data, at, end)
     if at < 0 or length > end - at:
         return -1, n
     last = -1
     for _ in range(length):
         sender, at = varint(data, at, end)
-        if at < 0 or sender >= stamp.size or sender <= last:
+        if at < 0 or sender >= size or sender <= last:
             return -1, n
         last = sender
         count, at = varint(data, at, end)
         if at < 0:
             return -1, n
-        notes.source[n] = sender
-        notes.number[n] = count
+        notes[n].source, notes[n].number = sender, count
         n += 1
     return at, n
 
 
-@njit(cache=True)
-def _by_destination(stamp: Stamp, at: int, notes: Notes, n: int) -> tuple[int, int]:
+@inlined
+def _by_destination(data: Letters, at: int, end: int, size: int, me: int, notes: Records, n: int) -> tuple[int, int]:
     """Read {destination: {process: count}} and keep what stands under `me`."""
-    data, end = stamp.data, stamp.end
     length, at = varint(data, at, end)
     if at < 0 or length > end - at:
         return -1, n
     last = -1
     for _ in range(length):
         destination, at = varint(data, at, end)
-        if at < 0 or destination >= stamp.size or destination <= last:
+        if at < 0 or destination >= size or destination <= last:
             return -1, n
         last = destination
-        at, after = _pairs(stamp, at, notes, n)
+        at, after = _pairs(data, at, end, size, notes, n)
         if at < 0:
             return -1, n
-        n = after if destination == stamp.me else n
+        n = after if destination == me else n
     return at, n
 
 
-@njit(cache=True)
-def _past(stamp: Stamp, at: int, words: Hashes) -> tuple[int, int]:
-    """Read one sender's past; return where it ends and its newest message to `me`."""
-    count, at = varint(stamp.data, at, stamp.end)
-    if at < 0 or count > stamp.end - at:
-        return -1, 0
-    latest = 0
-    for i in range(count):
-        at = read_set(stamp.data, at, stamp.end, stamp.size, words)
-        if at < 0:
-            return -1, 0
-        if has(words, stamp.me):
-            latest = i + 1
-    return at, latest
-
-
-@njit(cache=True)
-def _matrix(stamp: Stamp, at: int, sender: int, notes: Notes, n: int) -> tuple[int, int, int]:
+@inlined
+def _matrix(
+    data: Letters, at: int, end: int, size: int, me: int, sender: int, notes: Records, n: int
+) -> tuple[int, int, int]:
     """Read a count for each sender and destination; return where it ends, the notes' end, and the row's own number."""
     own = 0
-    for row in range(stamp.size):
-        for column in range(stamp.size):
-            value, at = varint(stamp.data, at, stamp.end)
+    for row in range(size):
+        for column in range(size):
+            value, at = varint(data, at, end)
             if at < 0:
                 return -1, n, own
-            if column == stamp.me and value:
-                notes.source[n] = row
-                notes.number[n] = value
+            if column == me and value:
+                notes[n].source, notes[n].number = row, value
                 n += 1
                 own = value if row == sender else own
     return at, n, own + 1
 
 
-@njit(cache=True)
-def _vector(stamp: Stamp, at: int, notes: Notes, n: int) -> tuple[int, int]:
+@inlined
+def _vector(data: Letters, at: int, end: int, size: int, me: int, notes: Records, n: int) -> tuple[int, int]:
     """Read a count for each process; keep those of the others."""
-    for process in range(stamp.size):
-        value, at = varint(stamp.data, at, stamp.end)
+    for process in range(size):
+        value, at = varint(data, at, end)
         if at < 0:
             return -1, n
-        if value and process != stamp.me:
-            notes.source[n] = process
-            notes.number[n] = value
+        if value and process != me:
+            notes[n].source, notes[n].number = process, value
             n += 1
     return at, n
 
 
-@njit(cache=True)
-def _pasts(stamp: Stamp, at: int, words: Hashes, notes: Notes, n: int) -> tuple[int, int]:
+@inlined
+def _pasts(
+    data: Letters, at: int, end: int, size: int, me: int, words: Hashes, notes: Records, n: int
+) -> tuple[int, int]:
     """Read every sender's past; keep of each its newest message to `me`."""
-    for process in range(stamp.size):
-        at, latest = _past(stamp, at, words)
-        if at < 0:
+    for process in range(size):
+        count, at = varint(data, at, end)
+        if at < 0 or count > end - at:
             return -1, n
+        latest = 0
+        for i in range(count):
+            at = read_set(data, at, end, size, words)
+            if at < 0:
+                return -1, n
+            if has(words, me):
+                latest = i + 1
         if latest:
-            notes.source[n] = process
-            notes.number[n] = latest
+            notes[n].source, notes[n].number = process, latest
             n += 1
     return at, n
 
 
-@njit(cache=True)
-def _body(
-    code: int, stamp: Stamp, at: int, sender: int, count: int, scratch: Scratch, notes: Notes, n: int
-) -> tuple[int, int, int]:
-    """Read the control information; return where it ends (or -1), the notes' end, and the row's own number."""
-    if code in (_KS, _KS_HARDWARE):
-        at, n = _entries(stamp, at, scratch, notes, n)
-    elif code == _CI_DC:
-        at, _ = _entries(stamp, at, scratch, notes, n)
-        at, n = _pairs(stamp, at, notes, n) if at >= 0 else (-1, n)
-    elif code == _ECH:
-        at, n = _entries(stamp, at, scratch, notes, n)
-        at, _ = _entries(stamp, at, scratch, notes, n) if at >= 0 else (-1, n)
-    elif code == _RST:
-        at, n, count = _matrix(stamp, at, sender, notes, n)
-    elif code == _BSS:
-        at, n = _vector(stamp, at, notes, n)
-    elif code == _FIFO:
-        value, at = varint(stamp.data, at, stamp.end)
-        if at >= 0 and value:
-            notes.source[n] = sender
-            notes.number[n] = value
-            n += 1
-    elif code == _PRS:
-        at, n = _by_destination(stamp, at, notes, n)
-    else:
-        at, n = _pasts(stamp, at, scratch.words, notes, n)
-    return at, n, count
-
-
-@njit(cache=True)
-def _longer(values: Longs, size: int) -> Longs:
-    larger = np.zeros(size, np.int64)
-    larger[: len(values)] = values
-    return larger
-
-
-@njit(cache=True)
+@inlined
 def _is_ours(data: Letters, at: int, end: int, code: int, digest: Letters) -> bool:
     """Tell whether a stamp begins as one of this protocol and roster, and has no label."""
     if end - at < HEADER + 3 or data[at] != 1 or data[at + 1] != code or data[at + HEADER] != 0:
@@ -230,42 +181,97 @@ def _is_ours(data: Letters, at: int, end: int, code: int, digest: Letters) -> bo
     return same
 
 
-@njit(cache=True)
+@loop
+def _read_heads(
+    data: Letters, offsets: Longs, code: int, digest: Letters, size: int, me: int, words: Hashes, read: Records
+) -> None:
+    """Read sender and number of each stamp that is for `me`, and where its control information starts."""
+    for row in range(len(read)):
+        at, end = offsets[row], offsets[row + 1]
+        if not _is_ours(data, at, end, code, digest):
+            continue
+        who, at = varint(data, at + HEADER + 1, end)
+        count, at = varint(data, at, end)
+        if at < 0 or who >= size or count < 1:
+            continue
+        at = read_set(data, at, end, size, words)
+        if at >= 0 and has(words, me):
+            read[row].sender, read[row].number, read[row].start, read[row].good = who, count, at, 1
+
+
+@inlined
+def _note(row: int, read: Records, at: int, end: int, n: int, after: int) -> int:
+    """Note where the needs of a row stand, if its stamp ends where it should; return the notes' end."""
+    read[row].start = n
+    if at != end:
+        read[row].good = 0
+        return n
+    read[row].length = after - n
+    return after
+
+
+@loop
+def _read_logs(
+    data: Letters, offsets: Longs, code: int, size: int, me: int, words: Hashes, counts: Longs, read: Records,
+    notes: Records, row: int, n: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Read dependency logs: of ech two, of which the first counts, and of ci-dc what stands behind it counts."""
+    while row < len(read) and n + offsets[row + 1] - offsets[row] <= len(notes):
+        if read[row].good:
+            at, end = read[row].start, offsets[row + 1]
+            at, after = _entries(data, at, end, size, me, words, counts, notes, n)
+            if code == _CI_DC and at >= 0:
+                at, after = _pairs(data, at, end, size, notes, n)
+            elif code == _ECH and at >= 0:
+                at, _ = _entries(data, at, end, size, me, words, counts, notes, after)
+            n = _note(row, read, at, end, n, after)
+        row += 1
+    return row, n
+
+
+@loop
+def _read_counts(
+    data: Letters, offsets: Longs, code: int, size: int, me: int, words: Hashes, read: Records, notes: Records,
+    row: int, n: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Read control information that is no dependency log."""
+    while row < len(read) and n + offsets[row + 1] - offsets[row] <= len(notes):
+        if read[row].good:
+            at, end, sender = read[row].start, offsets[row + 1], read[row].sender
+            after = n
+            if code == _RST:
+                at, after, read[row].number = _matrix(data, at, end, size, me, sender, notes, n)
+            elif code == _BSS:
+                at, after = _vector(data, at, end, size, me, notes, n)
+            elif code == _FIFO:
+                value, at = varint(data, at, end)
+                if at >= 0 and value:
+                    notes[n].source, notes[n].number = sender, value
+                    after = n + 1
+            elif code == _PRS:
+                at, after = _by_destination(data, at, end, size, me, notes, n)
+            else:
+                at, after = _pasts(data, at, end, size, me, words, notes, n)
+            n = _note(row, read, at, end, n, after)
+        row += 1
+    return row, n
+
+
 def read_stamps(data: Letters, offsets: Longs, code: int, digest: Letters, size: int, me: int) -> RowsRead:
     """Read the stamps of one protocol at one destination.
 
     `data` and `offsets` are those of an Arrow binary column, `digest` is the roster's hash.
     """
-    rows = len(offsets) - 1
-    sender, own = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-    start, length = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-    good = np.zeros(rows, np.bool_)
-    longest = 0
-    for row in range(rows):
-        longest = max(longest, offsets[row + 1] - offsets[row])
-    scratch = Scratch(np.zeros(2, np.uint64), np.zeros(longest + 1, np.int64))
-    room = 4 * rows + 2 * longest + 2 * size
-    notes = Notes(np.zeros(room, np.int64), np.zeros(room, np.int64))
-    n = 0
-    for row in range(rows):
-        at, end = int(offsets[row]), int(offsets[row + 1])
-        room = n + 2 * (end - at) + 2 * size
-        if room > len(notes.source):
-            notes = Notes(_longer(notes.source, 2 * room), _longer(notes.number, 2 * room))
-        start[row] = n
-        if not _is_ours(data, at, end, code, digest):
-            continue
-        stamp = Stamp(data, end, size, me)
-        who, at = varint(data, at + HEADER + 1, end)
-        count, at = varint(data, at, end)
-        if at < 0 or who >= size or count < 1:
-            continue
-        at = read_set(data, at, end, size, scratch.words)
-        if at < 0 or not has(scratch.words, me):
-            continue
-        at, after, count = _body(code, stamp, at, who, count, scratch, notes, n)
-        if at != end:
-            continue
-        sender[row], own[row], length[row], good[row] = who, count, after - n, True
-        n = after
-    return RowsRead(sender, own, start, length, good, notes.source[:n], notes.number[:n])
+    read, words = np.zeros(len(offsets) - 1, READ), np.zeros(2, np.uint64)
+    _read_heads(data, offsets, code, digest, size, me, words, read)
+    longest = int(np.diff(offsets).max(initial=0))  # a note takes at least a byte of its stamp
+    counts, notes = np.zeros(longest + 1, np.int64), np.empty(4 * len(read) + longest, CAUSE)
+    row = n = 0
+    while True:  # again with more room, where there was not enough
+        if code in (_KS, _KS_HARDWARE, _CI_DC, _ECH):
+            row, n = _read_logs(data, offsets, code, size, me, words, counts, read, notes, row, n)
+        else:
+            row, n = _read_counts(data, offsets, code, size, me, words, read, notes, row, n)
+        if row == len(read):
+            return rows_read(read, notes["source"][:n], notes["number"][:n])
+        notes = np.concatenate([notes, np.empty(len(notes) + longest, CAUSE)])

@@ -3,22 +3,20 @@
 Law. A held row watches one unmet need. The watchers of a source form a pairing heap by the number they wait for, so a
 delivery touches only rows that it may set free. The held rows of a source form another one by their own number, and a
 hash table finds them by source and number. For explicit causes (*cyclic*), where every row is a source of its own, the
-needs of a source are linked instead.
+needs of a source are linked instead, and there is no table.
 """
 
 from __future__ import annotations
 
-from heapq import heappush
-
 import numpy as np
-from numba import njit
 
 from thence.kernels.arrays import Longs, Number, Records
 from thence.kernels.arrival_rows import NONE, Status
+from thence.kernels.compiling import part
 
 
-@njit(cache=True)
-def _meld(one: int, two: int, nodes: Records) -> int:
+@part
+def _meld(one: Number, two: Number, nodes: Records) -> Number:
     if one == NONE:
         return two
     if two == NONE:
@@ -30,12 +28,12 @@ def _meld(one: int, two: int, nodes: Records) -> int:
     return one
 
 
-@njit(cache=True)
-def _popped(root: int, nodes: Records) -> int:
+@part
+def popped(root: Number, nodes: Records) -> Number:
     """Return the heap without its root: children paired left to right, then melded right to left."""
     node = nodes[root].child
     nodes[root].child = NONE
-    pairs = NONE
+    pairs: Number = np.int64(NONE)
     while node != NONE:
         other = nodes[node].sibling
         nodes[node].sibling = NONE
@@ -47,7 +45,7 @@ def _popped(root: int, nodes: Records) -> int:
         nodes[pair].sibling = pairs
         pairs = pair
         node = following
-    result = NONE
+    result: Number = np.int64(NONE)
     while pairs != NONE:
         following = nodes[pairs].sibling
         nodes[pairs].sibling = NONE
@@ -56,14 +54,14 @@ def _popped(root: int, nodes: Records) -> int:
     return result
 
 
-@njit(cache=True)
-def _entered(heap: int, node: int, key: int, nodes: Records) -> int:
+@part
+def entered(heap: Number, node: Number, key: Number, nodes: Records) -> Number:
     """Return the heap with a node that is in none."""
     nodes[node].key, nodes[node].child, nodes[node].sibling = key, NONE, NONE
-    return int(_meld(heap, node, nodes))
+    return _meld(heap, node, nodes)
 
 
-@njit(cache=True)
+@part
 def first_unmet(row: Number, rows: Records, needs: Records, sources: Records) -> int:
     """Return the place of the first need that is not met, or NONE."""
     for i in range(rows[row].start, rows[row].start + rows[row].length):
@@ -72,34 +70,33 @@ def first_unmet(row: Number, rows: Records, needs: Records, sources: Records) ->
     return NONE
 
 
-@njit(cache=True)
+@part
 def _watch(row: Number, rows: Records, nodes: Records, needs: Records, sources: Records) -> bool:
     """Let a row watch its first unmet need; tell whether it has one."""
     need = first_unmet(row, rows, needs, sources)
     if need == NONE:
         return False
     s = needs[need].source
-    sources[s].heap = _entered(sources[s].heap, 2 * row, needs[need].number, nodes)
+    sources[s].heap = entered(sources[s].heap, 2 * row, needs[need].number, nodes)
     return True
 
 
-@njit(cache=True)
+@part
 def _slot(table: Longs, source: int, number: int) -> Number:
     mixed = (np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)) ^ (np.uint64(source) * np.uint64(0xC2B2AE3D27D4EB4F))
     mixed ^= mixed >> np.uint64(29)
     return np.int64(mixed & np.uint64(len(table) - 1))
 
 
-@njit(cache=True)
+@part
 def hold(
-    row: int, rows: Records, nodes: Records, needs: Records, sources: Records, table: Longs, tally: Records,
-    cyclic: bool,
-) -> None:  # fmt: skip
+    row: int, rows: Records, nodes: Records, needs: Records, sources: Records, table: Longs | None, tally: Records
+) -> None:
     """Note a row as held; entries of the hash table stay, and are stale once the row has left."""
     _watch(row, rows, nodes, needs, sources)
     s = rows[row].source
     tally[0].held += 1
-    if cyclic:
+    if table is None:
         sources[s].own = row
         for i in range(rows[row].start, rows[row].start + rows[row].length):
             if needs[i].waited:
@@ -111,13 +108,13 @@ def hold(
     while table[slot] != 0:
         slot = (slot + 1) & (len(table) - 1)
     table[slot] = row + 1
-    sources[s].own = _entered(sources[s].own, 2 * row + 1, rows[row].number, nodes)
+    sources[s].own = entered(sources[s].own, 2 * row + 1, rows[row].number, nodes)
 
 
-@njit(cache=True)
-def is_held(s: int, n: int, rows: Records, sources: Records, table: Longs, cyclic: bool) -> bool:
+@part
+def is_held(s: int, n: int, rows: Records, sources: Records, table: Longs | None) -> bool:
     """Tell whether this number of this source is held."""
-    if cyclic:
+    if table is None:
         return bool(sources[s].own != NONE)
     slot = _slot(table, s, n)
     while table[slot] != 0:
@@ -128,23 +125,23 @@ def is_held(s: int, n: int, rows: Records, sources: Records, table: Longs, cycli
     return False
 
 
-@njit(cache=True)
-def wake(s: int, rows: Records, nodes: Records, needs: Records, sources: Records, ready: list[np.int64]) -> None:
+@part
+def wake(s: int, rows: Records, nodes: Records, needs: Records, sources: Records, tally: Records) -> None:
     """Set free what watched a source, or let it watch its next need."""
     while sources[s].heap != NONE and nodes[sources[s].heap].key <= sources[s].level:
         top = sources[s].heap
-        sources[s].heap = _popped(top, nodes)
+        sources[s].heap = popped(top, nodes)
         row = top >> 1
         if rows[row].status == Status.HELD and not _watch(row, rows, nodes, needs, sources):
-            heappush(ready, np.int64(row))
+            tally[0].ready = entered(tally[0].ready, top, row, nodes)
 
 
-@njit(cache=True)
+@part
 def lowest(s: int, rows: Records, nodes: Records, sources: Records) -> int:
     """Return the held row of a source with the lowest number above its level, or NONE."""
     while sources[s].own != NONE:
         row = sources[s].own >> 1
         if rows[row].status == Status.HELD and rows[row].number > sources[s].level:
             return int(row)
-        sources[s].own = _popped(sources[s].own, nodes)
+        sources[s].own = popped(sources[s].own, nodes)
     return NONE

@@ -5,9 +5,10 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
+from numba import njit
 
 from thence.errors import PeerError
-from thence.kernels.arrays import fixed
+from thence.kernels.arrays import Hashes, Letters, fixed
 from thence.kernels.stamp_bytes import read_set
 from thence.model.sets import mask_bytes, read_mask
 from thence.model.varint import Reader
@@ -22,9 +23,15 @@ def by_codec(data: bytes, size: int) -> tuple[int, int]:
         return 0, -1
 
 
+@njit
+def read(data: Letters, size: int, words: Hashes) -> int:
+    """Python cannot call a part of a loop by itself."""
+    return read_set(data, 0, len(data), size, words)
+
+
 def by_arrays(data: bytes, size: int) -> tuple[int, int]:
     words = np.zeros(2, np.uint64)
-    end = int(read_set(fixed(np.frombuffer(data, np.uint8)), 0, len(data), size, words))
+    end = int(read(fixed(np.frombuffer(data, np.uint8)), size, words))
     return (int(words[0]) | int(words[1]) << 64, end) if end >= 0 else (0, -1)
 
 
