@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +14,12 @@ import pytest
 
 from thence import Orderer
 from thence.cli import main
+from thence.delivery.key_state import ARRAYS_FROM
 from thence.delivery.outcome import OUTPUT_COLUMNS
+from thence.model.message import Copy
+from thence.model.roster import Roster
+from thence.protocols.bss import BSS
+from thence.protocols.wire import encode
 
 ROWS = [
     {"run": "r", "destination": "d", "arrival": 3, "message": "c", "depends_on": ["b"], "line": 1},
@@ -84,3 +92,21 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, capsys: pytest.CaptureFixtu
     stream = ["--stream", "--checkpoint", str(tmp_path / "c"), "--engine", "local"]
     assert main(["deliver", str(file), "--by", "depends_on", *out, *stream]) == 2
     assert "--stream runs on Spark" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("by", ["depends_on", "clock", "stamp"])
+def test_a_few_rows_load_no_numba(by: str, tmp_path: Path) -> None:
+    """More than go through arrays on Spark, and far fewer than numba takes to be loaded."""
+    file, roster = tmp_path / "in.jsonl", Roster(["a", "b"])
+    with file.open("w") as lines:
+        for count in range(1, ARRAYS_FROM + 2):
+            stamp = encode(BSS, Copy(0, count, 0b10, 0, 1, (count - 1, 0)), roster)
+            row = {"run": "r", "destination": "b", "sender": "a", "message": f"a{count}", "clock": {"a": count}}
+            row |= {"stamp": base64.b64encode(stamp).decode(), "depends_on": [f"a{count - 1}"] if count > 1 else []}
+            lines.write(json.dumps(row) + "\n")
+    asked = ["deliver", str(file), "--by", by, "--out", str(tmp_path / "out"), "--engine", "local"]
+    asked += ["--roster", "a,b"] if by == "stamp" else []
+    code = f"import sys; from thence.cli import main; assert main({asked!r}) == 0; print('numba' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split("\n")
+    assert said[0].endswith(f": {ARRAYS_FROM + 1} delivered")
+    assert said[-2] == "False"

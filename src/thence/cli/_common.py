@@ -204,18 +204,21 @@ def shows_progress() -> bool:
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
-    """Show that `what` is going on, and for how long, on a terminal; say nothing when piped or quiet."""
+def working(what: str) -> Iterator[Callable[[str], None]]:
+    """Show that `what` is going on, and for how long, on a terminal; say nothing when piped or quiet.
+
+    Hand out what is called with what to say instead.
+    """
     if not shows_progress():
-        yield
+        yield lambda said: None
         return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        shown.add_task(what, total=None)
-        yield
+        task = shown.add_task(what, total=None)
+        yield lambda said: shown.update(task, description=said)
 
 
 def start_spark(cores: int = 2, *, quick: bool = False, what: str = "Starting Spark") -> SparkSession:

@@ -125,7 +125,7 @@ def _local(asked: Asked) -> Row:
     """Deliver in this process; what comes out is one Parquet file in the folder."""
     import pyarrow.parquet as pq
 
-    from thence.delivery.local import counts_in, deliver_table, keyed, setup_of, waiting_in
+    from thence.delivery.local import counts_in, deliver_table, keyed, setup_of, sized, waiting_in
     from thence.trace.arrival_reader import arrival_files, read_arrivals
 
     options = dict(asked.options)
@@ -138,8 +138,8 @@ def _local(asked: Asked) -> Row:
     names = setup.columns
     table = read_arrivals(files, setup.by, names.cause, names.message, names.arrival)
     setup = setup if asked.key is not None else keyed(setup, table)
-    with working("Delivering"), _policy_may_stop():
-        ordered = deliver_table(table, setup)
+    with working("Delivering") as say, _policy_may_stop():
+        ordered = deliver_table(table, sized(setup, table), lambda stage: say(f"Delivering{stage}"))
     asked.out.mkdir(parents=True, exist_ok=True)
     pq.write_table(ordered, asked.out / "part-00000.parquet")
     return _result(asked.out, counts_in(ordered), waiting_in(ordered, setup))

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from thence.delivery.array_stepper import ArrayStepper
 from thence.delivery.arrow_rows import Ints, Leaving, Rows, joined, leaving
 from thence.delivery.columns import Columns, Key
 from thence.delivery.outcome import Outcome
@@ -23,6 +23,9 @@ from thence.delivery.reading import By, Reading
 from thence.delivery.state import State
 from thence.model.plain import Field
 from thence.model.roster import Roster
+
+if TYPE_CHECKING:
+    from thence.delivery.array_stepper import ArrayStepper
 
 ARRAYS_FROM = 256
 """Rows from which a batch goes through arrays."""
@@ -98,9 +101,11 @@ class KeyState:
     def _for(self, rows: Rows) -> PlainStepper | ArrayStepper:
         """Choose the stepper for a batch."""
         setup = self.setup
-        if rows.count < setup.fast_from or self.refused or isinstance(self._stepper, ArrayStepper):
+        by_arrays = self._stepper is not None and not isinstance(self._stepper, PlainStepper)
+        if rows.count < setup.fast_from or self.refused or by_arrays:
             return self.stepper
-        from thence.delivery.array_reading import ArrayReading
+        from thence.delivery.array_reading import ArrayReading  # with numba, which takes a second to load
+        from thence.delivery.array_stepper import ArrayStepper
 
         if not ArrayReading.can(setup.reading(), rows, self._destination()):
             return self.stepper
@@ -167,16 +172,16 @@ class KeyState:
     def came_first(self) -> int:
         """Return when the row held longest came, in milliseconds of processing time."""
         state = self.stepper
-        if isinstance(state, ArrayStepper):
-            return int(state.came[0])
-        return next(iter(state.delivery.kept.values())).came
+        if isinstance(state, PlainStepper):
+            return next(iter(state.delivery.kept.values())).came
+        return int(state.came[0])
 
     def oldest_seconds(self) -> float | None:
         """Return how long the row held longest has waited, in event time; None if nothing is known of it."""
         if not len(self):
             return 0.0
         state = self.stepper
-        if isinstance(state, ArrayStepper):
-            since = state.began if np.isnan(state.since[0]) else float(state.since[0])
-            return None if np.isnan(state.now - since) else state.now - since
-        return state.delivery.time.since(next(iter(state.delivery.kept.values())).since)
+        if isinstance(state, PlainStepper):
+            return state.delivery.time.since(next(iter(state.delivery.kept.values())).since)
+        since = state.began if np.isnan(state.since[0]) else float(state.since[0])
+        return None if np.isnan(state.now - since) else state.now - since

@@ -7,7 +7,8 @@ it for the same table: the same state of each key takes the same rows, by arriva
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +24,10 @@ from thence.delivery.reading import BYS, By, Rosters, rosters_of
 from thence.errors import MisuseError
 from thence.model.plain import Row
 
+PLAIN_UP_TO: dict[By, int] = {"depends_on": 150_000, "clock": 50_000, "stamp": 15_000}
+"""Rows of a table up to which the plain stepper is done before the arrays' programs are loaded, by the kind of causes;
+measured by `benchmarks/deliver/compiling.py`."""
+
 
 def setup_of(
     by: str, roster: Rosters, columns: Mapping[str, str], key: Iterable[str] | None, policy: Mapping[str, object]
@@ -36,10 +41,10 @@ def setup_of(
     return Setup(how, rosters_of(how, roster), Columns(how, columns, key), chosen.of(how))
 
 
-def deliver_table(table: pa.Table, setup: Setup) -> pa.Table:
-    """Return the rows of a table in causal order, key after key."""
+def deliver_table(table: pa.Table, setup: Setup, say: Callable[[str], None] = lambda stage: None) -> pa.Table:
+    """Return the rows of a table in causal order, key after key; `say` is told when loops are compiled, then ""."""
     _check(table, setup)
-    whole = [batch for key, rows in _by_key(table, setup) for batch in _delivered(key, rows, setup)]
+    whole = [batch for key, rows in _by_key(table, setup) for batch in _delivered(key, rows, setup, say)]
     if whole:
         return pa.Table.from_batches(whole)
     fields = {field.name: field.type for field in table.schema} | OUTPUT
@@ -50,6 +55,11 @@ def keyed(setup: Setup, table: pa.Table) -> Setup:
     """Return the setup for a table whose key nobody named: one without runs is parted by destination alone."""
     names = setup.columns
     return setup if names.run in table.column_names else replace(setup, columns=names.with_key((names.destination,)))
+
+
+def sized(setup: Setup, table: pa.Table) -> Setup:
+    """Return the setup for a table: one of few rows does not go through arrays, and numba is not even loaded."""
+    return replace(setup, fast_from=len(table) + 1) if len(table) <= PLAIN_UP_TO[setup.by] else setup
 
 
 def counts_in(ordered: pa.Table) -> dict[tuple[str, str | None], int]:
@@ -114,12 +124,21 @@ def _taken(table: pa.Table, by: list[str]) -> list[int]:
     return sorted(range(len(table)), key=lambda place: [each if each[0] else (False,) for each in keys[place]])
 
 
-def _delivered(key: tuple[object, ...], rows: pa.Table, setup: Setup) -> Iterator[pa.RecordBatch]:
+def _delivered(
+    key: tuple[object, ...], rows: pa.Table, setup: Setup, say: Callable[[str], None]
+) -> Iterator[pa.RecordBatch]:
     state = KeyState(setup, key)
     for batch in rows.combine_chunks().to_batches():
-        out = state.take(in_utc(batch))
+        with _telling(say) if len(batch) >= setup.fast_from else nullcontext():
+            out = state.take(in_utc(batch))
         if len(out):
             yield out
     rest = state.end()
     if rest is not None and len(rest):
         yield rest
+
+
+def _telling(say: Callable[[str], None]) -> AbstractContextManager[None]:
+    from thence.kernels.compiling import COMPILING, telling
+
+    return telling(lambda count: say(f": {COMPILING} ({count})"), lambda: say(""))

@@ -34,10 +34,10 @@ PAPERS: dict[str, Paper] = {
 }
 Run = Callable[[Grid, Path], Iterable[Row]]
 """runs a grid, keeping its files in a folder, and returns a row for each scenario"""
-During = Callable[[str], AbstractContextManager[None]]
+During = Callable[[str], AbstractContextManager[object]]
 
 
-def _silent(what: str) -> AbstractContextManager[None]:
+def _silent(what: str) -> AbstractContextManager[object]:
     return nullcontext()
 
 

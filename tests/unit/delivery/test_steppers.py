@@ -162,6 +162,20 @@ def test_steppers_agree_on_clocks_at_random(policy: dict[str, Any]) -> None:
         agree("clock", random_clocks(seed), orderer, Random(seed), f"random_clocks({seed})", restore=seed % 2 == 0)
 
 
+def test_more_is_missing_than_rows_need() -> None:
+    """Two needs, each for more numbers than are listed: the list has to grow."""
+    told = {"run": "r", "destination": "d", "stamp": None, "depends_on": None, "payload": None, "time": None}
+    clocks = [{"a": 150, "b": 1}, {"b": 2}, {"a": 150, "b": 3, "c": 30}, {"b": 4}, {"b": 5}]
+    rows = [
+        told | {"arrival": n, "message": f"b{n}", "sender": "b", "clock": clock} for n, clock in enumerate(clocks, 1)
+    ]
+    orderer = Orderer("clock", policy="release", after_rows=1)
+    first, _, third, *_ = Orderer("clock", policy="release", after_rows=1).deliver(rows)
+    assert [len(row["missing"]) for row in (first, third)] == [100, 130]
+    assert str(first["reason"]).endswith("a#8 and 142 more, after 1 later rows")
+    agree("clock", rows, orderer, Random(1), "five clocks", restore=False)
+
+
 @pytest.mark.parametrize("fast_from", [1, 1 << 30])
 def test_both_fail_in_the_same_words(fast_from: int) -> None:
     rows = random_causes(1)[:1] + [row | {"depends_on": ["never"]} for row in random_causes(2)[:5]]
