@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from thence.delivery.arrow_rows import Rows
 from thence.delivery.reading import Read, Reading
 from thence.kernels import causes, stamps
-from thence.kernels.arrays import Flags, Longs, fixed
+from thence.kernels.arrays import Flags, Longs
 from thence.kernels.arrival_rows import NONE, RowsRead
 from thence.kernels.name_codes import Names
 from thence.kernels.stamp_bytes import LARGE
@@ -90,7 +90,7 @@ class ArrayReading:
         me = roster.position(rows.destination[0].as_py())
         digest = np.frombuffer(roster.hash, np.uint8)
         code = NONE if entry is None else entry.protocol.code
-        read: RowsRead = stamps.read_stamps(fixed(data), offsets.astype(np.int64), code, digest, len(roster), me)
+        read: RowsRead = stamps.read_stamps(data, offsets.astype(np.int64), code, digest, len(roster), me)
         return read._replace(good=read.good & self._agree(rows.sender, read))
 
     def _settle(self, rows: Rows) -> None:
@@ -140,7 +140,7 @@ class ArrayReading:
         flat = named.values.slice(0, int(offsets[-1]) if len(offsets) else 0)
         codes = self.names.codes(_texts(flat))
         valid = named.is_valid().to_numpy(zero_copy_only=False) if named.null_count else np.zeros(0, np.bool_)
-        read: RowsRead = causes.read_causes(fixed(offsets), codes, own, valid)
+        read: RowsRead = causes.read_causes(offsets, codes, own, valid)
         return read
 
     # -- what only Python could read -----------------------------------------------------------------------------

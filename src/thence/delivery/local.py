@@ -24,7 +24,7 @@ from thence.delivery.reading import BYS, By, Rosters, rosters_of
 from thence.errors import MisuseError
 from thence.model.plain import Row
 
-PLAIN_UP_TO: dict[By, int] = {"depends_on": 150_000, "clock": 50_000, "stamp": 15_000}
+PLAIN_UP_TO: dict[By, int] = {"depends_on": 100_000, "clock": 80_000, "stamp": 25_000}
 """Rows of a table up to which the plain stepper is done before the arrays' programs are loaded, by the kind of causes;
 measured by `benchmarks/deliver/compiling.py`."""
 

@@ -18,7 +18,7 @@ Law. Every function here is pure: arrays in, arrays out, no Spark, no files, no 
 - `findings`: what is found, as rows of one tagged table.
 - `stamp_bytes`, `stamps`, `causes`: what the delivery rule asks of stamps, clocks and explicit causes.
 - `arrival_rows`, `records`, `waiting`, `holes`, `cycles`, `event_times`, `receive`: the delivery rule.
-- `compiling`: whether loops are being compiled.
+- `compiling`: how loops are compiled, and whether they are being compiled.
 
 This package is the only importer of numba.
 """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from thence.kernels.arrays import Flags, Ints, Longs, Records
+from thence.kernels.arrays import Flags, Ints, Longs, Records, fixed
 from thence.kernels.arrival_rows import READ, RowsRead, rows_read
 from thence.kernels.compiling import loop
 from thence.kernels.stamp_bytes import LARGE
@@ -58,7 +58,7 @@ def read_clocks(offsets: Longs, keys: Longs, values: Longs, sender: Longs, rank:
     """
     read, mark = np.zeros(len(offsets) - 1, READ), np.full(len(rank), -1, np.int64)
     source, number = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
-    n = _read_clocks(offsets, keys, values, sender, rank, mark, source, number, read)
+    n = _read_clocks(offsets, keys, fixed(values), sender, rank, mark, source, number, read)
     return rows_read(read, source[:n], number[:n])
 
 
@@ -90,5 +90,5 @@ def read_causes(offsets: Ints, causes: Longs, own: Longs, valid: Flags) -> RowsR
     A row cannot be used without an id, without a list, or if it names itself.
     """
     read, source = np.zeros(len(own), READ), np.empty(len(causes), np.int64)
-    n = _read_causes(offsets, causes, own, valid, source, read)
+    n = _read_causes(fixed(offsets), causes, own, valid, source, read)
     return rows_read(read, source[:n], np.ones(n, np.int64))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from thence.kernels.arrays import Doubles
+from thence.kernels.arrays import Doubles, fixed
 from thence.kernels.compiling import loop
 
 
@@ -42,5 +42,5 @@ def clocked(
     """
     key, ahead = np.full(len(times), now), np.full(len(times), np.nan)
     if not np.isnan(times).all():
-        now, began, doubted = _clock(times, now, began, doubted, max_jump, key, ahead)
+        now, began, doubted = _clock(fixed(times), now, began, doubted, max_jump, key, ahead)
     return key, ahead, now, began, doubted

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from thence.kernels.arrays import Hashes, Letters, Longs, Records
+from thence.kernels.arrays import Hashes, Letters, Longs, Records, fixed
 from thence.kernels.arrival_rows import CAUSE, READ, RowsRead, rows_read
 from thence.kernels.compiling import inlined, loop, part
 from thence.kernels.stamp_bytes import has, read_set, varint
@@ -262,6 +262,7 @@ def read_stamps(data: Letters, offsets: Longs, code: int, digest: Letters, size:
 
     `data` and `offsets` are those of an Arrow binary column, `digest` is the roster's hash.
     """
+    data, digest = fixed(data), fixed(digest)
     read, words = np.zeros(len(offsets) - 1, READ), np.zeros(2, np.uint64)
     _read_heads(data, offsets, code, digest, size, me, words, read)
     longest = int(np.diff(offsets).max(initial=0))  # a note takes at least a byte of its stamp
