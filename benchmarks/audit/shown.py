@@ -6,6 +6,7 @@ python benchmarks/audit/shown.py
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +61,18 @@ def first_use(found: dict[str, Any]) -> str:
 def written(text: str) -> str:
     """Return the page with what is made from results made anew."""
     for name, made in (("table", table), ("compiling", first_use)):
-        begin = f"<!-- made by benchmarks/audit/shown.py from results/{name}.json -->\n"
-        before, found, rest = text.partition(begin)
-        assert found, f"the page has no line {begin}"
-        _, _, after = rest.partition(END)
-        results = json.loads((HERE / "results" / f"{name}.json").read_text())
-        text = f"{before}{begin}\n{made(results)}\n{END}{after}"
+        text = replaced(text, HERE, name, made)
     return text
+
+
+def replaced(text: str, folder: Path, name: str, made: Callable[[dict[str, Any]], str]) -> str:
+    """Return a page with what its folder of benchmarks makes of one of its results made anew."""
+    begin = f"<!-- made by benchmarks/{folder.name}/shown.py from results/{name}.json -->\n"
+    before, found, rest = text.partition(begin)
+    assert found, f"the page has no line {begin}"
+    _, _, after = rest.partition(END)
+    results = json.loads((folder / "results" / f"{name}.json").read_text())
+    return f"{before}{begin}\n{made(results)}\n{END}{after}"
 
 
 def main() -> None:

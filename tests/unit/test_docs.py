@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import runpy
 from pathlib import Path
 
 import pytest
+
+from thence.delivery.local import PLAIN_UP_TO
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -55,3 +58,20 @@ def test_the_tables_of_the_audit_are_those_of_its_results() -> None:
     page = (DOCS / "audit.md").read_text()
     assert shown["written"](page) == page
     assert shown["written"](page.replace(" s of CPU go into", " s of CPU went into")) == page
+
+
+def test_the_first_use_of_deliver_is_that_of_its_results() -> None:
+    """`python benchmarks/deliver/shown.py` makes it."""
+    shown = runpy.run_path(str(ROOT / "benchmarks" / "deliver" / "shown.py"))
+    page = (DOCS / "deliver.md").read_text()
+    assert shown["written"](page) == page
+    assert shown["written"](page.replace("| clocks of 20 components | ", "| clocks of | ")) == page
+
+
+def test_few_rows_are_few() -> None:
+    """Up to the limit plain Python takes no longer than arrays; with twice as many rows it does."""
+    found = json.loads((ROOT / "benchmarks" / "deliver" / "results" / "compiling.json").read_text())
+    for by, limit in PLAIN_UP_TO.items():
+        taken = found[f"few rows: {by}"]["CPU seconds"]
+        assert taken[str(limit // 2)]["plain"] <= taken[str(limit // 2)]["by arrays"], by
+        assert taken[str(2 * limit)]["plain"] >= taken[str(2 * limit)]["by arrays"], by
