@@ -173,7 +173,7 @@ class AckReceiver(Receiver):
         if kind == OK:
             stamp = (stamp, self.done)
             if sender == self.me:
-                self.own_okayed.append(count)
+                self.own_okayed = [*self.own_okayed, count]  # forks share it
             elif self.to_sender:
                 to |= 1 << sender
         me, label = self.me, home.label
