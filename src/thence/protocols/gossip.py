@@ -32,7 +32,7 @@ from typing import ClassVar
 
 from thence.errors import PeerError
 from thence.model.codec import INT, MASK, Record, Seq, Shape, Vector
-from thence.model.message import MESSAGE, Cause, Copy, MessageId
+from thence.model.message import MESSAGE, Cause, Copy
 from thence.model.roster import Roster, positions
 from thence.model.sets import Rename
 from thence.model.varint import Reader
@@ -355,9 +355,9 @@ class Gossip(Member):
         self.gossip[me] = put(self.gossip[me], self.bit, now)  # GOSSIP[p, p] := T(M)
         self.sent[me] = tuple([aged(stamp, now) for stamp in self.sent[me]])
         stamp = self._stamp()
-        copies = self._copies(destinations, lambda d: stamp)
+        sent = self._sent(destinations, lambda d: stamp)
         self.sent[me] = put(self.sent[me], destinations, now)  # SENT[p, q] := T(M)
-        return Sent(MessageId(me, self.count), destinations, copies, self.label)
+        return sent
 
     def _stamp(self) -> tuple[tuple[Row, ...] | Row, ...]:
         return tuple(self.gossip), tuple(self.sent)  # GP_M, ST_M
@@ -384,8 +384,7 @@ class Gossip(Member):
             self.check_known(copy, self.me, max(max(sent[self.me]), max(row[self.me] for row in gossip)))
 
     def _check_state(self) -> None:
-        if max(max(self.sent[self.me]), max(row[self.me] for row in self.gossip)) > self.count:
-            raise PeerError(f"snapshot that names a message beyond the {self.count} its member has sent")
+        self.check_own(max(max(self.sent[self.me]), max(row[self.me] for row in self.gossip)))
 
     def _addressed(self, copy: Copy) -> int:
         """Return whom a delivered message is recorded to have gone to: errata 24."""
