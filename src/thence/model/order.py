@@ -129,10 +129,6 @@ class Execution:
         self.causes = direct_causes(self.events)
         self.past = self._closure()
 
-    def direct(self, place: int) -> list[int]:
-        """Return the rows that precede this one by one step."""
-        return self.causes[place]
-
     def _closure(self) -> list[int]:
         past = [0] * len(self.events)
         for place in causes_first(self.causes):
