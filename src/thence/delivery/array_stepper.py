@@ -323,10 +323,7 @@ class ArrayStepper:
             return
         beyond = sum(map(len, self.sequence)) - remember
         if limit is not None and len(self.forgotten) + max(beyond, 0) > limit:
-            raise TraceError(
-                f"{self.where}more than {limit} ids beyond the last {remember} were delivered: filter_limit is "
-                "reached; a larger one, or none, is accepted"
-            )
+            raise TraceError(f"{self.where}{self.policy.too_many_forgotten()}")
         if beyond > remember + MANY:
             self._load(self.state([None] * len(self.ticket)))
 
