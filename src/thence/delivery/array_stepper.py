@@ -224,7 +224,7 @@ class ArrayStepper:
     def _keep(self, taken: Arrived, status: Bytes, since: Doubles) -> None:
         """Keep what is still held."""
         keep = np.flatnonzero(status == Status.HELD)
-        flat = _spans(taken.start[keep], taken.length[keep])
+        flat = places_in(taken.start[keep], taken.length[keep])
         self.ticket, self.source, self.number = taken.ticket[keep], taken.source[keep], taken.number[keep]
         self.length, self.since, self.ahead, self.came = (
             taken.length[keep], since[keep], self.ahead[keep], self.came[keep]
@@ -260,7 +260,7 @@ class ArrayStepper:
 
     def _waited(self, taken: Arrived, left: Left, told: Flags) -> pa.ListArray:
         lengths = np.where(told, taken.length[left.row], 0)
-        flat = _spans(taken.start[left.row], lengths)
+        flat = places_in(taken.start[left.row], lengths)
         keep = taken.need_waited[flat]
         kept = np.concatenate([[0], np.cumsum(keep)])[np.concatenate([[0], np.cumsum(lengths)])]
         flat = flat[keep]
@@ -453,7 +453,7 @@ def _array(values: Sources) -> Longs:
     return np.array(values, np.int64)
 
 
-def _spans(start: Longs, length: Longs) -> Longs:
+def places_in(start: Longs, length: Longs) -> Longs:
     """Return the places of many spans, one after the other."""
     total = int(length.sum())
     if not total:

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from thence.delivery.array_stepper import from_texts, to_texts
+from thence.delivery.array_stepper import from_texts, places_in, to_texts
 from thence.delivery.columns import Key
 from thence.delivery.key_state import KeyState, Setup
 from thence.delivery.packing import Texts, pack, unpack
@@ -269,10 +269,7 @@ def taken(held: HeldRows, places: Longs) -> HeldRows:
     """Return some of the held rows."""
     lengths = np.asarray(held.needs, np.int64)
     starts = np.cumsum(lengths) - lengths
-    chosen = lengths[places]
-    ends = np.cumsum(chosen)
-    total = int(ends[-1]) if len(ends) else 0
-    flat = np.repeat(starts[places] - (ends - chosen), chosen) + np.arange(total)
+    flat = places_in(starts[places], lengths[places])
     columns = {f.name: getattr(held, f.name) for f in fields(held)}
     picked: Row = {name: _pick(column, flat if name in _NEEDS else places) for name, column in columns.items()}
     return HeldRows(**picked)
