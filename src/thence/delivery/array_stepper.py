@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from thence.delivery.array_reading import ArrayReading, Readings
 from thence.delivery.arrow_rows import Leaving, Rows
+from thence.delivery.arrow_texts import from_texts, to_texts
 from thence.delivery.event_time import doubt
 from thence.delivery.outcome import SHOWN, Kind, listed
 from thence.delivery.packing import Texts
@@ -23,7 +24,7 @@ from thence.delivery.reading import Reading
 from thence.delivery.rule import fingerprint
 from thence.delivery.state import HeldRows, Order, Sources, State, agree, told
 from thence.errors import TraceError
-from thence.kernels.arrays import Bytes, Doubles, Flags, Longs
+from thence.kernels.arrays import Bytes, Doubles, Flags, Longs, places_in
 from thence.kernels.arrival_rows import NONE, Arrived, Holes, Known, Left, Limits, Status, Why
 from thence.kernels.event_times import clocked
 from thence.kernels.receive import run
@@ -417,26 +418,6 @@ class ArrayStepper:
         return self.reader.names.codes(from_texts(sources))
 
 
-def to_texts(column: pa.Array) -> Texts:
-    """Return an Arrow column of texts as a state keeps it."""
-    column = column.cast(pa.large_string())
-    if not len(column):
-        return Texts.of(())
-    offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
-    data = column.buffers()[2]
-    start, end = int(offsets[0]), int(offsets[-1])
-    return Texts(offsets[1:] - start, b"" if data is None else data.slice(start, end - start).to_pybytes())
-
-
-def from_texts(texts: Sources) -> pa.StringArray:
-    """Return texts that a state keeps as an Arrow column."""
-    if not isinstance(texts, Texts):
-        return pa.array(list(texts), pa.string())
-    ends = np.concatenate([[0], np.asarray(texts.ends, np.int64)])
-    made = pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(texts.data))
-    return made.cast(pa.string())
-
-
 def _known(number: float) -> float | None:
     return None if math.isnan(number) else number
 
@@ -451,13 +432,3 @@ def _ints() -> Longs:
 
 def _array(values: Sources) -> Longs:
     return np.array(values, np.int64)
-
-
-def places_in(start: Longs, length: Longs) -> Longs:
-    """Return the places of many spans, one after the other."""
-    total = int(length.sum())
-    if not total:
-        return _ints()
-    ends = np.cumsum(length)
-    found: Longs = np.repeat(start - (ends - length), length) + np.arange(total, dtype=np.int64)
-    return found

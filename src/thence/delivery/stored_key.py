@@ -20,13 +20,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from thence.delivery.array_stepper import from_texts, places_in, to_texts
+from thence.delivery.arrow_texts import from_texts, to_texts
 from thence.delivery.columns import Key
 from thence.delivery.key_state import KeyState, Setup
 from thence.delivery.packing import Texts, pack, unpack
 from thence.delivery.state import Floats, HeldRows, Order, Sources, State, decode, encode, texts_of
 from thence.errors import MisuseError
-from thence.kernels.arrays import Flags, Longs
+from thence.kernels.arrays import Flags, Longs, places_in
 from thence.model.plain import Row
 
 TAIL = 1 << 15

@@ -34,7 +34,7 @@ from thence.model.sets import Rename
 from thence.protocols.base import Member, Receiver
 from thence.protocols.effects import Deferred, Deliver, Effect, Hold, Pending, Sent
 from thence.protocols.epochs import ThreeEpochs
-from thence.protocols.gossip import MATRIX, NULL, ROW, Row
+from thence.protocols.time_rows import MATRIX, NULL, ROW, Row
 from thence.protocols.wire import CopyShape
 
 Matrix = tuple[Row, ...]
