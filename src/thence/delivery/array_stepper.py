@@ -213,12 +213,12 @@ class ArrayStepper:
             return
         found: list[tuple[int, int, int]] = []
         for source in np.flatnonzero(known.hole != NONE).tolist():
-            hole, mine = int(known.hole[source]), []
+            hole, linked = int(known.hole[source]), []
             while hole != NONE:
                 own = source if here is None else int(here[source])
-                mine.append((own, int(holes.first[hole]), int(holes.last[hole])))
+                linked.append((own, int(holes.first[hole]), int(holes.last[hole])))
                 hole = int(holes.following[hole])
-            found += reversed(mine)
+            found += reversed(linked)
         columns = np.array(found, np.int64).reshape(-1, 3)
         self.hole_source, self.hole_first, self.hole_last = (columns[:, place].copy() for place in range(3))
 
@@ -289,8 +289,8 @@ class ArrayStepper:
             unusable = left.status[place] == Status.UNUSABLE
             texts[place] = read.unusable[row - held] if unusable else self._cycle(taken, left, place)
         for place in doubted:
-            said = doubt(float(ahead[place]), float(self.policy.max_jump or 0))
-            texts[place] = said if texts[place] is None else f"{texts[place]}; {said}"
+            words = doubt(float(ahead[place]), float(self.policy.max_jump or 0))
+            texts[place] = words if texts[place] is None else f"{texts[place]}; {words}"
         return pa.array(texts, pa.string())
 
     def _released(self, left: Left) -> pa.Array:

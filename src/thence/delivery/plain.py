@@ -79,14 +79,14 @@ class Delivery:
         """Say of rows that leave if their times were not believed."""
         if not self.doubts:
             return out
-        told = []
+        doubted = []
         for made in out:
             ahead = self.doubts.pop(made.ticket, None)
             if ahead is not None and self.policy.max_jump is not None:
                 words = doubt(ahead, self.policy.max_jump)
                 made = made._replace(reason=words if made.reason is None else f"{made.reason}; {words}")
-            told.append(made)
-        return told
+            doubted.append(made)
+        return doubted
 
     def _note_quarantined(self, message: str | None) -> None:
         if self.reading.by == "depends_on" and message is not None:

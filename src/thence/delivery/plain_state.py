@@ -144,9 +144,9 @@ def _hold(delivery: Delivery, state: State) -> None:
             delivery.doubts[ticket] = ahead
         rule = delivery.rules[label]
         if isinstance(rule, Rule):
-            mine = needs[span]
-            waited = tuple((s, t) for s, t, is_waited in mine if is_waited)
-            rule.hold(ticket, Held(source, number, tuple((s, t) for s, t, _ in mine), waited))
+            own = needs[span]
+            waited = tuple((s, t) for s, t, is_waited in own if is_waited)
+            rule.hold(ticket, Held(source, number, tuple((s, t) for s, t, _ in own), waited))
     for order in state.orders:
         rule = delivery.rules[order.label]
         if isinstance(rule, ForeignRule):

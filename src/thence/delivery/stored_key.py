@@ -74,8 +74,8 @@ class Sealed:
 
     def about(self) -> Row:
         """Return what a blob says of it."""
-        told: Row = {name: getattr(self, name) for name in ("next", "ids", "before", "skip", "gone")}
-        return told | {"held": list(self.held)}
+        numbers: Row = {name: getattr(self, name) for name in ("next", "ids", "before", "skip", "gone")}
+        return numbers | {"held": list(self.held)}
 
     def names(self) -> list[str]:
         """Return the names of all parts."""

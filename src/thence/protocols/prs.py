@@ -67,8 +67,8 @@ class PRS(ClockMember):
         self.count += 1
         stamp = self.before
         sent = self._sent(destinations, lambda d: stamp)
-        mine = {self.me: self.count}
-        self.before = stamp | dict.fromkeys(positions(destinations), mine)
+        message = {self.me: self.count}
+        self.before = stamp | dict.fromkeys(positions(destinations), message)
         return sent
 
     def _delivered(self, copy: Copy) -> list[Effect]:
