@@ -252,6 +252,7 @@ class Gossip(Member):
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Record(MATRIX, MATRIX)}
     fields: ClassVar[dict[str, Shape]] = {"gossip": Vector(ROW), "sent": Vector(ROW)}
     times: ClassVar[Times] = Times()
+    receives: ClassVar[type[GossipReceiver]] = GossipReceiver
     receiver: GossipReceiver
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
@@ -264,7 +265,7 @@ class Gossip(Member):
     @classmethod
     def alone(cls, roster: Roster, me: int) -> GossipReceiver:
         """Return the receiver by itself, for a destination that never sends."""
-        return GossipReceiver(roster, me, cls.kinds, cls.times, pairwise=cls.pairwise)
+        return cls.receives(roster, me, cls.kinds, cls.times, pairwise=cls.pairwise)
 
     def _tick(self) -> int:
         """Advance the clock T and return the time of the send."""

@@ -224,11 +224,7 @@ class ECHPrinted(ECH):
 
     name = "ech-printed"
     code = 112
-
-    @classmethod
-    def alone(cls, roster: Roster, me: int) -> AnySender:
-        """Return the receiver with the printed rule."""
-        return AnySender(roster, me, cls.kinds, cls.needs, cls.gives)
+    receives = AnySender
 
 
 VARIANTS: tuple[Variant, ...] = (
