@@ -12,7 +12,7 @@ from thence.model.faults import groups_of
 from thence.model.plain import Row
 from thence.model.roster import Roster, positions
 from thence.protocols.base import Member
-from thence.protocols.registry import REGISTRY, Entry
+from thence.protocols.registry import Entry, lookup
 
 DETECTORS = ("eager", "falling", "any")
 DESTINATIONS = ("unicast", "any", "broadcast")
@@ -44,13 +44,6 @@ class Step(NamedTuple):
     """destinations of a send, processes trusted from now on"""
     copy: CopyName | None = None
     """what is received or lost"""
-
-
-def entry_of(name: str) -> Entry:
-    """Return the entry of a registered protocol."""
-    if name not in REGISTRY:
-        raise MisuseError(f"no protocol {name!r}; there are {', '.join(sorted(REGISTRY))}")
-    return REGISTRY[name]
 
 
 @dataclass(frozen=True)
@@ -112,7 +105,7 @@ class Setting:
     @property
     def entry(self) -> Entry:
         """What the registry says of the protocol."""
-        return entry_of(self.protocol) if self.variant is None else self.variant.entry
+        return lookup(self.protocol) if self.variant is None else self.variant.entry
 
     @property
     def per_group(self) -> bool:

@@ -56,8 +56,8 @@ async def converse(endpoint: Endpoint, *, manual: bool = False, linger: float | 
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for task in done:
-            if not task.cancelled() and task.exception() is not None:
-                raise task.exception()  # type: ignore[misc]
+            if not task.cancelled() and (error := task.exception()) is not None:
+                raise error
 
 
 async def _deliver(me: Endpoint, write: Write, waiting: dict[int, Message], manual: bool) -> None:

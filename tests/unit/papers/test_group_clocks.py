@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.group_clocks import GroupClocks, group_run
 
 from thence.errors import MisuseError, PeerError
 from thence.model.message import Copy
@@ -12,7 +13,6 @@ from thence.model.order import judge
 from thence.model.roster import Roster
 from thence.papers.chapter7 import PLACEMENTS, office
 from thence.papers.chapter7.experiments import PUBLISHED
-from thence.papers.chapter7.group_clocks import GroupClocks, group_run
 
 
 @pytest.mark.parametrize("processes", [6, 10])
