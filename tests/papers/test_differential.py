@@ -8,11 +8,11 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.differential import ReceivingEnd, SendingEnd
 
 from thence.errors import PeerError
 from thence.model.message import Copy
 from thence.model.roster import Roster
+from thence.papers.differential import ReceivingEnd, SendingEnd
 from thence.protocols.effects import Deliver, Sent
 from thence.protocols.ks import KS
 from thence.protocols.ks import KS as Member

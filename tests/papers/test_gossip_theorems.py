@@ -8,10 +8,10 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from support.naive_gossip import Gossiped, NaiveGossip
 
 from thence.model.message import Copy
 from thence.model.roster import Roster
+from thence.papers.naive_gossip import Gossiped, NaiveGossip
 from thence.protocols.bounded import Bounded
 from thence.protocols.effects import Deliver, Sent
 from thence.protocols.epochs import Epochs

@@ -5,12 +5,12 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from support.stable_histories import StableHistories
 
 from thence.model.events import Event, Kind
 from thence.model.message import Copy, MessageId
 from thence.model.order import judge
 from thence.model.roster import Roster
+from thence.papers.stable_histories import StableHistories
 from thence.protocols.ech import ECH
 from thence.protocols.effects import Deliver, Sent
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.group_clocks import GroupClocks, group_run
 
 from thence.errors import MisuseError, PeerError
 from thence.model.message import Copy
@@ -13,6 +12,7 @@ from thence.model.order import judge
 from thence.model.roster import Roster
 from thence.papers.chapter7 import PLACEMENTS, office
 from thence.papers.chapter7.experiments import PUBLISHED
+from thence.papers.chapter7.group_clocks import GroupClocks, group_run
 
 
 @pytest.mark.parametrize("processes", [6, 10])
