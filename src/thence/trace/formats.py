@@ -1,8 +1,8 @@
 """Which format a file has, said by its content and its name; and what a file that has none looks like.
 
 Law. `PAR1` at the beginning is Parquet and gzip is unpacked, whatever the name says. A file that looks like something
-we do not read (an array of JSON, UTF-16, a zip archive, ...) is told by what it looks like, with what to do. Otherwise
-the name decides (.jsonl, .ndjson, .json, .parquet, .pq, each also with .gz), and where it says nothing, how the text
+we do not read (an array of JSON, UTF-16, a zip archive, a journal, ...) is told by what it looks like, with what to do.
+Otherwise the name decides (.jsonl, .ndjson, .json, .parquet, .pq, each also with .gz), and where it says nothing, how the text
 begins. An empty file is JSONL without lines.
 """
 
@@ -28,8 +28,11 @@ SUFFIXES: dict[str, Format] = {
 }
 SAMPLE = 1 << 16
 PARQUET = b"PAR1"
+MARK = ".mark"
+"""How the name of the file ends that says how far a journal of a live endpoint has come; the rest is the journal's."""
 CLOCK = re.compile(r'\{\s*\\?"[^"\n]*"\s*:\s*\d')
 PATTERN = re.compile(r"\(\?P?<clock>")
+_UTF_16 = "UTF-16 text; UTF-8 is accepted: iconv -f UTF-16 -t UTF-8"
 _LIKE: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", "a zip archive; unpack it first"),
     (b"BZh", "bzip2; unpack it first, or pack it with gzip"),
@@ -42,9 +45,10 @@ _LIKE: tuple[tuple[bytes, str], ...] = (
     (b"%PDF", "a PDF"),
     (codecs.BOM_UTF32_LE, "UTF-32 text; UTF-8 is accepted: iconv -f UTF-32 -t UTF-8"),
     (codecs.BOM_UTF32_BE, "UTF-32 text; UTF-8 is accepted: iconv -f UTF-32 -t UTF-8"),
-    (codecs.BOM_UTF16_LE, "UTF-16 text; UTF-8 is accepted: iconv -f UTF-16 -t UTF-8"),
-    (codecs.BOM_UTF16_BE, "UTF-16 text; UTF-8 is accepted: iconv -f UTF-16 -t UTF-8"),
+    (codecs.BOM_UTF16_LE, _UTF_16),
+    (codecs.BOM_UTF16_BE, _UTF_16),
 )
+_JOURNAL = "part of the journal of a `thence endpoint`; its events are in the file that its configuration calls record"
 _LINES = "JSON lines are accepted, one object a line"
 
 
@@ -75,7 +79,7 @@ def detect(path: Path, *, log: bool = False) -> Format | Unfit:
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
     looks = _magic(raw) or (None if log else _layout(text))
     if looks is not None:
-        return Unfit(f"this looks like {looks}", claims=named is not None)
+        return Unfit(f"this looks like {_JOURNAL if _in_journal(path) else looks}", claims=named is not None)
     if named is not None:
         return named
     return _by_text(text, log=log)
@@ -100,9 +104,22 @@ def _magic(raw: bytes) -> str | None:
     for begins, what in _LIKE:
         if raw.startswith(begins):
             return what
-    if raw[:SAMPLE].count(0) * 3 > len(raw):
-        return "UTF-16 text; UTF-8 is accepted: iconv -f UTF-16 -t UTF-8"
+    if raw.count(0) * 3 > len(raw):
+        return _UTF_16 if _is_wide(raw) else f"binary data of no format known here; {_LINES}, or Parquet"
     return None
+
+
+def _is_wide(raw: bytes) -> bool:
+    """Tell whether bytes, many of them zero, are text of two bytes a character."""
+    whole = raw[: len(raw) // 2 * 2]
+    texts = (whole.decode(order, "replace") for order in ("utf-16-le", "utf-16-be"))
+    return any(all(each.isprintable() or each.isspace() for each in text) for text in texts)
+
+
+def _in_journal(path: Path) -> bool:
+    """Tell whether a file belongs to a journal: the database, what SQLite keeps beside it, or the mark."""
+    name = path.name.removesuffix(MARK).removesuffix("-wal").removesuffix("-shm")
+    return path.with_name(name + MARK).is_file()
 
 
 def _layout(text: str) -> str | None:
