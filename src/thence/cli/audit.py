@@ -75,11 +75,11 @@ def command(
     from thence.trace.read import open_trace
 
     if out is not None:
-        from thence.auditing.output import write_findings  # what it lacks is said before anything is judged
+        from thence.auditing.output import refuse_full, write_findings  # what it lacks is said before all else
+
+        refuse_full(out)
 
     opened = open_trace(trace, format, pattern, delimiter, columns=named_columns(columns))
-    if page is not None and not opened.in_our_names:
-        raise MisuseError("--page reads columns by their own names; leave out --page or --columns")
     with audited(opened, engine, cores) as (result, choice):
         result.allow_empty = allow_empty
         detail(f"route: {result.route}")

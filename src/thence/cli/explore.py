@@ -44,14 +44,20 @@ def command(
     ] = None,
     time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds.")] = None,
     variants: Annotated[bool, typer.Option("--variants", help="Admit the printed forms of the papers.")] = False,
-    replay: Annotated[Path | None, typer.Option(help="Replay an execution written by --save.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Write the smallest failing execution here.")] = None,
+    replay: Annotated[
+        Path | None, typer.Option(metavar="EXECUTION", help="Replay an execution written by --save.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the smallest failing execution here.")
+    ] = None,
     page: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the smallest failing execution as a page to step through."),
     ] = None,
     step: Annotated[bool, typer.Option("--step", help="Make one execution by hand, step by step.")] = False,
-    graph: Annotated[Path | None, typer.Option(help="Write the whole state graph: .dot or .json.")] = None,
+    graph: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the whole state graph: .dot or .json.")
+    ] = None,
     cover: Annotated[bool, typer.Option("--cover", help="Count how often each step of the protocol was run.")] = False,
     json_file: JsonFile = None,
 ) -> None:

@@ -1,9 +1,9 @@
 """Which format a file has, said by its content and its name; and what a file that has none looks like.
 
 Law. `PAR1` at the beginning is Parquet and gzip is unpacked, whatever the name says. A file that looks like something
-we do not read (an array of JSON, UTF-16, a zip archive, a journal, ...) is told by what it looks like, with what to do.
-Otherwise the name decides (.jsonl, .ndjson, .json, .parquet, .pq, each also with .gz), and where it says nothing, how the text
-begins. An empty file is JSONL without lines.
+we do not read (an array of JSON, UTF-16, a zip archive, a journal, ...) is told by what it looks like, with what to
+do. Otherwise the name decides (.jsonl, .ndjson, .json, .parquet, .pq, each also with .gz), and where it says nothing,
+how the text begins. An empty file is JSONL without lines.
 """
 
 from __future__ import annotations
