@@ -92,6 +92,9 @@ def command(
     """
     if stream != (checkpoint is not None):
         raise MisuseError("--stream and --checkpoint DIR go together")
+    for name, given in (("--once", once), ("--files-per-batch", files_per_batch is not None)):
+        if given and not stream:
+            raise MisuseError(f"{name} is for streams; it goes with --stream")
     if not stream and out.exists() and any(out.iterdir()):
         raise MisuseError(f"{out} is not empty; name a new folder")
     options: Row = {"policy": policy, "after_rows": after_rows, "after_seconds": after_seconds}
@@ -257,7 +260,7 @@ def _show(result: Row, json_file: str | None) -> None:
 def show_waiting(rows: list[Row], json_file: str | None) -> None:
     """Show what waits: all in JSON, the first for people."""
     to = console(json_file)
-    to.print(f"{len(rows)} rows wait")
+    to.print("1 row waits" if len(rows) == 1 else f"{len(rows)} rows wait")
     if rows:
         shown = [[_text(value) for value in row.values()] for row in rows[:SHOWN]]
         to.print(table(*rows[0], rows=shown))

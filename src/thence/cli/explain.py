@@ -54,7 +54,8 @@ def command(
     with audited(opened, engine, cores) as (result, _):
         out = console(json_file)
         if not any(run["violations"] for run in result.runs):
-            out.print(f"verdict: {result.verdict}; there is no violation to explain")
+            why = "; `thence audit` says why it is unknown" if result.verdict == "unknown" else ""
+            out.print(f"verdict: {result.verdict}; there is no violation to explain{why}")
             write_json(json_file, None)
             finish(0)
         out.print(explanation(result, violation))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -91,7 +92,7 @@ def command(
         _show(smallest.witness, out)
         if save is not None:
             save.write_text(smallest.witness.dumps(), encoding="utf-8")
-            out.print(f"replay it with: thence explore --replay {save}")
+            out.print(f"replay it with: thence explore --replay {quote(str(save))}")
         _write_page(smallest.witness, page, out)
     elif page is not None:
         out.print(f"nothing fails, so there is no execution to draw: {page} is not written")

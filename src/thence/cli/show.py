@@ -19,7 +19,7 @@ from thence.cli._common import (
 )
 from thence.cli._targets import check_target
 from thence.cli.audit import CoresOption, FormatOption, TraceArgument, audited
-from thence.errors import MisuseError
+from thence.errors import MisuseError, TraceError
 
 if TYPE_CHECKING:
     from thence.trace.cutting import Cut
@@ -66,8 +66,13 @@ def command(
     asked = Asked(cut, violation, message)
     with audited(opened, engine, cores) as (result, choice):
         detail(f"judged {choice}")
-        written = write_pages(recorded(opened, result, choice, asked, target.stem, cores=cores), asked, target)
-        for line in (*said(written), *skipped_files(opened.skipped)):
+        made = recorded(opened, result, choice, asked, target.stem, cores=cores)
+        unused = list(dict.fromkeys(map(str, opened.quarantine)))
+        if unused and not made.events:
+            raise TraceError(f"the trace has no event to draw; {unused[0]}")
+        written = write_pages(made, asked, target)
+        aside = [f"note: set aside: {unused[0]}; `thence audit` names all {len(unused):,}"] if unused else []
+        for line in (*said(written), *aside, *skipped_files(opened.skipped)):
             console(json_file).print(line)
         pages = [{"file": str(path), "bytes": size} for path, size in written]
         write_json(json_file, {"events": result.events, "engine": result.engine, "pages": pages})

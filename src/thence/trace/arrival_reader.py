@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from thence.errors import MisuseError, TraceError
 from thence.model.plain import Row
 from thence.model.roster import Roster
-from thence.trace.formats import Format, Unfit, detect
+from thence.trace.formats import SAY_WHICH, Format, Unfit, detect
 from thence.trace.jsonl import parse_row
 from thence.trace.line_reader import lines
 from thence.trace.paths import find_files
@@ -71,7 +71,8 @@ def _formats(path: str) -> dict[Path, Format]:
         if not isinstance(found, Unfit):
             formats[file.path] = found
         elif file.named or found.claims:
-            raise TraceError(f"{file.path}: {found.reason}")
+            reason = found.reason.replace(SAY_WHICH, "; JSON lines or Parquet are accepted")
+            raise TraceError(f"{file.path}: {reason}")
     return formats
 
 

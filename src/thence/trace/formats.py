@@ -50,6 +50,9 @@ _LIKE: tuple[tuple[bytes, str], ...] = (
 )
 _JOURNAL = "part of the journal of a `thence endpoint`; its events are in the file that its configuration calls record"
 _LINES = "JSON lines are accepted, one object a line"
+_BINARY = f"binary data of no format known here; {_LINES}, or Parquet"
+SAY_WHICH = f"; say which by --format: {', '.join(FORMATS)}, or give a pattern with the groups host, clock and event"
+"""What is said to those who may say it."""
 
 
 class Unfit(NamedTuple):
@@ -74,6 +77,8 @@ def detect(path: Path, *, log: bool = False) -> Format | Unfit:
                 return "parquet"
         with open_bytes(path) as stream:
             raw = stream.read(SAMPLE)
+    except PermissionError:
+        return Unfit("it cannot be read: you may not read it", claims=named is not None)
     except BROKEN as error:
         return named or Unfit(f"it cannot be read: {first_line(error)}", claims=False)
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
@@ -93,8 +98,9 @@ def _by_text(text: str, *, log: bool) -> Format | Unfit:
         return "jsonl"
     if CLOCK.search(text) or PATTERN.search(text):
         return "shiviz"
-    accepted = f"say which by --format: {', '.join(FORMATS)}, or give a pattern with the groups host, clock and event"
-    return Unfit(f"it begins like no format known here; {accepted}", claims=False)
+    if "\0" in text:
+        return Unfit(f"this looks like {_BINARY}", claims=False)
+    return Unfit(f"it begins like no format known here{SAY_WHICH}", claims=False)
 
 
 def _magic(raw: bytes) -> str | None:
@@ -105,7 +111,7 @@ def _magic(raw: bytes) -> str | None:
         if raw.startswith(begins):
             return what
     if raw.count(0) * 3 > len(raw):
-        return _UTF_16 if _is_wide(raw) else f"binary data of no format known here; {_LINES}, or Parquet"
+        return _UTF_16 if _is_wide(raw) else _BINARY
     return None
 
 

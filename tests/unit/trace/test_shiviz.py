@@ -195,8 +195,8 @@ def test_a_pattern_counts_characters_and_not_bytes() -> None:
 
 def test_escaped_quotes_are_read_where_nothing_else_is_found() -> None:
     text = r'a {\"a\":1} "one"' + "\n" + r"b {\"a\":1, \"b\":1} two" + "\n"
-    for given in ({}, {"pattern": r"(?<host>\S+) (?<clock>{.*}) (?<event>.*)"}):
-        found, over = read(text, **given)
+    for options in ({}, {"pattern": r"(?<host>\S+) (?<clock>{.*}) (?<event>.*)"}):
+        found, over = read(text, **options)
         assert [(event.line, event.host, event.clock) for event in found] == [
             (1, "a", {"a": 1}),
             (2, "b", {"a": 1, "b": 1}),
