@@ -29,7 +29,8 @@ def said(*arguments: str, code: int, capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     ("arguments", "lacking", "extras"),
     [
-        (["demo"], ["pyspark"], "spark"),
+        (["demo"], ["pyspark", "pyarrow", "numba"], "spark"),
+        (["deliver", "t.jsonl", "--by", "depends_on", "--out", "o"], ["pyarrow", "numpy", "numba"], "arrays"),
         (["reproduce", "ci-dc", "--quick"], ["matplotlib", "networkx", "pyarrow"], "report,topology,trace"),
         (["cost", "t.jsonl", "--plot", "c.svg"], ["matplotlib"], "report"),
         (["simulate", "--messages", "5", "--trace", "x.parquet"], ["pyarrow"], "trace"),

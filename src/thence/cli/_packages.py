@@ -25,11 +25,15 @@ EXTRA_OF = {
 }
 """Which extra brings a package, for the advice when it is missing."""
 
+HOLDS = {"trace": {"arrays", "spark"}, "arrays": {"spark"}}
+"""Extras whose packages, as far as verbs ask for them, come with others."""
+
 
 def needs(*packages: str) -> None:
     """Refuse to begin if a package is missing, naming all that are and the extras that bring them."""
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
-        extras = ",".join(sorted({EXTRA_OF[name] for name in missing}))
+        found = {EXTRA_OF[name] for name in missing}
+        extras = ",".join(sorted(each for each in found if not found & HOLDS.get(each, set())))
         what = f"package{'s' * (len(missing) > 1)} {', '.join(missing)} {'are' if len(missing) > 1 else 'is'} missing"
         raise MisuseError(f'the {what}: pip install "thence[{extras}]"')

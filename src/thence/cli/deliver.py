@@ -24,6 +24,7 @@ from thence.cli._common import (
     write_json,
 )
 from thence.cli._common import Engine as EngineOption
+from thence.cli._packages import needs
 from thence.errors import MisuseError, TraceError
 from thence.model.plain import Field, Row
 from thence.trace.engine import Choice, Engine, choose
@@ -127,6 +128,7 @@ def _choice(engine: str, arrivals: str, stream: bool) -> Choice:
 
 def _local(asked: Asked) -> Row:
     """Deliver in this process; what comes out is one Parquet file in the folder."""
+    needs("pyarrow", "numpy", "numba")
     import pyarrow.parquet as pq
 
     from thence.delivery.local import counts_in, deliver_table, keyed, setup_of, waiting_in
