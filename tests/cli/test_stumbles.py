@@ -135,3 +135,13 @@ def test_bytes_without_a_format_are_called_binary() -> None:
     found = detect(Path("blob"))
     assert isinstance(found, Unfit)
     assert found.reason.startswith("this looks like binary data")
+
+
+def test_a_set_of_endpoints_is_not_mixed_with_another(capsys) -> None:
+    assert cli.main(["endpoint", "--init", "trio", "--plain", "--processes", "web,ledger"]) == 0
+    told = said("endpoint", "--init", "trio", "--plain", code=2, capsys=capsys)
+    assert "trio/ledger.toml exists already; a new folder is expected" in told
+    assert "no protocol 'nope'" in said(
+        "endpoint", "--init", "duo", "--plain", "--protocol", "nope", code=2, capsys=capsys
+    )
+    assert not Path("duo").exists()
