@@ -46,6 +46,10 @@ class Step(NamedTuple):
     """what is received or lost"""
 
 
+MOST_PROCESSES = 8
+"""Their renamings, 40,320, are looked at for each state."""
+
+
 @dataclass(frozen=True)
 class Setting:
     """A bounded system: everything that can happen in it is explored."""
@@ -80,6 +84,8 @@ class Setting:
             raise MisuseError(f"destinations {self.destinations!r} are none of {', '.join(DESTINATIONS)}")
         if self.detector not in DETECTORS:
             raise MisuseError(f"detector {self.detector!r} is none of {', '.join(DETECTORS)}")
+        if self.processes > MOST_PROCESSES:
+            raise MisuseError(f"{self.processes} processes; from 1 to {MOST_PROCESSES} are explored, each renaming too")
         if self.processes < 1 or self.messages < 0 or self.loss < 0 or self.crashes < 0:
             raise MisuseError("an exploration needs a process at least, and no negative bound")
         known = self.entry.protocol.options

@@ -285,7 +285,9 @@ class Delivery:
         out = []
         for waiting in self.pending():
             if self.policy.name == "fail":
-                raise TraceError(f"{self.where}{len(self.kept)} rows wait at the end: {waiting.reason}")
+                raise TraceError(
+                    f"{self.where}{len(self.kept)} row{'s' * (len(self.kept) != 1)} held at the end: {waiting.reason}"
+                )
             kept = self.kept[waiting.ticket]
             rule = self.rules[kept.order]
             if isinstance(rule, Rule):

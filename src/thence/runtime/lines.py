@@ -134,5 +134,5 @@ def _send(asked: Row) -> tuple[list[str], bytes]:
         except ValueError as error:
             raise MisuseError(f"base64: {error}") from None
     if not isinstance(asked.get("payload"), str):
-        raise MisuseError("a send needs payload, a text, or base64")
+        raise MisuseError('a send needs a payload: "payload" with a text is accepted, or "base64" with bytes')
     return to, asked["payload"].encode()
