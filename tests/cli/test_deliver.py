@@ -97,3 +97,23 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, capsys: pytest.CaptureFixtu
     stream = ["--stream", "--checkpoint", str(tmp_path / "c"), "--engine", "local"]
     assert main(["deliver", str(file), "--by", "depends_on", *out, *stream]) == 2
     assert "--stream runs on Spark" in capsys.readouterr().err
+
+
+def test_what_python_can_say_of_a_delivery_the_command_can_too() -> None:
+    from inspect import signature
+
+    from thence.cli.deliver import command
+    from thence.spark.delivering import deliver
+
+    of_python = set(signature(deliver).parameters) - {"give_up", "fast_from"}  # a folder of its own; a limit of ours
+    assert of_python <= set(signature(command).parameters)
+
+
+@pytest.mark.parametrize("option", ["--wait-seconds", "--idle-seconds", "--ttl-seconds"])
+def test_the_clock_of_the_machine_is_for_streams(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text(json.dumps(ROWS[4]) + "\n")
+    assert main(["deliver", str(file), "--by", "depends_on", "--out", str(tmp_path / "out"), option, "5"]) == 2
+    assert f"{option} is for streams; a batch has an end" in " ".join(capsys.readouterr().err.split())

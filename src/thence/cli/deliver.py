@@ -77,6 +77,9 @@ def command(
     max_jump: Annotated[float | None, typer.Option(help="How far ahead one row may move event time, seconds.")] = None,
     filter_limit: Annotated[int | None, typer.Option(help="How many ids beyond --remember may come.")] = None,
     wait_seconds: Annotated[float | None, typer.Option(help="With --stream: release a row held for so long.")] = None,
+    idle_seconds: Annotated[
+        float | None, typer.Option(help="With --stream and --policy release: let go what a key holds, idle for so long.")
+    ] = None,
     ttl_seconds: Annotated[float | None, typer.Option(help="With --stream: forget a key idle for so long.")] = None,
     stream: Annotated[bool, typer.Option("--stream", help="Go on as files arrive; needs --checkpoint.")] = False,
     once: Annotated[bool, typer.Option("--once", help="With --stream: take what is there, then stop.")] = False,
@@ -100,7 +103,8 @@ def command(
         raise MisuseError(f"{out} is not empty; name a new folder")
     options: Row = {"policy": policy, "after_rows": after_rows, "after_seconds": after_seconds}
     options |= {"remember": remember, "held_limit": held_limit, "when_full": when_full, "max_jump": max_jump}
-    options |= {"filter_limit": filter_limit, "wait_seconds": wait_seconds, "ttl_seconds": ttl_seconds}
+    options |= {"filter_limit": filter_limit, "wait_seconds": wait_seconds}
+    options |= {"idle_seconds": idle_seconds, "ttl_seconds": ttl_seconds}
     if checkpoint is not None:
         options["give_up"] = checkpoint / "give-up"
     names = roster.split(",") if roster is not None else None
@@ -136,7 +140,7 @@ def _local(asked: Asked) -> Row:
     from thence.trace.source import Quarantined
 
     options = dict(asked.options)
-    for name in ("wait_seconds", "ttl_seconds"):
+    for name in ("wait_seconds", "idle_seconds", "ttl_seconds"):
         if options.pop(name) is not None:
             raise MisuseError(f"{name} is for streams; a batch has an end")
     files = arrival_files(asked.arrivals)
