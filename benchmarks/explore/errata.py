@@ -30,9 +30,8 @@ INTRO = """# Where the papers, as printed, are ambiguous or wrong
 Each finding: what the text says, the smallest execution that shows what is wrong with it, our repair, and the
 evidence. The diagrams are not drawn by hand: `thence explore` finds the execution in the printed form (kept
 as a *variant*, never registered), shrinks it until no message, step or destination can be left out, and shows
-that no execution with fewer messages fails. To see one again: `thence explore --variants --protocol NAME`
-with the sizes of benchmarks/explore/errata.toml. A column is a process, time goes down, `*` marks the causal
-path from the message that is missing to the one that came too early.
+that no execution with fewer messages fails. The line after `$` finds it again. A column is a process, time
+goes down, `*` marks the causal path from the message that is missing to the one that came too early.
 
 "Holds" means: no counterexample in all executions of the sizes named and in the random ones named. It is not
 a proof. The page is made by `python benchmarks/explore/errata.py docs/errata.md`;
@@ -40,31 +39,50 @@ tests/check/test_errata_found.py finds each failure again.
 """
 
 
-def explored(protocol: str, **size: Any) -> tuple[Witness, str]:
+OPTIONS = {"fifo": "--fifo", "to_self": "--self"}
+
+
+def command(protocol: str, **size: Any) -> str:
+    """Return what a reader types to explore this."""
+    words = ["thence explore", *(["--variants"] if protocol in VARIANTS else []), f"--protocol {protocol}"]
+    for name, value in size.items():
+        if name == "options":
+            words += [f"--option {key}={each}" for key, each in value.items()]
+        elif name == "judge":
+            words += ['--property "causal order"', f'--property "{value}"']
+        else:
+            words.append(OPTIONS[name] if value is True else f"--{name} {value}")
+    return " ".join(words)
+
+
+def explored(protocol: str, **size: Any) -> tuple[Witness, str, str]:
+    typed = command(protocol, **size)
     judged = size.pop("judge", None)
     options = {"properties": frozenset({"causal order", judged})} if judged else {}
     coverage, smallest = find(setting_of(protocol, **size), **options)
     assert smallest is not None, protocol
     fewer = "; all executions with fewer messages hold" if smallest.fewest and smallest.witness.messages() > 1 else ""
-    return smallest.witness, f"`{protocol}`, found after {coverage.states} states{fewer}"
+    return smallest.witness, f"`{protocol}`, found after {coverage.states} states{fewer}", typed
 
 
-def hunted(protocol: str, **size: Any) -> tuple[Witness, str]:
+def hunted(protocol: str, **size: Any) -> tuple[Witness, str, None]:
     setting = setting_of(protocol, **size)
     caught = hunt(setting, seed=1, walks=20_000)
     assert caught.failure is not None, protocol
-    return shrunk(caught.failure, promised(setting)), f"`{protocol}`, found in walk {caught.walks} of seed 1"
+    return shrunk(caught.failure, promised(setting)), f"`{protocol}`, found in walk {caught.walks} of seed 1", None
 
 
-def replayed(name: str) -> tuple[Witness, str]:
+def replayed(name: str) -> tuple[Witness, str, str]:
+    where = f"benchmarks/explore/results/{name}"
     witness = loads((HERE / "results" / name).read_text(encoding="utf-8"), VARIANTS)
-    return witness, f"`{witness.setting.protocol}`, replayed from benchmarks/explore/results/{name}"
+    return witness, f"`{witness.setting.protocol}`, replayed from {where}", f"thence explore --replay {where}"
 
 
-def block(witness: Witness, how: str) -> str:
+def block(witness: Witness, how: str, typed: str | None) -> str:
     faults = f"\n{witness.faults()}" if witness.faults() else ""
     drawn = f"{witness.notation()}{faults}\n\n{witness.diagram().rstrip()}"
-    return f"{how}: {witness.sentence()}.\n\n```\n{drawn}\n```\n"
+    again = f"$ {typed}\n\n" if typed else ""
+    return f"{how}: {witness.sentence()}.\n\n```\n{again}{drawn}\n```\n"
 
 
 def words(text: str) -> str:

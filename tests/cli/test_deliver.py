@@ -54,10 +54,23 @@ def test_rows_come_out_as_the_orderer_gives_them(format: str, tmp_path: Path) ->
 def test_what_is_no_json_is_quarantined_not_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = tmp_path / "in.jsonl", tmp_path / "out"
     file.write_text(json.dumps(ROWS[4]) + "\n[1]\n{oops\n")
-    assert main(["deliver", str(file), "--by", "depends_on", "--out", str(out)]) == 0
-    outcomes = pq.read_table(out / "part-00000.parquet").column("outcome").to_pylist()
-    assert sorted(outcomes) == ["delivered", "quarantined", "quarantined"]
-    assert "quarantined, 2 rows: no destination" in capsys.readouterr().out
+    said = tmp_path / "said.json"
+    assert main(["deliver", str(file), "--by", "depends_on", "--out", str(out), "--json", str(said)]) == 0
+    rows = pq.read_table(out / "part-00000.parquet").to_pylist()
+    assert sorted(row["outcome"] for row in rows) == ["delivered", "quarantined", "quarantined"]
+    assert {row["reason"] for row in rows} == {None, "the line holds no JSON object"}
+    shown = capsys.readouterr().out
+    assert "quarantined, 2 rows: the line holds no JSON object" in shown
+    assert f"{file}:3: not JSON: Expecting property name enclosed in double quotes at position 2" in shown
+    places = [(row["file"], row["line"]) for row in json.loads(said.read_text())["unread"]]
+    assert places == [(str(file), 2), (str(file), 3)]
+
+
+def test_a_file_without_any_json_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text("\nhello\n")
+    assert main(["deliver", str(file), "--by", "depends_on", "--out", str(tmp_path / "out")]) == 2
+    assert f"{file}:2: not JSON: Expecting value at position 1; JSON lines are accepted" in capsys.readouterr().err
 
 
 def test_a_text_where_an_array_belongs_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,9 +96,9 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "one of stamp, clock, depends_on is accepted" in capsys.readouterr().err
     assert main(["deliver", str(file), "--by", "clock", *out]) == 2
     assert "no column 'clock'; the table has run, destination" in (told := capsys.readouterr().err)
-    assert "columns= says other names" in told
+    assert "--columns says other names" in told
     assert main(["deliver", str(file), "--by", "depends_on", "--key", "account", *out]) == 2
-    assert "key= names other columns" in capsys.readouterr().err
+    assert "--key which columns part the rows" in capsys.readouterr().err
     (tmp_path / "empty.jsonl").touch()
     assert main(["deliver", str(tmp_path / "empty.jsonl"), "--by", "depends_on", *out]) == 2
     assert "the table has no column at all" in capsys.readouterr().err
@@ -110,3 +123,23 @@ def test_a_few_rows_load_no_numba(by: str, tmp_path: Path) -> None:
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split("\n")
     assert said[0].endswith(f": {ARRAYS_FROM + 1} delivered")
     assert said[-2] == "False"
+
+
+def test_what_python_can_say_of_a_delivery_the_command_can_too() -> None:
+    from inspect import signature
+
+    from thence.cli.deliver import command
+    from thence.spark.delivering import deliver
+
+    of_python = set(signature(deliver).parameters) - {"give_up", "fast_from"}  # a folder of its own; a limit of ours
+    assert of_python <= set(signature(command).parameters)
+
+
+@pytest.mark.parametrize("option", ["--wait-seconds", "--idle-seconds", "--ttl-seconds"])
+def test_the_clock_of_the_machine_is_for_streams(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text(json.dumps(ROWS[4]) + "\n")
+    assert main(["deliver", str(file), "--by", "depends_on", "--out", str(tmp_path / "out"), option, "5"]) == 2
+    assert f"{option} is for streams; a batch has an end" in " ".join(capsys.readouterr().err.split())

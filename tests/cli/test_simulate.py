@@ -110,7 +110,7 @@ def test_a_deadlock_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
         (["--warmup", "1"], "warm-up 1.0 is not a share"),
         (["--option", "explicit"], "is not NAME=VALUE"),
         (["--bound", "3"], "protocol ks has no option 'bound'"),
-        (["--trace", "/nowhere/at/all.jsonl"], "No such file"),
+        (["--trace", "/nowhere/at/all.jsonl"], "does not exist"),
     ],
 )
 def test_misuse_ends_with_2_and_a_sentence(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:

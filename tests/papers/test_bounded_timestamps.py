@@ -25,7 +25,8 @@ from thence.papers.variants.bounded import VARIANTS, NeverAged
 from thence.protocols import REGISTRY, Deferred, Deliver, Effect, Member, create
 from thence.protocols.bounded import Bounded
 from thence.protocols.epochs import Epochs, ThreeEpochs
-from thence.protocols.gossip import Gossip, GossipReceiver, PackedRow
+from thence.protocols.gossip import Gossip, GossipReceiver
+from thence.protocols.time_rows import PackedRow
 from thence.protocols.wire import HEADER_BYTES, encode
 
 FAMILY = ("gossip", "epochs", "bounded")

@@ -11,8 +11,8 @@ from thence.model.message import MESSAGE, Copy
 from thence.model.roster import HASH_BYTES, Roster
 from thence.model.sets import mask_bytes
 from thence.protocols.base import Member
-from thence.protocols.gossip import ROW
 from thence.protocols.history import Past
+from thence.protocols.time_rows import ROW
 from thence.protocols.wire import MOST_LABEL_BYTES, WIRE_VERSION
 
 LARGEST = (1 << 63) - 1

@@ -71,3 +71,20 @@ def test_relative_links_lead_somewhere() -> None:
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
+
+
+def test_microseconds_of_a_step_are_the_measured_ones() -> None:
+    said = re.search(
+        r"a step of `ks` among (\d+) to (\d+) processes takes (\d+) to (\d+) of them", (ROOT / "README.md").read_text()
+    )
+    assert said is not None
+    fewest, most, least, longest = map(int, said.groups())
+    rows = json.loads((ROOT / "benchmarks/protocols/results/protocols.json").read_text())["rows"]
+    steps = [
+        row[name]
+        for row in rows
+        for name in ("send_us", "receive_us")
+        if row["protocol"] == "ks" and fewest <= row["n"] <= most
+    ]
+    assert steps
+    assert least <= min(steps) < max(steps) <= longest

@@ -13,6 +13,9 @@ FILES = sorted(SOURCE.rglob("*.py"))
 OF_NAMED_TUPLES = {"_replace", "_asdict", "_fields", "_make"}
 FOREIGN = ("kafka", "KafkaError", "os")
 """Owners that are not ours and publish names with an underscore: error codes of Kafka's client, `os._exit`."""
+MOST_LINES, MOST_OF_A_FUNCTION = 450, 55
+LONG = ("command", "build", "_read_by_numbers")
+"""Functions that may be longer: options of a verb, the table of verbs, and a loop over bytes that makes no calls."""
 Rule = Callable[[str], Iterator[str]]
 
 
@@ -61,10 +64,40 @@ def settings_changed(source: str) -> Iterator[str]:
                 yield ast.unparse(node.func)
 
 
+def unused(source: str) -> Iterator[str]:
+    """Yield the private functions, classes and constants of a module that it never mentions again."""
+    tree = ast.parse(source)
+    mentioned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names = [node.name]
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [target.id for target in targets if isinstance(target, ast.Name)]
+        else:
+            names = []
+        yield from (name for name in names if private(name) and name not in mentioned)
+
+
+def too_long(source: str) -> Iterator[str]:
+    """Yield a module and functions that have too many lines; loops that numba compiles are excused."""
+    count = source.count("\n")
+    if count > MOST_LINES:
+        yield f"the module has {count} lines"
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name not in LONG:
+            compiled = any("njit" in ast.unparse(each) for each in node.decorator_list)
+            lines = (node.end_lineno or 0) - node.lineno + 1
+            if lines > MOST_OF_A_FUNCTION and not compiled:
+                yield f"{node.name} has {lines} lines"
+
+
 BREACHES: dict[Rule, str] = {
     of_another: "from thence.model.order import _closure\nengine._enforce()\n",
     excused: "try:\n    pass\nexcept (KeyError, LookupError):\n    pass\n",
     settings_changed: "spark.conf.set('a', 'b')\n",
+    unused: "def _alone() -> None:\n    pass\n",
+    too_long: "def long() -> None:\n" + 60 * "    pass\n",
 }
 
 

@@ -24,14 +24,19 @@ _STEP = pa.struct([("process", pa.string()), ("index", pa.int64()), ("kind", pa.
 
 def write_findings(result: AuditResult, folder: Path, *, paths: int) -> None:
     """Write all findings of a result into a new or empty folder."""
+    refuse_full(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    if any(folder.glob("*.parquet")):
-        raise MisuseError(f"{folder} holds Parquet files already; a new or empty folder is accepted")
     counts = [(name, pa.int64()) for name in RunRow.__annotations__ if name not in ("run", "verdict")]
     runs = pa.schema([("run", pa.string()), ("verdict", pa.string()), *counts])
     _write(folder / "runs.parquet", runs, result.runs)
     for name in COLUMNS:
         _write(folder / f"{name}.parquet", _schema(name), _rows(result, name, paths))
+
+
+def refuse_full(folder: Path) -> None:
+    """Refuse a folder that holds Parquet files already."""
+    if any(folder.glob("*.parquet")):
+        raise MisuseError(f"{folder} holds Parquet files already; a new or empty folder is accepted")
 
 
 def _schema(name: ListName) -> pa.Schema:

@@ -301,6 +301,11 @@ class Moves:
         stuck = living and all(any(p.what == "send" for p in member.pending()) for member in living)
         return Problem("progress", 0) if stuck else None
 
+    def stuck(self, system: System) -> Problem | None:
+        """Judge a system in which nothing more will happen: the first thing wrong, if any."""
+        problems = [self.deadlocked(system), *(self.at_rest(system, process) for process in range(self.n))]
+        return next((problem for problem in problems if problem is not None), None)
+
     # -- names -----------------------------------------------------------------------------------------------------
 
     def _slot(self, copy: Copy) -> int:

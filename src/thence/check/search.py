@@ -273,15 +273,10 @@ class Explorer:
     # -- results ---------------------------------------------------------------------------------------------------
 
     def _at_rest(self, system: System) -> int:
-        stuck = self.moves.deadlocked(system)
-        if stuck is not None:
-            self._fail(stuck)
+        problem = self.moves.stuck(system)
+        if problem is not None:
+            self._fail(problem)
             return 0
-        for process in range(self.moves.n):
-            problem = self.moves.at_rest(system, process)
-            if problem is not None:
-                self._fail(problem)
-                return 0
         if self.collect:
             self._collect_product([frozenset([self._rest(system, p)]) for p in range(self.moves.n)], system.left)
         return 1

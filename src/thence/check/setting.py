@@ -12,7 +12,7 @@ from thence.model.faults import groups_of
 from thence.model.plain import Row
 from thence.model.roster import Roster, positions
 from thence.protocols.base import Member
-from thence.protocols.registry import REGISTRY, Entry
+from thence.protocols.registry import Entry, lookup
 
 DETECTORS = ("eager", "falling", "any")
 DESTINATIONS = ("unicast", "any", "broadcast")
@@ -46,11 +46,8 @@ class Step(NamedTuple):
     """what is received or lost"""
 
 
-def entry_of(name: str) -> Entry:
-    """Return the entry of a registered protocol."""
-    if name not in REGISTRY:
-        raise MisuseError(f"no protocol {name!r}; there are {', '.join(sorted(REGISTRY))}")
-    return REGISTRY[name]
+MOST_PROCESSES = 8
+"""Their renamings, 40,320, are looked at for each state."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +84,8 @@ class Setting:
             raise MisuseError(f"destinations {self.destinations!r} are none of {', '.join(DESTINATIONS)}")
         if self.detector not in DETECTORS:
             raise MisuseError(f"detector {self.detector!r} is none of {', '.join(DETECTORS)}")
+        if self.processes > MOST_PROCESSES:
+            raise MisuseError(f"{self.processes} processes; from 1 to {MOST_PROCESSES} are explored, each renaming too")
         if self.processes < 1 or self.messages < 0 or self.loss < 0 or self.crashes < 0:
             raise MisuseError("an exploration needs a process at least, and no negative bound")
         known = self.entry.protocol.options
@@ -112,7 +111,7 @@ class Setting:
     @property
     def entry(self) -> Entry:
         """What the registry says of the protocol."""
-        return entry_of(self.protocol) if self.variant is None else self.variant.entry
+        return lookup(self.protocol) if self.variant is None else self.variant.entry
 
     @property
     def per_group(self) -> bool:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Unpack
 
 from thence.check.coverage import Coverage, Failure
-from thence.check.search import Explorer
+from thence.check.search import Explorer, Options
 from thence.check.setting import CopyName, Setting, Step
 from thence.check.witness import Impossible, Witness, replay
 from thence.model.roster import positions
@@ -118,10 +119,10 @@ def _renumbered(steps: tuple[Step, ...], sender: int, gone: int) -> Iterator[Ste
             yield step._replace(copy=CopyName(copy.source, sender, copy.number - 1, copy.kind, copy.nth))
 
 
-def find(setting: Setting, *, time_limit: float | None = None, **options: object) -> tuple[Coverage, Smallest | None]:
+def find(setting: Setting, **options: Unpack[Options]) -> tuple[Coverage, Smallest | None]:
     """Explore a setting; where it fails, return the smallest execution that shows it."""
-    explorer = Explorer(setting, time_limit=time_limit, **options)  # type: ignore[arg-type]
+    explorer = Explorer(setting, **options)
     coverage = explorer.run()
     if not coverage.failures:
         return coverage, None
-    return coverage, smallest(coverage.failures[0], explorer.properties, time_limit=time_limit)
+    return coverage, smallest(coverage.failures[0], explorer.properties, time_limit=explorer.time_limit)

@@ -64,15 +64,9 @@ class Stepper:
         move = self.moves.apply(self.system, step)
         self.system, self.problem = move.system, move.problem
         self.steps.append(step)
-        if self.problem is None and not self.system.flight and self.moves.settled(self.system):
-            self.problem = self._stuck()
-
-    def _stuck(self) -> Problem | None:
-        """Judge what is at rest, once nothing can be sent any more either."""
-        if self.system.left:
-            return None
-        found = [self.moves.deadlocked(self.system), *(self.moves.at_rest(self.system, p) for p in range(self.moves.n))]
-        return next((problem for problem in found if problem is not None), None)
+        at_rest = not self.system.left and not self.system.flight and self.moves.settled(self.system)
+        if self.problem is None and at_rest:
+            self.problem = self.moves.stuck(self.system)
 
     def back(self) -> None:
         """Undo the last step."""

@@ -67,8 +67,7 @@ def replay(setting: Setting, start: Start, steps: tuple[Step, ...], properties: 
         if move.problem is not None:
             return result
     if not result.system.flight and moves.settled(result.system):
-        problems = [moves.deadlocked(result.system), *(moves.at_rest(result.system, p) for p in range(moves.n))]
-        result.problem = next((problem for problem in problems if problem is not None), None)
+        result.problem = moves.stuck(result.system)
     return result
 
 

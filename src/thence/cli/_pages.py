@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from thence.cli._common import working
-from thence.errors import MisuseError
 from thence.trace.cutting import Cut, message_cut
 from thence.trace.engine import Choice, Engine
 
@@ -52,7 +51,7 @@ def recorded(
     from thence.spark.cutting import cut_events, cut_frame, read_frame, rows_about, rows_around, with_origins
 
     with working("Cutting on Spark"):
-        frame = read_frame(opened.files, cores=cores)
+        frame = read_frame(opened, cores=cores)
         if asked.message is not None:
             rows = rows_about(frame, asked.message)
         elif (violations := _around(everything, asked)) is not None and (
@@ -67,8 +66,6 @@ def recorded(
 
 def write_pages(made: Recorded, asked: Asked, target: Path) -> list[tuple[Path, int]]:
     """Write the pages; return each file with its size, the one to open first."""
-    if target.is_dir():
-        raise MisuseError(f"{target} is a folder; the name of a file is accepted")
     written = []
     with working("Drawing"):
         for each in _pages(made, asked, target.stem):

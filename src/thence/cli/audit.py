@@ -75,11 +75,15 @@ def command(
     from thence.trace.read import open_trace
 
     if out is not None:
-        from thence.auditing.output import write_findings  # what it lacks is said before anything is judged
+        from thence.auditing.output import refuse_full, write_findings  # what it lacks is said before all else
+
+        refuse_full(out)
 
     opened = open_trace(trace, format, pattern, delimiter, columns=named_columns(columns))
-    if page is not None and not opened.in_our_names:
-        raise MisuseError("--page reads columns by their own names; leave out --page or --columns")
+    if page is not None and set(opened.files.values()) == {"shiviz"}:
+        raise MisuseError(
+            "--page draws messages, and a log with clocks has none; a trace in JSONL or Parquet is accepted"
+        )
     with audited(opened, engine, cores) as (result, choice):
         result.allow_empty = allow_empty
         detail(f"route: {result.route}")
@@ -125,10 +129,6 @@ def _write_page(
 ) -> None:
     from thence.cli._pages import Asked, recorded, said, write_pages
 
-    if choice is None:
-        raise MisuseError(
-            "--page draws messages, and a log with clocks has none; a trace in JSONL or Parquet is accepted"
-        )
     made = recorded(opened, result, choice, Asked(), page.stem, cores=cores, paths=paths)
     for line in said(write_pages(made, Asked(), page)):
         out.print(line)
@@ -202,7 +202,9 @@ def tell(result: AuditResult, choice: Choice | None, opened: Trace, paths: int, 
     for line in (*_clocks(result), *_findings(result, paths), *skipped_files(opened.skipped)):
         say(line)
     if not result.events:
-        say("note: there is no event to judge" + ("" if result.allow_empty else "; --allow-empty says that is fine"))
+        unused = next(iter(result.rows("quarantine")), None)
+        hint = "" if result.allow_empty or unused else "; --allow-empty says that is fine"
+        say(f"note: there is no event to judge{hint}")
 
 
 def _runs(result: AuditResult, out: Console) -> Iterator[str]:
@@ -267,7 +269,8 @@ def _findings(result: AuditResult, paths: int) -> Iterator[str]:
     required = [column.name for column in JUDGED_COLUMNS if column.required]
     lacking = [name for name in required if reasons & {f"{name} is missing", f"column {name} is missing"}]
     if lacking and not result.messages:
-        yield f"note: if your columns have other names, --columns {lacking[0]}=YOURS,... says so"
+        known = ", ".join(column.name for column in JUDGED_COLUMNS)
+        yield f"note: if your columns have other names, --columns {lacking[0]}=YOURS,... says so; ours are {known}"
 
 
 def _place(row: Row) -> str:

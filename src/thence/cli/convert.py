@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from thence.cli._common import (
+    ColumnsOption,
     Engine,
     JsonFile,
     SparkCores,
     finish,
+    named_columns,
     progress,
     skipped_files,
     start_spark,
     tell,
     write_json,
 )
+from thence.cli._targets import check_target
 from thence.errors import MisuseError, TraceError
 
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ def command(
         str | None, typer.Option("--around", metavar="MESSAGE", help="Only the rows around this message.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Where to write; default: standard output.")
+        Path | None, typer.Option("--out", metavar="FILE|DIR", help="Where to write; default: standard output.")
     ] = None,
     files: Annotated[
         int, typer.Option("--files", min=1, help="Parquet: as many files, each one range of `order`.")
@@ -63,6 +66,7 @@ def command(
         str | None,
         typer.Option("--delimiter", metavar="RE", help="Between executions in a log: with the group trace."),
     ] = None,
+    columns: ColumnsOption = None,
     engine: Engine = "auto",
     cores: SparkCores = 2,
     json_file: JsonFile = None,
@@ -79,7 +83,9 @@ def command(
         raise MisuseError("trace and JSON cannot both go to standard output; give --out FILE")
     if files > 1 and to is not To.parquet:
         raise MisuseError("--files is for Parquet; the other formats are one file")
-    source = open_trace(trace, format, pattern, delimiter)
+    if out is not None:
+        check_target("--out", out, folder=files > 1)
+    source = open_trace(trace, format, pattern, delimiter, columns=named_columns(columns))
     if out is not None and out.resolve() in {path.resolve() for path in source.files}:
         raise MisuseError(f"{out} is read and cannot be written at once")
     asked = Asked(to, around, out, files)

@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thence.cli._common import Engine as EngineOption
 from thence.cli._common import (
+    ColumnsOption,
     JsonFile,
     SparkCores,
     console,
     finish,
+    named_columns,
     skipped_files,
     start_spark,
     table,
     working,
     write_json,
 )
+from thence.cli._common import Engine as EngineOption
+from thence.cli._packages import needs
 from thence.errors import MisuseError, TraceError
 from thence.model.plain import Row
 
@@ -45,6 +48,7 @@ def command(
         Path | None, typer.Option(metavar="FILE", help="Draw it: .png, .svg, or both if the name has no ending.")
     ] = None,
     format: Annotated[str, typer.Option(help="auto, jsonl or parquet.")] = "auto",
+    columns: ColumnsOption = None,
     engine: EngineOption = "auto",
     cores: SparkCores = 2,
     json_file: JsonFile = None,
@@ -61,11 +65,14 @@ def command(
     names = None if protocols is None else [lookup(name.strip()).name for name in protocols.split(",") if name.strip()]
     if plot is not None and plot.suffix and plot.suffix not in SUFFIXES:
         raise MisuseError(f"{plot} ends in neither .png nor .svg; leave the ending out to get both")
-    opened = open_trace(trace, format)
+    if plot is not None:
+        needs("matplotlib")
+    opened = open_trace(trace, format, columns=named_columns(columns))
     choice = choose(engine, opened.files)
     report = (_local if choice.engine is Engine.LOCAL else _on_spark)(opened, names, sample, cores)
     if not report.runs:
-        raise TraceError("nothing could be replayed: the trace has no run with a send")
+        unused = "".join(f"; set aside: {_place(each)}: {each['reason']}" for each in report.quarantine[:1])
+        raise TraceError(f"nothing could be replayed: the trace has no run with a send{unused}")
     _show(report, console(json_file))
     for line in (*skipped_files(opened.skipped), f"replayed {choice}"):
         console(json_file).print(line)
@@ -97,7 +104,9 @@ def _on_spark(trace: Trace, protocols: Sequence[str] | None, sample: int, cores:
 
     refuse_logs(trace)
     spark = start_spark(cores)
-    events = read_events(spark, trace.files, REPLAYED_COLUMNS).persist()  # or files would be read once for each pass
+    events = read_events(
+        spark, trace.files, trace.called(REPLAYED_COLUMNS)
+    ).persist()  # or files would be read once for each pass
     with working("Replaying"), cost(events.where("reason IS NULL"), protocols, sample=sample) as result:
         report = result.report()
     unread = events.where("reason IS NOT NULL").select("file", "line", "reason").limit(1000)
@@ -142,10 +151,13 @@ def _show(report: CostReport, out: Console) -> None:
     for run in apart[:SHOWN]:
         out.print(f"apart: {_named(run)} is {run['verdict']}: {run['reason']}")
     for each in report.quarantine[:SHOWN]:
-        where = each["file"] if each["line"] is None else f"{each['file']}:{each['line']}"
-        out.print(f"set aside: {where}: {each['reason']}")
+        out.print(f"set aside: {_place(each)}: {each['reason']}")
     if max(len(apart), len(report.quarantine)) > SHOWN:
         out.print("... --json names them all")
+
+
+def _place(row: Row) -> str:
+    return str(row["file"]) if row["line"] is None else f"{row['file']}:{row['line']}"
 
 
 def _named(run: Row) -> str:

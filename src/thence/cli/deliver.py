@@ -24,11 +24,13 @@ from thence.cli._common import (
     write_json,
 )
 from thence.cli._common import Engine as EngineOption
+from thence.cli._packages import needs
 from thence.errors import MisuseError, TraceError
 from thence.model.plain import Field, Row
 from thence.trace.engine import Choice, Engine, choose
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 EXAMPLE = "thence deliver arrivals.parquet --by stamp --out ordered"
@@ -75,6 +77,10 @@ def command(
     max_jump: Annotated[float | None, typer.Option(help="How far ahead one row may move event time, seconds.")] = None,
     filter_limit: Annotated[int | None, typer.Option(help="How many ids beyond --remember may come.")] = None,
     wait_seconds: Annotated[float | None, typer.Option(help="With --stream: release a row held for so long.")] = None,
+    idle_seconds: Annotated[
+        float | None,
+        typer.Option(help="With --stream and --policy release: let go what a key holds, idle for so long."),
+    ] = None,
     ttl_seconds: Annotated[float | None, typer.Option(help="With --stream: forget a key idle for so long.")] = None,
     stream: Annotated[bool, typer.Option("--stream", help="Go on as files arrive; needs --checkpoint.")] = False,
     once: Annotated[bool, typer.Option("--once", help="With --stream: take what is there, then stop.")] = False,
@@ -91,11 +97,15 @@ def command(
     """
     if stream != (checkpoint is not None):
         raise MisuseError("--stream and --checkpoint DIR go together")
+    for name, given in (("--once", once), ("--files-per-batch", files_per_batch is not None)):
+        if given and not stream:
+            raise MisuseError(f"{name} is for streams; it goes with --stream")
     if not stream and out.exists() and any(out.iterdir()):
         raise MisuseError(f"{out} is not empty; name a new folder")
     options: Row = {"policy": policy, "after_rows": after_rows, "after_seconds": after_seconds}
     options |= {"remember": remember, "held_limit": held_limit, "when_full": when_full, "max_jump": max_jump}
-    options |= {"filter_limit": filter_limit, "wait_seconds": wait_seconds, "ttl_seconds": ttl_seconds}
+    options |= {"filter_limit": filter_limit, "wait_seconds": wait_seconds}
+    options |= {"idle_seconds": idle_seconds, "ttl_seconds": ttl_seconds}
     if checkpoint is not None:
         options["give_up"] = checkpoint / "give-up"
     names = roster.split(",") if roster is not None else None
@@ -123,26 +133,41 @@ def _choice(engine: str, arrivals: str, stream: bool) -> Choice:
 
 def _local(asked: Asked) -> Row:
     """Deliver in this process; what comes out is one Parquet file in the folder."""
+    needs("pyarrow", "numpy", "numba")
     import pyarrow.parquet as pq
 
     from thence.delivery.local import counts_in, deliver_table, keyed, setup_of, sized, waiting_in
     from thence.trace.arrival_reader import arrival_files, read_arrivals
+    from thence.trace.source import Quarantined
 
     options = dict(asked.options)
-    for name in ("wait_seconds", "ttl_seconds"):
+    for name in ("wait_seconds", "idle_seconds", "ttl_seconds"):
         if options.pop(name) is not None:
             raise MisuseError(f"{name} is for streams; a batch has an end")
     files = arrival_files(asked.arrivals)
     roster = files.rosters() if asked.roster is None and asked.by == "stamp" else asked.roster
     setup = setup_of(asked.by, roster, asked.columns, asked.key, options)
     names = setup.columns
-    table = read_arrivals(files, setup.by, names.cause, names.message, names.arrival)
+    unread: list[Quarantined] = []
+    table = read_arrivals(files, setup.by, names.cause, names.message, names.arrival, unread)
     setup = setup if asked.key is not None else keyed(setup, table)
     with working("Delivering") as say, _policy_may_stop():
         ordered = deliver_table(table, sized(setup, table), lambda stage: say(f"Delivering{stage}"))
+    ordered = _with_lines_named(ordered) if unread else ordered
     asked.out.mkdir(parents=True, exist_ok=True)
     pq.write_table(ordered, asked.out / "part-00000.parquet")
-    return _result(asked.out, counts_in(ordered), waiting_in(ordered, setup))
+    lines: list[Row] = [{"file": each.file, "line": each.line, "reason": each.reason} for each in unread]
+    return _result(asked.out, counts_in(ordered), waiting_in(ordered, setup)) | ({"unread": lines} if lines else {})
+
+
+def _with_lines_named(ordered: pa.Table) -> pa.Table:
+    """Say of rows that are lines without an object that they are, not which column they lack."""
+    import pyarrow.compute as pc
+
+    from thence.trace.arrival_reader import CORRUPT, NO_OBJECT
+
+    reasons = pc.if_else(pc.is_valid(ordered.column(CORRUPT)), NO_OBJECT, ordered.column("reason"))
+    return ordered.set_column(ordered.column_names.index("reason"), "reason", reasons)
 
 
 def _on_spark(asked: Asked, streaming: Streaming, cores: int) -> Row:
@@ -184,7 +209,7 @@ def _ordered(session: SparkSession, asked: Asked, streaming: Streaming) -> DataF
     from thence.delivery.columns import Columns
     from thence.delivery.reading import BYS, By
     from thence.spark import deliver as on_spark
-    from thence.spark.arrivals import read_arrivals
+    from thence.spark.arrivals import read_arrivals, with_lines_named
 
     if asked.by not in BYS:
         raise MisuseError(f"--by {asked.by}: one of {', '.join(BYS)} is accepted")
@@ -194,7 +219,7 @@ def _ordered(session: SparkSession, asked: Asked, streaming: Streaming) -> DataF
         stream=streaming.checkpoint is not None, files_per_batch=streaming.files_per_batch,
     )  # fmt: skip
     roster = carried if asked.roster is None and how == "stamp" else asked.roster
-    return on_spark(table, how, roster=roster, key=asked.key, columns=asked.columns, **asked.options)
+    return with_lines_named(on_spark(table, how, roster=roster, key=asked.key, columns=asked.columns, **asked.options))
 
 
 def _run_stream(ordered: DataFrame, out: Path, checkpoint: Path, once: bool) -> None:
@@ -231,13 +256,18 @@ def _show(result: Row, json_file: str | None) -> None:
     to.print(f"{result['rows']} rows in {result['out']}: {counts or 'none'}")
     for reason, count in result["quarantined"].items():
         to.print(f"quarantined, {count} row{'s' * (count != 1)}: {reason}")
+    unread = result.get("unread", ())
+    for line in unread[:SHOWN]:
+        to.print(f"{line['file']}:{line['line']}: {line['reason']}")
+    if len(unread) > SHOWN:
+        to.print(f"... and {len(unread) - SHOWN} more such lines; --json FILE names them all")
     show_waiting(result["waiting"], json_file)
 
 
 def show_waiting(rows: list[Row], json_file: str | None) -> None:
     """Show what waits: all in JSON, the first for people."""
     to = console(json_file)
-    to.print(f"{len(rows)} rows wait")
+    to.print("1 row waits" if len(rows) == 1 else f"{len(rows)} rows wait")
     if rows:
         shown = [[_text(value) for value in row.values()] for row in rows[:SHOWN]]
         to.print(table(*rows[0], rows=shown))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thence.cli._common import JsonFile, console, finish, progress, write_json
+from thence.cli._packages import needs
 from thence.model.plain import Row
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def command(
     Exit code 1 means that a protocol broke its promise, that the liar was not caught, or that Spark and the
     definition disagree.
     """
+    needs("pyspark", "pyarrow", "numba")
     out.mkdir(parents=True, exist_ok=True)
     made = Demo(out, console(json_file), seed)
     try:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
 
 from thence.cli._common import JsonFile, console, detail, option_of, write_json
+from thence.cli._packages import needs
 from thence.errors import MisuseError
 
 EXAMPLE = "thence endpoint --init trio --processes a,b,c"
@@ -101,13 +103,21 @@ def _init(
 ) -> None:
     from thence.runtime.setup import initialise
 
+    if not plain:
+        try:
+            needs("cryptography")
+        except MisuseError as error:
+            raise MisuseError(f"{error}; or --plain makes a set without certificates") from None
+
     files = initialise(folder, names, protocol=protocol, plain=plain, options=options)
     out = console(json_file)
     out.print(f"{len(files)} endpoint{'s' * (len(files) != 1)}. Start each in a terminal of its own:")
     for file in files:
-        out.print(f"  thence endpoint {file}")
+        out.print(f"  thence endpoint {quote(str(file))}")
     others = ", ".join(f'"{name}"' for name in names[1:3] or names)
     out.print("and type into the first:")
     out.print(f'  {{"send": [{others}], "payload": "hello"}}')
-    out.print(f"Afterwards: thence audit {folder}/*.jsonl, and while they run: thence why {files[-1]}")
+    out.print(
+        f"Afterwards: thence audit {quote(str(folder))}/*.jsonl, and while they run: thence why {quote(str(files[-1]))}"
+    )
     write_json(json_file, {"configurations": [str(file) for file in files]})

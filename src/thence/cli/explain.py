@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from thence.cli._common import ColumnsOption, Engine, JsonFile, console, finish, named_columns, write_json
-from thence.cli.audit import CoresOption, TraceArgument, audited
+from thence.cli.audit import CoresOption, FormatOption, TraceArgument, audited
 from thence.errors import MisuseError
 
 EXAMPLE = "thence explain trace.jsonl --violation 2"
@@ -26,6 +26,7 @@ def command(
         ),
     ] = None,
     run: Annotated[str | None, typer.Option(help="With --fact: which run, if there are several.")] = None,
+    format: FormatOption = "auto",
     columns: ColumnsOption = None,
     engine: Engine = "auto",
     cores: CoresOption = 2,
@@ -37,22 +38,24 @@ def command(
 
     Exit code 1 if there is such a violation, 0 if the execution has none, 2 if there are fewer than asked for.
     """
+    from thence.trace.read import open_trace
+
+    opened = open_trace(trace, format, columns=named_columns(columns))
     if fact is not None:
         from thence.cli.explain_fact import why_on_copy
 
-        why_on_copy(trace, fact, run, json_file)
+        why_on_copy(opened, fact, run, json_file)
         return
     from thence.auditing.explaining import explanation
     from thence.auditing.result import path_rows
-    from thence.trace.read import open_trace
 
-    opened = open_trace(trace, columns=named_columns(columns))
     if set(opened.files.values()) == {"shiviz"}:
         raise MisuseError("a log with clocks has no deliveries to explain; `thence audit` judges its clocks")
     with audited(opened, engine, cores) as (result, _):
         out = console(json_file)
         if not any(run["violations"] for run in result.runs):
-            out.print(f"verdict: {result.verdict}; there is no violation to explain")
+            why = "; `thence audit` says why it is unknown" if result.verdict == "unknown" else ""
+            out.print(f"verdict: {result.verdict}; there is no violation to explain{why}")
             write_json(json_file, None)
             finish(0)
         out.print(explanation(result, violation))

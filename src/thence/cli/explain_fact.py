@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from thence.cli._common import console, finish, write_json
 from thence.errors import MisuseError, TraceError
 from thence.model.escape import visible_lines
+
+if TYPE_CHECKING:
+    from thence.trace.read import Trace
 
 MOST = 5000
 """events of a run: everything is worked out by definition, with the past of every event at hand"""
 
 
-def why_on_copy(trace: list[str], asked: tuple[str, str, str, str], run: str | None, json_file: str | None) -> None:
+def why_on_copy(trace: Trace, asked: tuple[str, str, str, str], run: str | None, json_file: str | None) -> None:
     """Read one run, and say why the copy must, or need not, carry the fact."""
     from thence.model.fixed_points import FixedPoints
     from thence.model.order import by_label, usable
-    from thence.trace.read import open_trace
 
-    events = [e for e in open_trace(trace).events() if run is None or e.run == run]
+    events = [e for e in trace.events() if run is None or e.run == run]
     runs = sorted({event.run for event in events if not event.run.endswith("/hops")})
     if len(runs) != 1:
         named = ", ".join(runs[:5]) or "none"

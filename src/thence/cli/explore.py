@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -44,14 +45,20 @@ def command(
     ] = None,
     time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds.")] = None,
     variants: Annotated[bool, typer.Option("--variants", help="Admit the printed forms of the papers.")] = False,
-    replay: Annotated[Path | None, typer.Option(help="Replay an execution written by --save.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Write the smallest failing execution here.")] = None,
+    replay: Annotated[
+        Path | None, typer.Option(metavar="EXECUTION", help="Replay an execution written by --save.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the smallest failing execution here.")
+    ] = None,
     page: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the smallest failing execution as a page to step through."),
     ] = None,
     step: Annotated[bool, typer.Option("--step", help="Make one execution by hand, step by step.")] = False,
-    graph: Annotated[Path | None, typer.Option(help="Write the whole state graph: .dot or .json.")] = None,
+    graph: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the whole state graph: .dot or .json.")
+    ] = None,
     cover: Annotated[bool, typer.Option("--cover", help="Count how often each step of the protocol was run.")] = False,
     json_file: JsonFile = None,
 ) -> None:
@@ -85,7 +92,7 @@ def command(
         _show(smallest.witness, out)
         if save is not None:
             save.write_text(smallest.witness.dumps(), encoding="utf-8")
-            out.print(f"replay it with: thence explore --replay {save}")
+            out.print(f"replay it with: thence explore --replay {quote(str(save))}")
         _write_page(smallest.witness, page, out)
     elif page is not None:
         out.print(f"nothing fails, so there is no execution to draw: {page} is not written")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from thence.cli._common import finish
@@ -59,8 +60,11 @@ def _obey(walk: Stepper, choices: list[Step], word: str, rest: str, out: Console
     elif word == "d":
         out.print(walk.witness().diagram())
     elif word == "s" and rest:
-        Path(rest).write_text(walk.witness().dumps(), encoding="utf-8")
-        out.print(f"replay it with: thence explore --replay {rest}")
+        try:
+            Path(rest).write_text(walk.witness().dumps(), encoding="utf-8")
+        except OSError as error:
+            raise MisuseError(f"{rest} cannot be written: {error.strerror}") from None
+        out.print(f"replay it with: thence explore --replay {quote(rest)}")
     elif word.isdigit() and 1 <= int(word) <= len(choices):
         walk.take(choices[int(word) - 1])
     else:

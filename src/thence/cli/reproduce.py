@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thence.cli._common import JsonFile, console, finish, progress, start_spark, working, write_json
+from thence.cli._packages import needs
 from thence.errors import MisuseError
 from thence.model.plain import Row
 
@@ -34,7 +35,7 @@ def command(
     ),
     full: Annotated[bool, typer.Option("--full", help="The papers' own counts: hours; call again to resume.")] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Seconds, to see that it works; most claims stay open.")
+        bool, typer.Option("--quick", help="A minute, to see that it works; few runs, so some claims stay open.")
     ] = False,
     processes: Annotated[
         list[int] | None, typer.Option("--processes", "-n", metavar="N", help="Only these sizes; repeatable.")
@@ -49,6 +50,7 @@ def command(
 
     Exit code 1: a simulation failed, or a protocol broke its promise in one. Verdicts do not change it.
     """
+    needs("matplotlib", "networkx", "pyarrow")
     from thence.cli.simulate import print_table
     from thence.papers.paper import Scale
     from thence.papers.run import PAPERS, counted, write

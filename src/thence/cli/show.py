@@ -7,9 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thence.cli._common import Engine, JsonFile, console, detail, skipped_files, write_json
+from thence.cli._common import (
+    ColumnsOption,
+    Engine,
+    JsonFile,
+    console,
+    detail,
+    named_columns,
+    skipped_files,
+    write_json,
+)
+from thence.cli._targets import check_target
 from thence.cli.audit import CoresOption, FormatOption, TraceArgument, audited
-from thence.errors import MisuseError
+from thence.errors import MisuseError, TraceError
 
 if TYPE_CHECKING:
     from thence.trace.cutting import Cut
@@ -33,6 +43,7 @@ def command(
     run: Annotated[str | None, typer.Option(metavar="NAME", help="Only this run.")] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     format: FormatOption = "auto",
+    columns: ColumnsOption = None,
     engine: Engine = "auto",
     cores: CoresOption = 2,
     json_file: JsonFile = None,
@@ -47,15 +58,21 @@ def command(
     cut = _cut(run, time, order, processes)
     if sum((violation is not None, message is not None, bool(cut) and run is None)) > 1:
         raise MisuseError("--violation, --message and other conditions were given together; one of them is accepted")
-    opened = open_trace(trace, format)
+    opened = open_trace(trace, format, columns=named_columns(columns))
     if "shiviz" in opened.files.values():
         raise MisuseError("a log with clocks has no messages to draw; a trace in JSONL or Parquet is accepted")
     target = out or Path(_name(trace, opened)).with_suffix(".html")
+    check_target("--out", target, folder=False)
     asked = Asked(cut, violation, message)
     with audited(opened, engine, cores) as (result, choice):
         detail(f"judged {choice}")
-        written = write_pages(recorded(opened, result, choice, asked, target.stem, cores=cores), asked, target)
-        for line in (*said(written), *skipped_files(opened.skipped)):
+        made = recorded(opened, result, choice, asked, target.stem, cores=cores)
+        unused = list(dict.fromkeys(map(str, opened.quarantine)))
+        if unused and not made.events:
+            raise TraceError(f"the trace has no event to draw; {unused[0]}")
+        written = write_pages(made, asked, target)
+        aside = [f"note: set aside: {unused[0]}; `thence audit` names all {len(unused):,}"] if unused else []
+        for line in (*said(written), *aside, *skipped_files(opened.skipped)):
             console(json_file).print(line)
         pages = [{"file": str(path), "bytes": size} for path, size in written]
         write_json(json_file, {"events": result.events, "engine": result.engine, "pages": pages})

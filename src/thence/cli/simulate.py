@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thence.cli._common import JsonFile, console, finish, option_of, progress, table, write_json
+from thence.cli._packages import needs
 from thence.errors import MisuseError
 
 if TYPE_CHECKING:
@@ -82,8 +83,8 @@ def command(
     if stamps and trace is None:
         raise MisuseError("--stamps puts dependencies into a trace; give --trace FILE, too")
     for path in (trace, arrivals):
-        if path is not None:
-            format_of(path)
+        if path is not None and format_of(path) == "parquet":
+            needs("pyarrow")
     if not 0.0 <= warmup < 1.0:
         raise MisuseError(f"warm-up {warmup} is not a share; from 0 up to, but not, 1 is accepted")
     scenario = Scenario(

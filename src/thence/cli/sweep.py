@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thence.cli._common import JsonFile, SparkCores, console, finish, start_spark, table, write_json
+from thence.cli._packages import needs
 from thence.errors import MisuseError
 from thence.model.plain import Row
 
@@ -43,6 +44,7 @@ def command(
     from thence.sim.grid import read_grid
 
     plan = read_grid(grid)
+    needs("pyspark", "pyarrow", *(["matplotlib"] if plot is not None else []))
     from thence.sim.sweep_task import MEASURES, SETTING
     from thence.spark.sweeps import sweep as run_sweep
 

@@ -87,5 +87,4 @@ def replayed(rows: Sequence[Event], protocol: str, roster: Roster, options: Fiel
     try:
         return replay(rows, protocol, roster, options=options)
     except Exception as error:  # one protocol's mistake must not take the others' figures with it
-        problem = f"{type(error).__name__}: {error}"
-        return Cost(protocol, "failed", problem, facts=None, held_seconds=None, deferred_seconds=None)
+        return Cost.none(protocol, "failed", f"{type(error).__name__}: {error}")

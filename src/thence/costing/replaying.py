@@ -80,6 +80,11 @@ class Cost:
     deferred_seconds: float | None = 0.0
     stuck: int = 0
 
+    @classmethod
+    def none(cls, protocol: str, status: Literal["refused", "failed"], reason: str) -> Cost:
+        """Return the row of a protocol that could not be measured."""
+        return cls(protocol, status, reason, facts=None, held_seconds=None, deferred_seconds=None)
+
     def row(self) -> Row:
         """Return it as plain data."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -100,7 +105,7 @@ def replay(rows: Sequence[Event], protocol: str, roster: Roster, *, options: Fie
         for event in rows:
             run.step(event)
     except (MisuseError, PeerError) as error:
-        return Cost(protocol, "refused", str(error), facts=None, held_seconds=None, deferred_seconds=None)
+        return Cost.none(protocol, "refused", str(error))
     return run.finish()
 
 

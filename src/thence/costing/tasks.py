@@ -10,10 +10,13 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 
 import pyarrow as pa
 
 from thence.costing.preparing import head_of, prepare, replayed
+from thence.costing.replaying import Cost
+from thence.costing.traffic import Profile
 from thence.model.plain import Row
 from thence.model.roster import Roster
 from thence.trace.schema import event_of
@@ -22,21 +25,16 @@ HEAD = "head"
 """kind of the row that carries, as JSON in `message`, what only the whole run can tell: see `preparing.Head`"""
 
 _FINDINGS = "findings map<string,struct<met:boolean,why:string>>"
-_PROFILE: Row = {
-    "processes": "int", "messages": "bigint", "copies": "bigint", "deliveries": "bigint", "verdict": "string",
-    "reason": "string", "basis": "string", "sampled": "boolean", "held": "bigint", "held_rows": "bigint",
-    "held_seconds": "double",
-}  # fmt: skip
-_COST: Row = {
-    "status": "string", "reason": "string", "messages": "bigint", "copies": "bigint", "entries": "bigint",
-    "facts": "bigint", "bytes": "bigint", "paper_bytes": "bigint", "bytes_max": "bigint", "hops": "bigint",
-    "hop_bytes": "bigint", "log": "bigint", "log_max": "bigint",
-    "warm_messages": "bigint", "third_copies": "bigint", "third_bytes": "bigint",
-    "last_copies": "bigint", "last_bytes": "bigint",
-    "deliveries": "bigint", "held": "bigint",
-    "held_rows": "bigint", "held_seconds": "double", "deferred": "bigint", "deferred_rows": "bigint",
-    "deferred_seconds": "double", "stuck": "bigint",
-}  # fmt: skip
+_TYPES = {"int": "bigint", "int | None": "bigint", "float | None": "double", "bool": "boolean"}
+
+
+def _columns(of: type[Profile | Cost], *, without: str) -> dict[str, str]:
+    """Return the fields of a dataclass of totals but one as columns; what is no number and no flag is a text."""
+    return {each.name: _TYPES.get(str(each.type), "string") for each in fields(of) if each.name != without}
+
+
+_PROFILE = _columns(Profile, without="findings") | {"processes": "int"}
+_COST = _columns(Cost, without="protocol")
 _ARROW = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "double": pa.float64(), "boolean": pa.bool_()}
 
 

@@ -50,8 +50,9 @@ class ArrayReading:
         """Tell whether arrays read rows of this kind."""
         if reading.by == "depends_on":
             named = rows.cause
-            listed = named is not None and pa.types.is_list(named.type)
-            return listed and _is_id(rows.message) and _is_id(named.values)  # type: ignore[union-attr]
+            if named is None or not pa.types.is_list(named.type):
+                return False
+            return _is_id(rows.message) and _is_id(named.values)
         if reading.by == "clock":
             clock = rows.cause
             return rows.sender is not None and clock is not None and pa.types.is_map(clock.type)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from thence.delivery.array_reading import ArrayReading, Readings
 from thence.delivery.arrow_rows import Leaving, Rows
+from thence.delivery.arrow_texts import from_texts, to_texts
 from thence.delivery.event_time import doubt
 from thence.delivery.outcome import SHOWN, Kind, listed
 from thence.delivery.packing import Texts
@@ -23,7 +24,7 @@ from thence.delivery.reading import Reading
 from thence.delivery.rule import fingerprint
 from thence.delivery.state import HeldRows, Order, Sources, State, agree, told
 from thence.errors import TraceError
-from thence.kernels.arrays import Bytes, Doubles, Flags, Longs
+from thence.kernels.arrays import Bytes, Doubles, Flags, Longs, places_in
 from thence.kernels.arrival_rows import FOREVER, NONE, Arrived, Holes, Known, Left, Limits, Status, Why
 from thence.kernels.event_times import clocked
 from thence.kernels.receive import run
@@ -211,19 +212,19 @@ class ArrayStepper:
             return
         found: list[tuple[int, int, int]] = []
         for source in np.flatnonzero(known.hole != NONE).tolist():
-            hole, mine = int(known.hole[source]), []
+            hole, linked = int(known.hole[source]), []
             while hole != NONE:
                 own = source if here is None else int(here[source])
-                mine.append((own, int(holes.first[hole]), int(holes.last[hole])))
+                linked.append((own, int(holes.first[hole]), int(holes.last[hole])))
                 hole = int(holes.following[hole])
-            found += reversed(mine)
+            found += reversed(linked)
         columns = np.array(found, np.int64).reshape(-1, 3)
         self.hole_source, self.hole_first, self.hole_last = (columns[:, place].copy() for place in range(3))
 
     def _keep(self, taken: Arrived, status: Bytes, since: Doubles) -> None:
         """Keep what is still held."""
         keep = np.flatnonzero(status == Status.HELD)
-        flat = _spans(taken.start[keep], taken.length[keep])
+        flat = places_in(taken.start[keep], taken.length[keep])
         self.ticket, self.source, self.number = taken.ticket[keep], taken.source[keep], taken.number[keep]
         self.length, self.since, self.ahead, self.came = (
             taken.length[keep], since[keep], self.ahead[keep], self.came[keep]
@@ -259,7 +260,7 @@ class ArrayStepper:
 
     def _waited(self, taken: Arrived, left: Left, told: Flags) -> pa.ListArray:
         lengths = np.where(told, taken.length[left.row], 0)
-        flat = _spans(taken.start[left.row], lengths)
+        flat = places_in(taken.start[left.row], lengths)
         keep = taken.need_waited[flat]
         kept = np.concatenate([[0], np.cumsum(keep)])[np.concatenate([[0], np.cumsum(lengths)])]
         flat = flat[keep]
@@ -287,8 +288,8 @@ class ArrayStepper:
             unusable = left.status[place] == Status.UNUSABLE
             texts[place] = read.unusable[row - held] if unusable else self._cycle(taken, left, place)
         for place in doubted:
-            said = doubt(float(ahead[place]), float(self.policy.max_jump or 0))
-            texts[place] = said if texts[place] is None else f"{texts[place]}; {said}"
+            words = doubt(float(ahead[place]), float(self.policy.max_jump or 0))
+            texts[place] = words if texts[place] is None else f"{texts[place]}; {words}"
         return pa.array(texts, pa.string())
 
     def _released(self, left: Left) -> pa.Array:
@@ -322,10 +323,7 @@ class ArrayStepper:
             return
         beyond = sum(map(len, self.sequence)) - remember
         if limit is not None and len(self.forgotten) + max(beyond, 0) > limit:
-            raise TraceError(
-                f"{self.where}more than {limit} ids beyond the last {remember} were delivered: filter_limit is "
-                "reached; a larger one, or none, is accepted"
-            )
+            raise TraceError(f"{self.where}{self.policy.too_many_forgotten()}")
         if beyond > remember + MANY:
             self._load(self.state([None] * len(self.ticket)))
 
@@ -419,26 +417,6 @@ class ArrayStepper:
         return self.reader.names.codes(from_texts(sources))
 
 
-def to_texts(column: pa.Array) -> Texts:
-    """Return an Arrow column of texts as a state keeps it."""
-    column = column.cast(pa.large_string())
-    if not len(column):
-        return Texts.of(())
-    offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
-    data = column.buffers()[2]
-    start, end = int(offsets[0]), int(offsets[-1])
-    return Texts(offsets[1:] - start, b"" if data is None else data.slice(start, end - start).to_pybytes())
-
-
-def from_texts(texts: Sources) -> pa.StringArray:
-    """Return texts that a state keeps as an Arrow column."""
-    if not isinstance(texts, Texts):
-        return pa.array(list(texts), pa.string())
-    ends = np.concatenate([[0], np.asarray(texts.ends, np.int64)])
-    made = pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(texts.data))
-    return made.cast(pa.string())
-
-
 def _known(number: float) -> float | None:
     return None if math.isnan(number) else number
 
@@ -453,13 +431,3 @@ def _ints() -> Longs:
 
 def _array(values: Sources) -> Longs:
     return np.array(values, np.int64)
-
-
-def _spans(start: Longs, length: Longs) -> Longs:
-    """Return the places of many spans, one after the other."""
-    total = int(length.sum())
-    if not total:
-        return _ints()
-    ends = np.cumsum(length)
-    found: Longs = np.repeat(start - (ends - length), length) + np.arange(total, dtype=np.int64)
-    return found

@@ -54,8 +54,8 @@ class Rows:
 
     def values(self, row: int) -> tuple[Field, Field, Field, Field]:
         """Return message, sender, destination and cause of one row."""
-        told = (self.message, self.sender, self.destination, self.cause)
-        message, sender, destination, cause = (None if c is None else c[row].as_py() for c in told)
+        columns = (self.message, self.sender, self.destination, self.cause)
+        message, sender, destination, cause = (None if c is None else c[row].as_py() for c in columns)
         return message, sender, destination, cause
 
 

@@ -46,7 +46,7 @@ class Columns:
         given = dict(columns or {})
         for name in given:
             if name not in NAMES:
-                raise MisuseError(f"columns names {name!r}; the contract has {', '.join(NAMES)}")
+                raise MisuseError(f"columns= names {name!r}; the contract has {', '.join(NAMES)}")
         chosen = {
             name: spell(given.get(name, name))
             for name in ("run", "destination", "arrival", "message", "sender", "time")
@@ -54,7 +54,7 @@ class Columns:
         asked = (chosen["run"], chosen["destination"]) if key is None else (key,) if isinstance(key, str) else key
         keys = tuple(spell(name) for name in asked)
         if not keys:
-            raise MisuseError("key is empty; name at least one column")
+            raise MisuseError("key= is empty; name at least one column")
         if by != "depends_on" and chosen["destination"] not in keys:
             raise MisuseError(
                 f"by={by!r} needs the destination in the key: a delivered clock belongs to one destination"
@@ -71,7 +71,7 @@ class Columns:
 
     def lacks(self, name: str, has: Iterable[str]) -> MisuseError:
         """Return the error that says a column is not there, what is, and how to name another."""
-        other = "key= names other columns" if name in self.key else "columns= says other names"
+        other = "columns= says other names" + (", and key= which columns part the rows" if name in self.key else "")
         return MisuseError(f"no column {name!r}; the table has {', '.join(has) or 'no column at all'}. {other}")
 
     def with_key(self, key: Iterable[str]) -> Columns:

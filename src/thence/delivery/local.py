@@ -36,9 +36,8 @@ def setup_of(
     if by not in BYS:
         raise MisuseError(f"by={by!r}; one of {', '.join(BYS)} is accepted")
     how: By = by
-    fields = {"name" if name == "policy" else name: value for name, value in policy.items()}
-    chosen = Policy(**fields)  # type: ignore[arg-type]
-    return Setup(how, rosters_of(how, roster), Columns(how, columns, key), chosen.of(how))
+    fields: Row = {"name" if name == "policy" else name: value for name, value in policy.items()}
+    return Setup(how, rosters_of(how, roster), Columns(how, columns, key), Policy(**fields).of(how))
 
 
 def deliver_table(table: pa.Table, setup: Setup, say: Callable[[str], None] = lambda stage: None) -> pa.Table:

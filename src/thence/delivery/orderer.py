@@ -117,9 +117,9 @@ class Orderer:
         out = []
         for key, delivery in self.keys.items():
             for waiting in delivery.pending():
-                told = waiting._asdict() | {"missing": list(waiting.missing)}
+                columns = waiting._asdict() | {"missing": list(waiting.missing)}
                 row = dict(zip(self.columns.key, key, strict=True)) | {"message": waiting.message}
-                out.append(row | {name: told[name] for name in WAITING_COLUMNS})
+                out.append(row | {name: columns[name] for name in WAITING_COLUMNS})
         return out
 
     def snapshot(self, encode: Callable[[Row], bytes] | None = None) -> bytes:

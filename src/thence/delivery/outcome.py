@@ -68,9 +68,13 @@ class Outcome(NamedTuple):
 
     def columns(self) -> Row:
         """Return the output columns, in order."""
-        told = self._asdict()
-        del told["ticket"]
-        return told | {"outcome": str(self.outcome), "waited_for": list(self.waited_for), "missing": list(self.missing)}
+        columns = self._asdict()
+        del columns["ticket"]
+        return columns | {
+            "outcome": str(self.outcome),
+            "waited_for": list(self.waited_for),
+            "missing": list(self.missing),
+        }
 
 
 class Waiting(NamedTuple):

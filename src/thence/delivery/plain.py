@@ -79,14 +79,14 @@ class Delivery:
         """Say of rows that leave if their times were not believed."""
         if not self.doubts:
             return out
-        told = []
+        doubted = []
         for made in out:
             ahead = self.doubts.pop(made.ticket, None)
             if ahead is not None and self.policy.max_jump is not None:
                 words = doubt(ahead, self.policy.max_jump)
                 made = made._replace(reason=words if made.reason is None else f"{made.reason}; {words}")
-            told.append(made)
-        return told
+            doubted.append(made)
+        return doubted
 
     def _note_quarantined(self, message: str | None) -> None:
         if self.reading.by == "depends_on" and message is not None:
@@ -108,7 +108,7 @@ class Delivery:
             rule.seen[read.source] = rule.seen.get(read.source, 0) + 1
         waited = rule.unmet(read.needs)
         if not waited:
-            gap = rule.gap(read.needs) if rule.holes else NOTHING
+            gap = rule.absent(read.needs) if rule.holes else NOTHING
             self._place(rule, ticket, Held(read.source, read.number, (), ()), None, gap, out)
             self._cascade(rule, read.source, out)
             return
@@ -159,10 +159,7 @@ class Delivery:
     def _check_filter(self, rule: Rule) -> None:
         limit = self.policy.filter_limit
         if limit is not None and len(rule.delivered.forgotten) > limit:
-            raise TraceError(
-                f"{self.where}more than {limit} ids beyond the last {self.policy.remember} were delivered: "
-                "filter_limit is reached; a larger one, or none, is accepted"
-            )
+            raise TraceError(f"{self.where}{self.policy.too_many_forgotten()}")
 
     def _seconds(self, kept: Kept | None) -> float | None:
         return self.time.since(self.time.now if kept is None else kept.since)
@@ -170,7 +167,7 @@ class Delivery:
     def _cascade(self, rule: Rule, source: Source, out: list[Outcome]) -> None:
         def deliver(ticket: int) -> Source:
             row = rule.take(ticket)
-            gap = rule.gap(row.needs) if rule.holes else NOTHING
+            gap = rule.absent(row.needs) if rule.holes else NOTHING
             self._place(rule, ticket, row, self.kept.pop(ticket), gap, out)
             return row.source
 
@@ -288,7 +285,9 @@ class Delivery:
         out = []
         for waiting in self.pending():
             if self.policy.name == "fail":
-                raise TraceError(f"{self.where}{len(self.kept)} rows wait at the end: {waiting.reason}")
+                raise TraceError(
+                    f"{self.where}{len(self.kept)} row{'s' * (len(self.kept) != 1)} held at the end: {waiting.reason}"
+                )
             kept = self.kept[waiting.ticket]
             rule = self.rules[kept.order]
             if isinstance(rule, Rule):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import chain
+from typing import Any
 
 from thence.delivery.event_time import EventTime
 from thence.delivery.foreign import ForeignRule
@@ -15,7 +16,7 @@ from thence.delivery.packing import Texts
 from thence.delivery.plain import Delivery, Kept
 from thence.delivery.policy import Policy
 from thence.delivery.reading import Read, Reading
-from thence.delivery.rule import Held, Rule, Source
+from thence.delivery.rule import Held, Rule
 from thence.delivery.state import Floats, HeldRows, Order, Sources, State, agree, floats, ints, spans, told
 from thence.model.message import Copy
 from thence.model.plain import Field
@@ -31,8 +32,9 @@ def state_of(delivery: Delivery) -> State:
     return state
 
 
-def _sources(by: str, values: list[Source]) -> Sources:
-    return ints(values) if by == "stamp" else Texts.of(values)  # type: ignore[arg-type]
+def _sources(by: str, values: list[Any]) -> Sources:
+    """Return sources as a column: positions for stamps, else texts."""
+    return ints(values) if by == "stamp" else Texts.of(values)
 
 
 def _order(label: str | None, rule: Rule | ForeignRule, by: str) -> Order:
@@ -144,9 +146,9 @@ def _hold(delivery: Delivery, state: State) -> None:
             delivery.doubts[ticket] = ahead
         rule = delivery.rules[label]
         if isinstance(rule, Rule):
-            mine = needs[span]
-            waited = tuple((s, t) for s, t, is_waited in mine if is_waited)
-            rule.hold(ticket, Held(source, number, tuple((s, t) for s, t, _ in mine), waited))
+            own = needs[span]
+            waited = tuple((s, t) for s, t, is_waited in own if is_waited)
+            rule.hold(ticket, Held(source, number, tuple((s, t) for s, t, _ in own), waited))
     for order in state.orders:
         rule = delivery.rules[order.label]
         if isinstance(rule, ForeignRule):

@@ -44,8 +44,8 @@ class PlainStepper:
 
     def step(self, rows: Rows) -> Leaving:
         """Take new rows; return those that leave."""
-        told = (rows.message, rows.sender, rows.destination, rows.cause)
-        lists: list[list[Field]] = [[None] * rows.count if c is None else c.to_pylist() for c in told]
+        columns = (rows.message, rows.sender, rows.destination, rows.cause)
+        lists: list[list[Field]] = [[None] * rows.count if c is None else c.to_pylist() for c in columns]
         delivery, out = self.delivery, list[Outcome]()
         delivery.moment = rows.moment
         for time, message, sender, destination, cause in zip(rows.times.tolist(), *lists, strict=True):

@@ -13,11 +13,10 @@ is kept, without bound or, with `filter_limit`, up to that many, and then it is 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 from thence.errors import MisuseError
-from thence.model.plain import Row
 
 Name = Literal["wait", "release", "fail"]
 
@@ -77,10 +76,6 @@ class Policy:
         """Whether it says nothing until the input ends: a stream would never fail."""
         return self.name == "fail" and self.after_rows is None and self.after_seconds is None
 
-    def options(self) -> Row:
-        """Return it as plain data."""
-        return asdict(self)
-
     # -- why a row is let go, as sentences: both steppers say the same -----------------------------------------------
 
     def after_so_many_rows(self) -> str:
@@ -90,6 +85,13 @@ class Policy:
     def after_so_long(self) -> str:
         """Say that enough event time has passed."""
         return f"after {self.after_seconds:g} s of event time"
+
+    def too_many_forgotten(self) -> str:
+        """Say that too many ids were forgotten."""
+        return (
+            f"more than {self.filter_limit} ids beyond the last {self.remember} were delivered: filter_limit is "
+            "reached; a larger one, or none, is accepted"
+        )
 
     def too_many(self) -> str:
         """Say that too many rows were held."""

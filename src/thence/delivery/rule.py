@@ -253,26 +253,8 @@ class Rule:
             return False
         return holes[0][0] <= number if self.dense else self.late(source, number)
 
-    def gap(self, needs: Sequence[Need]) -> Absent:
-        """Return what was given up of these needs and has not come since."""
-        if not self.holes:
-            return NOTHING
-        found: list[Need] = []
-        total = 0
-        for source, number in needs:
-            if not self._gone(source, number):
-                continue
-            if not self.dense:
-                found.append((source, number))
-                total += 1
-                continue
-            spans = [(first, min(last, number)) for first, last in self.holes[source] if first <= number]
-            found += _numbers(source, spans)
-            total += sum(last - first + 1 for first, last in spans)
-        return Absent(tuple(found), total)
-
     def absent(self, needs: Sequence[Need]) -> Absent:
-        """Return what has not come of these needs, whether given up or not."""
+        """Return what has not come of these needs, given up or not; of needs that are met, what was given up."""
         found: list[Need] = []
         total = 0
         for source, number in needs:

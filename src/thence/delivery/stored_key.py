@@ -20,13 +20,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from thence.delivery.array_stepper import from_texts, to_texts
+from thence.delivery.arrow_texts import from_texts, to_texts
 from thence.delivery.columns import Key
 from thence.delivery.key_state import KeyState, Setup
 from thence.delivery.packing import Texts, pack, unpack
 from thence.delivery.state import Floats, HeldRows, Order, Sources, State, decode, encode, texts_of
 from thence.errors import MisuseError
-from thence.kernels.arrays import Flags, Longs
+from thence.kernels.arrays import Flags, Longs, places_in
 from thence.model.plain import Row
 
 TAIL = 1 << 15
@@ -74,8 +74,8 @@ class Sealed:
 
     def about(self) -> Row:
         """Return what a blob says of it."""
-        told: Row = {name: getattr(self, name) for name in ("next", "ids", "before", "skip", "gone")}
-        return told | {"held": list(self.held)}
+        numbers: Row = {name: getattr(self, name) for name in ("next", "ids", "before", "skip", "gone")}
+        return numbers | {"held": list(self.held)}
 
     def names(self) -> list[str]:
         """Return the names of all parts."""
@@ -269,10 +269,7 @@ def taken(held: HeldRows, places: Longs) -> HeldRows:
     """Return some of the held rows."""
     lengths = np.asarray(held.needs, np.int64)
     starts = np.cumsum(lengths) - lengths
-    chosen = lengths[places]
-    ends = np.cumsum(chosen)
-    total = int(ends[-1]) if len(ends) else 0
-    flat = np.repeat(starts[places] - (ends - chosen), chosen) + np.arange(total)
+    flat = places_in(starts[places], lengths[places])
     columns = {f.name: getattr(held, f.name) for f in fields(held)}
     picked: Row = {name: _pick(column, flat if name in _NEEDS else places) for name, column in columns.items()}
     return HeldRows(**picked)

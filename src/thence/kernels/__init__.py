@@ -13,7 +13,7 @@ Law. Every function here is pure: arrays in, arrays out, no Spark, no files, no 
 - `scanning`: the inner loops. Clocks, lateness, the first delivery that came too early.
 - `label_scan`: the rows of one label, and the scan over them in blocks of columns.
 - `judge_run`: all that is known of one run from all its rows.
-- `chunk`, `merge_chunks`: the same from slices of time, each seen alone, put together in order.
+- `chunk`, `chunk_clocks`, `merge_chunks`: the same from slices of time, each seen alone, put together in order.
 - `path`: the causal chains that prove violations.
 - `findings`: what is found, as rows of one tagged table.
 - `stamp_bytes`, `stamps`, `causes`: what the delivery rule asks of stamps, clocks and explicit causes.

@@ -36,3 +36,13 @@ def fixed(array: NDArray[S]) -> NDArray[S]:
 
 Number = int | np.integer
 """A number, of Python or out of an array."""
+
+
+def places_in(start: Longs, length: Longs) -> Longs:
+    """Return the places of many spans, one after the other."""
+    total = int(length.sum())
+    if not total:
+        return np.zeros(0, np.int64)
+    ends = np.cumsum(length)
+    found: Longs = np.repeat(start - (ends - length), length) + np.arange(total, dtype=np.int64)
+    return found

@@ -27,13 +27,12 @@ from numba import njit
 from thence.kernels import findings, ids
 from thence.kernels.arrays import Bytes, Clocks, Flags, Ints, Longs
 from thence.kernels.findings import quarantined, tagged
-from thence.kernels.judge_run import copies, repeats
+from thence.kernels.judge_run import copies, repeats, violations
 from thence.kernels.label_scan import (
     Copies,
     Lane,
     Matched,
     Scanned,
-    first_early,
     lanes,
     meet,
     open_copies,
@@ -198,19 +197,14 @@ def _summarise_lane(
     imports = np.flatnonzero(matched.role == IMPORTED)
     scanned = run_clocks(lane, matched, opened, kept=exports, imports=imports, block=block)
     asked, missing = questions_of(lane, matched, scanned, opened)
-    early = first_early(lane, scanned, asked, block=block)
 
     def texts(codes: Ints) -> pa.StringArray:
         return findings.names(rows.messages, lane.messages[codes])
 
     names = findings.names(rows.processes, lane.processes)
-    violations = tagged(
-        findings.VIOLATION, run, len(missing), message=texts(missing),
-        destination=names.take(pa.array(asked.destination)), early=texts(lane.message[early]),
-    )  # fmt: skip
     astray = np.flatnonzero(matched.role == ASTRAY)
     parts = [
-        violations,
+        violations(run, rows, lane, scanned, asked, missing, block),
         copies(findings.DUPLICATE, run, rows, lane, repeats(lane, matched)),
         copies(findings.MISDELIVERED, run, rows, lane, astray),
     ]

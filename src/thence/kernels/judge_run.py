@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from thence.kernels.arrays import Longs
+from thence.kernels.arrays import Ints, Longs
 from thence.kernels.derive import on_cycles, order_of
 from thence.kernels.findings import (
     DUPLICATE,
@@ -24,6 +24,8 @@ from thence.kernels.findings import (
 from thence.kernels.label_scan import (
     Lane,
     Matched,
+    Questions,
+    Scanned,
     first_early,
     lanes,
     meet,
@@ -82,24 +84,29 @@ def judge_lane(run: str | None, rows: Rows, lane: Lane, *, block: int | None = N
     opened = open_copies(lane, matched)
     scanned = run_clocks(lane, matched, opened, block=block)
     asked, missing = questions_of(lane, matched, scanned, opened)
-    early = first_early(lane, scanned, asked, block=block)
-    message = lane.messages
-    process = lane.processes
     return [
-        tagged(
-            VIOLATION, run, len(missing),
-            message=names(rows.messages, message[missing]),
-            destination=names(rows.processes, process[asked.destination]),
-            early=names(rows.messages, message[lane.message[early]]),
-        ),
+        violations(run, rows, lane, scanned, asked, missing, block),
         tagged(
             UNDELIVERED, run, len(opened.message),
-            message=names(rows.messages, message[opened.message]),
-            destination=names(rows.processes, process[opened.destination]),
+            message=names(rows.messages, lane.messages[opened.message]),
+            destination=names(rows.processes, lane.processes[opened.destination]),
         ),
         copies(DUPLICATE, run, rows, lane, repeats(lane, matched)),
         copies(MISDELIVERED, run, rows, lane, np.flatnonzero(matched.role == ASTRAY)),
     ]  # fmt: skip
+
+
+def violations(
+    run: str | None, rows: Rows, lane: Lane, scanned: Scanned, asked: Questions, missing: Ints, block: int | None
+) -> pa.Table:
+    """Return a row for each violation: the missing message, its destination, and what was delivered too early."""
+    early = first_early(lane, scanned, asked, block=block)
+    return tagged(
+        VIOLATION, run, len(missing),
+        message=names(rows.messages, lane.messages[missing]),
+        destination=names(rows.processes, lane.processes[asked.destination]),
+        early=names(rows.messages, lane.messages[lane.message[early]]),
+    )  # fmt: skip
 
 
 def repeats(lane: Lane, matched: Matched) -> Longs:

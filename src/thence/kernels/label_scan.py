@@ -203,8 +203,8 @@ def run_clocks(
         carried = np.zeros((places, high - low), kind)
         before = np.zeros((whole[1], high - low), kind)
         scan(lane.columns, matched.role, matched.send_row, place, known, carried, low, late, before, marks)
-        mine = np.flatnonzero((opened.sender >= low) & (opened.sender < high))
-        overtaken[mine] = known[opened.destination[mine], opened.sender[mine] - low] >= opened.index[mine]
+        inside = np.flatnonzero((opened.sender >= low) & (opened.sender < high))
+        overtaken[inside] = known[opened.destination[inside], opened.sender[inside] - low] >= opened.index[inside]
         if wanted:
             known_all[:, low:high] = known
             before_all[:, low:high] = before

@@ -12,16 +12,14 @@ a call for each field; `tests/support/slow_codec.py` is the reader that does jus
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from functools import lru_cache
 from typing import Any, ClassVar
 
 from thence.errors import PeerError
+from thence.model.pairs import numbers_by_one, numbers_by_process, numbers_by_two
 from thence.model.sets import ONE_BYTE_ROSTER, Rename, mask_bytes, read_mask, rename_mask
 from thence.model.varint import Reader, put_varint, put_varints
 
 LARGEST_COUNT = (1 << 63) - 1
-MANY = 5
-"""more pairs than these are sooner read at once, if each takes two bytes, than one by one"""
 Value = Any
 """What a shape describes. The shape is its type: reading checks it."""
 
@@ -321,7 +319,7 @@ class ByProcess(Shape):
     def read_at(self, data: bytes, at: int, size: int) -> tuple[dict[int, Value], int]:
         """Read numbers by one position or by two in a loop, over rosters where a position is one byte."""
         if self.flat and size <= ONE_BYTE_ROSTER and at < len(data) and data[at] <= size:
-            read = _numbers_by_one if self.flat == 1 else _numbers_by_two
+            read = numbers_by_one if self.flat == 1 else numbers_by_two
             found = read(data, at + 1, size, data[at])
             if found is not None:
                 return found
@@ -331,7 +329,7 @@ class ByProcess(Shape):
     def _read_strictly(self, reader: Reader) -> dict[int, Value]:
         length, shape = reader.length(), self.shape
         if shape is INT:
-            return _numbers_by_process(reader, length) if length else {}
+            return numbers_by_process(reader, length) if length else {}
         found: dict[int, Value] = {}
         last, data, size, end = -1, reader.data, reader.size, reader.end
         read_at = shape.read_at
@@ -357,90 +355,6 @@ class ByProcess(Shape):
         if type(self.shape).fork is Shape.fork:
             return value.copy()
         return {position: self.shape.fork(item) for position, item in value.items()}
-
-
-@lru_cache(maxsize=1 << 12)
-def _ascend(places: bytes) -> bool:
-    """Tell whether positions of one byte each ascend; the same few sets of them come again and again."""
-    return list(places) == sorted(set(places))
-
-
-def _numbers_by_process(reader: Reader, length: int) -> dict[int, int]:
-    run = reader.data[reader.at : reader.at + 2 * length]
-    places = run[::2]
-    if length < ONE_BYTE_ROSTER and len(run) == 2 * length and run.isascii() and _ascend(places):
-        reader.at += 2 * length
-        found = dict(zip(places, run[1::2], strict=True))
-    else:
-        pairs = reader.numbers(2 * length)
-        found = dict(zip(pairs[::2], pairs[1::2], strict=True))
-    positions = [*found]
-    if len(positions) < length or positions != sorted(positions) or (positions and positions[-1] >= reader.size):
-        raise PeerError(f"positions before byte {reader.at} do not ascend within a roster of {reader.size}")
-    return found
-
-
-def _numbers_by_one(data: bytes, at: int, size: int, pairs: int) -> tuple[dict[int, int], int] | None:
-    """Read that many numbers by position; None if their form is not the common one, or wrong."""
-    found: dict[int, int] = {}
-    last, end = -1, at + 2 * pairs
-    run = data[at:end]
-    if pairs > MANY and run.isascii() and len(run) == end - at:
-        places = run[::2]
-        return (dict(zip(places, run[1::2], strict=True)), end) if _ascend(places) and places[-1] < size else None
-    try:
-        for _ in range(pairs):
-            place = data[at]
-            number = data[at + 1]
-            at += 2
-            if number > 127:
-                more = data[at]
-                at += 1
-                number = number & 127 | more << 7 if 0 < more < 128 else -1
-            if not last < place < size or number < 0:
-                return None
-            found[place] = number
-            last = place
-    except IndexError:
-        return None
-    return found, at
-
-
-def _numbers_by_two(data: bytes, at: int, size: int, rows: int) -> tuple[dict[int, dict[int, int]], int] | None:
-    """Read numbers by two positions; None if their form is not the common one, or wrong."""
-    found: dict[int, dict[int, int]] = {}
-    last = -1
-    try:
-        for _ in range(rows):
-            position = data[at]
-            pairs = data[at + 1]
-            at += 2
-            if not last < position < size or pairs > size:
-                return None
-            last = position
-            if pairs > MANY:
-                row = _numbers_by_one(data, at, size, pairs)
-                if row is None:
-                    return None
-                found[position], at = row
-                continue
-            found[position] = inner = {}
-            before = -1
-            for _ in range(pairs):
-                place = data[at]
-                number = data[at + 1]
-                at += 2
-                if number > 127:
-                    more = data[at]
-                    at += 1
-                    number = number & 127 | more << 7 if 0 < more < 128 else -1
-                if not before < place < size or number < 0:
-                    return None
-                inner[place] = number
-                before = place
-    except IndexError:
-        return None
-    return found, at
 
 
 class ByCount(Shape):

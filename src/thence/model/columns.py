@@ -23,7 +23,7 @@ class Column:
     required: bool
     meaning: str
     called: str | None = None
-    """What the caller's files call it, if that is another name."""
+    """What the caller's files call it, if that is another name; empty: they have no such column."""
 
     @property
     def theirs(self) -> str:
@@ -98,16 +98,20 @@ def names_of(columns: Iterable[Column]) -> list[str]:
 
 
 def renamed(columns: Sequence[Column], called: Mapping[str, str]) -> tuple[Column, ...]:
-    """Return columns with the names that the caller has for some of them."""
+    """Return columns with the names that the caller has for some of them.
+
+    A column that no audit reads is not there if the caller takes its name for another one.
+    """
     known = names_of(columns)
     for name in called:
         if name not in known:
-            raise MisuseError(f"columns names {name!r}; there are {', '.join(known)}")
-    found = tuple(replace(column, called=called.get(column.name)) for column in columns)
+            raise MisuseError(f"columns= names {name!r}; there are {', '.join(known)}")
+    unread = set(called.values()) - set(names_of(JUDGED_COLUMNS))
+    found = tuple(replace(c, called=called.get(c.name, "" if c.name in unread else None)) for c in columns)
     theirs = [column.theirs for column in found]
     for column in found:
-        if column.called is not None and theirs.count(column.called) > 1:
-            raise MisuseError(f"columns takes {column.called!r} for more than one column; name the other one too")
+        if column.called and theirs.count(column.called) > 1:
+            raise MisuseError(f"columns= takes {column.called!r} for more than one column; name the other one too")
     return found
 
 

@@ -97,7 +97,7 @@ class FixedPoints(Minimum):
         }
 
         def earliest(place: int) -> bool:
-            before = [cause for cause in execution.direct(place) if cause == sent or execution.before(sent, cause)]
+            before = [cause for cause in execution.causes[place] if cause == sent or execution.before(sent, cause)]
             return place in fixed or any(cause not in ended for cause in before)
 
         return [execution.events[place] for place in sorted(ended) if earliest(place)]
@@ -134,7 +134,7 @@ class FixedPoints(Minimum):
         while first not in back:
             after: list[int] = []
             for place in layer:
-                for cause in self.execution.direct(place):
+                for cause in self.execution.causes[place]:
                     if cause not in back and (cause == first or self.execution.before(first, cause)):
                         back[cause] = place
                         after.append(cause)

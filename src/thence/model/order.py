@@ -13,7 +13,7 @@ set aside with a reason, never dropped silently.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
@@ -129,10 +129,6 @@ class Execution:
         self.causes = direct_causes(self.events)
         self.past = self._closure()
 
-    def direct(self, place: int) -> list[int]:
-        """Return the rows that precede this one by one step."""
-        return self.causes[place]
-
     def _closure(self) -> list[int]:
         past = [0] * len(self.events)
         for place in causes_first(self.causes):
@@ -244,33 +240,19 @@ def usable(events: Iterable[Event]) -> tuple[list[Event], list[Rejected]]:
     kept: list[Event] = []
     rejected: list[Rejected] = []
     places: set[tuple[str, int]] = set()
-    sends: dict[str, Event] = {}
+    sends: dict[str | None, Event] = {}
     for event in events:
-        reason = None
-        if (event.process, event.index) in places:
-            reason = f"index {event.index} of process {event.process} stands twice"
-        elif event.kind in ("send", "deliver", "receive") and not event.message:
-            reason = f"a {event.kind} row needs a message"
-        elif event.kind == "send" and event.destinations is None:
-            reason = "a send row needs destinations"
-        elif event.kind == "send" and event.message in sends:
-            reason = f"message {event.message} is sent twice"
+        reason = _fault(event, places, sends)
         places.add((event.process, event.index))
         if reason is not None:
             rejected.append(Rejected(event, reason))
             continue
         kept.append(event)
-        if event.kind == "send" and event.message is not None:
+        if event.kind == "send":
             sends[event.message] = event
     good: list[Event] = []
     for event in kept:
-        reason = None
-        if event.kind in ("deliver", "receive"):
-            sent = sends.get(event.message or "")
-            if sent is None:
-                reason = f"message {event.message} was never sent"
-            elif sent.label != event.label:
-                reason = f"message {event.message} was sent under label {sent.label}, not {event.label}"
+        reason = _without_send(event, sends) if event.kind in ("deliver", "receive") else None
         if reason is not None:
             rejected.append(Rejected(event, reason))
         else:
@@ -281,6 +263,29 @@ def usable(events: Iterable[Event]) -> tuple[list[Event], list[Rejected]]:
         gone = set(map(id, looping))
         good = [event for event in good if event.label != label or id(event) not in gone]
     return good, rejected
+
+
+def _fault(event: Event, places: set[tuple[str, int]], sends: Mapping[str | None, Event]) -> str | None:
+    """Say what is wrong with a row, given the places and the sends of the rows before it."""
+    if (event.process, event.index) in places:
+        return f"index {event.index} of process {event.process} stands twice"
+    if event.kind in ("send", "deliver", "receive") and not event.message:
+        return f"a {event.kind} row needs a message"
+    if event.kind == "send" and event.destinations is None:
+        return "a send row needs destinations"
+    if event.kind == "send" and event.message in sends:
+        return f"message {event.message} is sent twice"
+    return None
+
+
+def _without_send(event: Event, sends: Mapping[str | None, Event]) -> str | None:
+    """Say what is wrong with a delivery or receipt, given all sends."""
+    sent = sends.get(event.message)
+    if sent is None:
+        return f"message {event.message} was never sent"
+    if sent.label != event.label:
+        return f"message {event.message} was sent under label {sent.label}, not {event.label}"
+    return None
 
 
 def by_run(events: Iterable[Event]) -> dict[str, list[Event]]:

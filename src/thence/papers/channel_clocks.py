@@ -28,13 +28,13 @@ from typing import ClassVar
 
 from thence.errors import MisuseError
 from thence.model.codec import INT, MASK, Record, Seq, Shape, Vector
-from thence.model.message import MESSAGE, Cause, Copy, MessageId
+from thence.model.message import MESSAGE, Cause, Copy
 from thence.model.roster import Roster, positions
 from thence.model.sets import Rename
 from thence.protocols.base import Member, Receiver
 from thence.protocols.effects import Deferred, Deliver, Effect, Hold, Pending, Sent
 from thence.protocols.epochs import ThreeEpochs
-from thence.protocols.gossip import MATRIX, NULL, ROW, Row
+from thence.protocols.time_rows import MATRIX, NULL, ROW, Row
 from thence.protocols.wire import CopyShape
 
 Matrix = tuple[Row, ...]
@@ -143,8 +143,7 @@ class ChannelClocks(Member):
             own[d] = TIMES.stamp(self.epoch[d], self.sends[d])
         stamp = (before, tuple(own))
         self._know(self.me, self.me, tuple(own))
-        copies = self._copies(destinations, lambda d: stamp)
-        return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
+        return self._sent(destinations, lambda d: stamp)
 
     def _know(self, r: int, s: int, row: Row) -> None:
         """Set what r is known to know of the clocks of s."""

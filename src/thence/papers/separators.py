@@ -8,7 +8,6 @@ one hop message for each link; the table shows the other three. See docs/paper-s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from thence.papers.chapter7.experiments import PUBLISHED, PUBLISHED_7_5, mean
 from thence.papers.claims import (
@@ -40,9 +39,6 @@ from thence.papers.separators_runs import (
 )
 from thence.papers.separators_shown import plots, tables
 from thence.sim.stats import Estimate, estimate
-
-if TYPE_CHECKING:
-    pass
 
 CLOSE, SAME, MUCH = 0.15, 0.05, 2.0
 USUAL = 0.05

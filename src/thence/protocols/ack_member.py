@@ -64,7 +64,7 @@ class AckMember(Member):
         self.tickets = 0
         self._checked: dict[tuple[int, int], tuple[Stamp, int]] = {}
         """the latest messages that passed, with stamp and destinations"""
-        self.changed = False  # whether an OK or the detector may have secured something; False between steps
+        self.changed = False  # whether something own may be secured or known delivered now; False between steps
         self.receiver = self.receives(roster, self.me, self.masks, self.kinds, counts=self.counts)
         self.begin()
 
@@ -148,17 +148,21 @@ class AckMember(Member):
         if ok:
             if copy.sender == self.me:
                 self._okayed(copy.count, 1 << copy.source)
-            if self.counts and receiver.heard(copy.source, copy.stamp[1]):
+            if self.counts and receiver.heard(copy.source, copy.stamp[1]) and self.own:
                 self.changed = True
-        effects: list[Effect] = []
-        if copy.destinations & self.bit:
-            effects = receiver.receive(copy)
-            again = len(effects) == 1 and type(effects[0]) is Duplicate
-            if receiver.own_okayed or (effects and not again):  # most OKs and relays come late and change nothing
-                effects = self._handed(effects)
-            if not (ok or again or any(type(e) in TAKEN for e in effects)):
-                effects.append(Hold(copy, ()))
+        effects = receiver.receive(copy) if copy.destinations & self.bit else []
+        if effects or receiver.own_okayed or not ok:  # most OKs set nothing free yet
+            effects = self._taken(copy, effects)
         return effects + self._released() if self.changed else effects
+
+    def _taken(self, copy: Copy, effects: list[Effect]) -> list[Effect]:
+        """Follow what the receiver made of a copy, and say whether it has to wait."""
+        if len(effects) == 1 and type(effects[0]) is Duplicate:  # most relays come late
+            return effects
+        effects = self._handed(effects)
+        if copy.kind != OK and not any(type(e) in TAKEN for e in effects):
+            effects.append(Hold(copy, ()))
+        return effects
 
     def spent(self, copy: Copy) -> bool:
         """An OK of what is delivered here and secured, by one whose delivery counts are known already."""
@@ -179,7 +183,7 @@ class AckMember(Member):
             effects.append(effect)
             if type(effect) is Deliver:
                 effects += self._delivered(effect.copy)
-                self.changed |= effect.copy.sender == self.me and self.counts
+                self.changed |= effect.copy.sender == self.me and self.counts and bool(self.own)
         for count in self.receiver.own_okayed:
             self._okayed(count, self.bit)
         self.receiver.own_okayed = []
@@ -189,7 +193,7 @@ class AckMember(Member):
         to, okayed = self.own.get(count, (0, by))
         if by & ~okayed:
             self.own[count] = (to, okayed | by)
-            self.changed = True
+            self.changed |= self._secured(to, okayed | by)
 
     def _admit(self, copy: Copy) -> None:
         """Refuse a copy that cannot be; what was said of a message once is not looked at again.

@@ -138,15 +138,19 @@ class AckReceiver(Receiver):
 
     def receive(self, copy: Copy) -> list[Effect]:
         """Lines 10-16, then whatever can be F-delivered: of this sender, for nothing has changed for the others."""
-        sender, count, said_ok = copy.sender, copy.count, copy.kind == OK
-        stamp = copy.stamp[0] if said_ok else copy.stamp
-        mail = self.mails[sender].get(count)
-        if said_ok and mail is not None and mail[0].stamp is stamp:
-            home, okayed, said = mail
-            okayed |= 1 << copy.source
-            if home.destinations & self.trust & ~okayed:  # one more of those it waits for, and others to come
-                self.mails[sender][count] = _mail((home, okayed, said))
-                return []
+        sender, count, stamp, said_ok = copy.sender, copy.count, copy.stamp, copy.kind == OK
+        mails = self.mails[sender]
+        mail = mails.get(count)
+        if said_ok:
+            stamp = stamp[0]
+            if mail is not None and mail[0].stamp is stamp:
+                home, okayed, said = mail
+                okayed |= 1 << copy.source
+                if home.destinations & self.trust & ~okayed:  # one more of those it waits for, and others to come
+                    mails[count] = _mail((home, okayed, said))
+                    return []
+        elif mail is not None:
+            return [Duplicate(copy)]  # relayed to whoever has it; it says nothing of OKs
         number, following = self.number(sender, stamp), self.following[sender]
         if number < following:
             return [] if said_ok else [Duplicate(copy)]
@@ -158,11 +162,10 @@ class AckReceiver(Receiver):
             effects = self._tell(home, OK if said else MESSAGE)  # lines 13, 15
         else:
             home, okayed, said = mail
-            effects = [] if said_ok else [Duplicate(copy)]
+            effects = []
         if said_ok:
             okayed |= 1 << copy.source
-        if said_ok or mail is None:
-            self.mails[sender][count] = _mail((home, okayed, said))
+        mails[count] = _mail((home, okayed, said))
         if number == following and self.secured(home.destinations, okayed):
             effects += self.advance(sender)
         return effects
@@ -173,7 +176,7 @@ class AckReceiver(Receiver):
         if kind == OK:
             stamp = (stamp, self.done)
             if sender == self.me:
-                self.own_okayed.append(count)
+                self.own_okayed = [*self.own_okayed, count]  # forks share it
             elif self.to_sender:
                 to |= 1 << sender
         me, label = self.me, home.label
@@ -240,7 +243,7 @@ class AckReceiver(Receiver):
                 sender, count = effect.copy.sender, effect.copy.count
                 before = self.done.get(sender, 0)
                 self.done = self.done | {sender: count}
-                self._forget(sender, before, count)
+                self._forget(sender, before, count, self.bit)
 
     def heard(self, source: int, counts: dict[int, int]) -> bool:
         """Take the delivery counts that came with an OK; tell whether they are news of one's own messages."""
@@ -259,23 +262,25 @@ class AckReceiver(Receiver):
         if overtaken or len(before) > len(counts):
             counts = before | {sender: count for sender, _, count in newer}
         self.known[source] = counts  # never changed in place: it may be the source's own
-        kept = self.kept
+        kept, by = self.kept, 1 << source
         for sender, last, count in newer:
             if kept[sender]:
-                self._forget(sender, last, count)
+                self._forget(sender, last, count, by)
         return counts.get(self.me, 0) > known(self.me, 0)
 
-    def _forget(self, sender: int, after: int, upto: int) -> None:
-        """Forget what all have delivered, among the messages of a sender that one is now known to have delivered."""
+    def _forget(self, sender: int, after: int, upto: int, by: int) -> None:
+        """Forget what all have delivered, among the messages of a sender that one of `by` may have delivered since."""
         kept = self.kept[sender]
-        for count in [c for c in kept if after < c <= upto]:
-            if self.all_delivered(sender, count, kept[count].copy.destinations):
-                del kept[count]
+        for count in tuple(kept):
+            if after < count <= upto:
+                destinations = kept[count][0].destinations
+                if destinations & by and self.all_delivered(sender, count, destinations):
+                    del kept[count]
 
     def forget(self) -> None:
         """Forget what is known delivered now that the failure detector has spoken."""
         for sender, kept in enumerate(self.kept):
-            self._forget(sender, 0, max(kept, default=0))
+            self._forget(sender, 0, max(kept, default=0), self.roster.everyone)
 
     def all_delivered(self, sender: int, count: int, destinations: int) -> bool:
         """Tell whether this process, if addressed, and all trusted addressees are known to have delivered a message."""

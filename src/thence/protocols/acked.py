@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from thence.errors import PeerError
 from thence.model.codec import INT, PROCESS, Record, Seq, Shape
 from thence.model.message import Copy, MessageId, name_of
 from thence.model.roster import Roster
@@ -55,8 +54,7 @@ class Acked(AcknowledgingMember):
 
     def _check_state(self) -> None:
         super()._check_state()
-        if max((count for count, _ in self.buffer), default=0) > self.count:
-            raise PeerError(f"snapshot with a copy in its buffer beyond the {self.count} its member has sent")
+        self.check_own(max((count for count, _ in self.buffer), default=0))
 
     def _freed(self) -> list[Effect]:
         copies = self._out()

@@ -54,8 +54,8 @@ class AcknowledgingMember(ClockMember):
             raise PeerError(f"{source} acknowledges {self._name(copy)} to {here}; whom it went to tells its sender")
 
     def _check_state(self) -> None:
-        if self.away is not None and self.away[0] > self.count:
-            raise PeerError(f"snapshot with message {self.away[0]} under way of a member that has sent {self.count}")
+        if self.away is not None:
+            self.check_own(self.away[0])
 
     def _abandon(self, process: int) -> list[Effect]:
         effects = super()._abandon(process)

@@ -280,6 +280,11 @@ class Member(Fielded, abc.ABC):
         if sender == copy.sender and newest >= copy.count:
             raise self.beyond("the same sender, which comes later", newest, copy)
 
+    def check_own(self, newest: int) -> None:
+        """Refuse a restored state that names this process beyond its count."""
+        if newest > self.count:
+            raise PeerError(f"snapshot that names message {newest} of a member that has sent {self.count}")
+
     # -- who is there ----------------------------------------------------------------------------------------------
 
     def trusted(self, processes: Iterable[str]) -> list[Effect]:
@@ -428,6 +433,10 @@ class Member(Fielded, abc.ABC):
     def _copies(self, destinations: int, stamp: Callable[[int], object]) -> tuple[Copy, ...]:
         me, count, label = self.me, self.count, self.label
         return tuple(Copy(me, count, destinations, me, d, stamp(d), label) for d in positions(destinations))
+
+    def _sent(self, destinations: int, stamp: Callable[[int], object]) -> Sent:
+        """Return the message just counted, with a copy for each destination that carries `stamp(destination)`."""
+        return Sent(MessageId(self.me, self.count), destinations, self._copies(destinations, stamp), self.label)
 
 
 def _fork_receiver(receiver: Receiver) -> Receiver:

@@ -41,7 +41,7 @@ from thence.model.roster import Roster
 from thence.protocols.base import REACHED
 from thence.protocols.effects import Deferred, Effect, Pending, Sent
 from thence.protocols.epochs import Epochs
-from thence.protocols.gossip import MATRIX, ROW, Row
+from thence.protocols.time_rows import MATRIX, ROW, Row
 
 REASON = "all {bound} sends of this epoch are used; the next begins when these are known to know of it"
 LARGEST_BOUND = 1 << 32

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from thence.errors import MisuseError
 from thence.model.codec import INT, Shape, Vector
-from thence.model.message import MESSAGE, Copy, MessageId
+from thence.model.message import MESSAGE, Copy
 from thence.protocols.effects import Sent
 from thence.protocols.receiver import ClockMember, Needs
 
@@ -36,13 +36,15 @@ class BSS(ClockMember):
 
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
-        check_broadcast(self, destinations)
+        self._check_destinations(destinations)
         vector = self.receiver.delivered[:]
         vector[self.me] = self.count
         self.count += 1
         stamp = tuple(vector)
-        copies = self._copies(destinations, lambda d: stamp)
-        return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
+        return self._sent(destinations, lambda d: stamp)
+
+    def _check_destinations(self, destinations: int) -> None:
+        check_broadcast(self, destinations)
 
     def _check(self, copy: Copy) -> None:
         if copy.stamp[copy.sender] != copy.count - 1:

@@ -62,10 +62,10 @@ class CiDc(ClockMember):
                     common ^= low
                     hit = True
             after[sender] = without(group, destinations) if hit else group  # S3
-        copies = self._copies(destinations, lambda d: (after, dc.get(d, {})))  # S4
+        sent = self._sent(destinations, lambda d: (after, dc.get(d, {})))  # S4
         self.ci = after.copy()
         self.ci[self.me] = appended(after.get(self.me), self.count, destinations)  # S5
-        return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
+        return sent
 
     def _check(self, copy: Copy) -> None:
         ci, dc = copy.stamp

@@ -12,9 +12,9 @@ first, and only the senders that changed cost anything.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from thence.errors import PeerError
+from thence.errors import MisuseError
 from thence.model.message import Copy, MessageId
 from thence.model.roster import positions
 
@@ -133,6 +133,24 @@ def in_the_clear(log: Log) -> list[tuple[MessageId, int]]:
     return [(MessageId(sender, count), dests) for sender in sorted(log) for count, dests in log[sender]]
 
 
+def by_message(facts: Iterable[tuple[int, int, int]]) -> list[tuple[MessageId, int]]:
+    """Return messages with destination masks, given facts (sender, count, destination) in any order."""
+    table: dict[MessageId, int] = {}
+    for sender, count, destination in facts:
+        message = MessageId(sender, count)
+        table[message] = table.get(message, 0) | 1 << destination
+    return sorted(table.items())
+
+
+def given_context(member: Member, context: object, *, explicit: bool) -> dict[int, Any]:
+    """Return the context that an application hands to a send, or say why it is none."""
+    if not explicit:
+        raise MisuseError(f"protocol {member.name} takes a context only from a member made with explicit=True")
+    if not isinstance(context, dict):
+        raise MisuseError(f"the context is a {type(context).__name__}; what context() or merge() returned is accepted")
+    return context
+
+
 def check_log(member: Member, copy: Copy, log: Log) -> None:
     """Refuse a log that names the member beyond its count, or what the sender of its copy sent later."""
     for sender in (member.me, copy.sender):
@@ -143,6 +161,5 @@ def check_log(member: Member, copy: Copy, log: Log) -> None:
 
 def check_own(member: Member, log: Log) -> None:
     """Refuse a restored log that names its owner beyond its count."""
-    group = log.get(member.me)
-    if group is not None and group[-1][0] > member.count:
-        raise PeerError(f"snapshot with a log of message {group[-1][0]} of a member that has sent {member.count}")
+    if member.me in log:
+        member.check_own(log[member.me][-1][0])

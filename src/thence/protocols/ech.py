@@ -31,7 +31,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from thence.errors import MisuseError, PeerError
 from thence.model.codec import ADDED, BOOL, MASK, ByCount, ByProcess, Record, Shape
 from thence.model.entries import Entries
 from thence.model.message import MESSAGE, Copy, MessageId
@@ -79,13 +78,13 @@ class ECH(ClockMember):
             self.history = self._causes(context)
         self.count += 1  # R2
         stamp = self._stamp(destinations)
-        copies = self._copies(destinations, lambda d: stamp)
+        sent = self._sent(destinations, lambda d: stamp)
         for sender, elements in self.history.items():  # R6.2
             for count, (address, told) in elements.items():
                 elements[count] = (address, told | destinations | self._aware(self.me, sender, address))
         self.history.setdefault(self.me, {})[self.count] = (destinations, 0)  # R4
         self._forget()
-        return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
+        return sent
 
     def _stamp(self, destinations: int) -> tuple[Log, Log]:
         """R7, and R6.1 if asked."""
@@ -106,8 +105,7 @@ class ECH(ClockMember):
         dependency.check_log(self, copy, carbon)
 
     def _check_state(self) -> None:
-        if max(self.history.get(self.me, ()), default=0) > self.count:
-            raise PeerError(f"snapshot that names a message beyond the {self.count} its member has sent")
+        self.check_own(max(self.history.get(self.me, ()), default=0))
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         sender, address = copy.sender, copy.destinations
@@ -172,13 +170,7 @@ class ECH(ClockMember):
     # -- chapter 6: histories as values with one operation, merge ----------------------------------------------------
 
     def _causes(self, context: object) -> Elements:
-        if not self.explicit:
-            raise MisuseError(f"protocol {self.name} takes a context only from a member made with explicit=True")
-        if not isinstance(context, dict):
-            raise MisuseError(
-                f"the context is a {type(context).__name__}; what context() or merge() returned is accepted"
-            )
-        return self.merge(self.history, context)
+        return self.merge(self.history, dependency.given_context(self, context, explicit=self.explicit))
 
     def context(self) -> Elements:
         """Return what the next message would follow."""
@@ -194,10 +186,7 @@ class ECH(ClockMember):
         """Merge histories: every element of any, told to whom any of them says."""
         merged: Elements = {}
         for context in contexts:
-            for sender, elements in context.items():
-                mine = merged.setdefault(sender, {})
-                for count, (address, told) in elements.items():
-                    mine[count] = (address, told | mine.get(count, (address, 0))[1])
+            add_elements(merged, context)
         self._take_over_from_earlier(merged, merged)
         return merged
 
@@ -224,3 +213,11 @@ class ECH(ClockMember):
     def log_size(self) -> int:
         """Count the elements of the history."""
         return sum(map(len, self.history.values()))
+
+
+def add_elements(history: Elements, other: Elements) -> None:
+    """Add the elements of another history; who was told of one in either was told of it."""
+    for sender, elements in other.items():
+        known = history.setdefault(sender, {})
+        for count, (address, told) in elements.items():
+            known[count] = (address, told | known.get(count, (address, 0))[1])

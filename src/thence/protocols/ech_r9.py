@@ -36,7 +36,7 @@ from thence.model.message import Copy
 from thence.model.roster import Roster
 from thence.model.varint import Reader, put_varint
 from thence.protocols.dependency import Log
-from thence.protocols.ech import ECH, Elements
+from thence.protocols.ech import ECH, Elements, add_elements
 from thence.protocols.effects import Sent
 
 MOST_STEPS = 1 << 22
@@ -112,6 +112,8 @@ class ECHR9(ECH):
     options: ClassVar[dict[str, Shape]] = {"carbon": BOOL, "separators": TEXT}
     handed: ClassVar[Shape] = Seq(Record(Optional(TEXT), ECH.fields["history"]))
     """what a member of a separator hands to one that joins it: its history under each label"""
+    usual_separators: ClassVar[str] = ""
+    """the separators of a member that is given none"""
 
     def __init__(
         self,
@@ -124,7 +126,7 @@ class ECHR9(ECH):
     ) -> None:
         """Take the separators as text."""
         super().__init__(roster, process, label=label, carbon=carbon)
-        self._place(separators)
+        self._place(separators or self.usual_separators)
 
     def place(self, separators: str) -> None:
         """Take the separators that hold from now on."""
@@ -215,11 +217,7 @@ class ECHR9(ECH):
             for label, history in self._read_handed(data):
                 order = self if label == self.label else self._order(label, PeerError)
                 self.keep(order)
-                mine = order.history
-                for sender, elements in history.items():
-                    known = mine.setdefault(sender, {})
-                    for count, (address, told) in elements.items():
-                        known[count] = (address, told | known.get(count, (address, 0))[1])
+                add_elements(order.history, history)
 
     def _read_handed(self, data: bytes) -> list[tuple[str | None, Elements]]:
         reader = Reader(data, self.size)

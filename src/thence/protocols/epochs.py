@@ -35,7 +35,8 @@ from thence.model.message import Copy
 from thence.model.roster import Roster
 from thence.protocols.base import REACHED
 from thence.protocols.effects import Effect
-from thence.protocols.gossip import NULL, Gossip, Times
+from thence.protocols.gossip import Gossip, Times
+from thence.protocols.time_rows import NULL
 
 
 class ThreeEpochs(Times):

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from thence.errors import PeerError
 from thence.model.codec import INT, ByProcess, Shape
-from thence.model.message import MESSAGE, Copy, MessageId
+from thence.model.message import MESSAGE, Copy
 from thence.model.roster import Roster, positions
 from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
@@ -38,17 +37,16 @@ class Fifo(ClockMember):
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self.count += 1
-        copies = self._copies(destinations, lambda d: self.last.get(d, 0))
+        sent = self._sent(destinations, lambda d: self.last.get(d, 0))
         for d in positions(destinations):
             self.last[d] = self.count
-        return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
+        return sent
 
     def _check(self, copy: Copy) -> None:
         self.check_known(copy, copy.sender, copy.stamp)
 
     def _check_state(self) -> None:
-        if max(self.last.values(), default=0) > self.count:
-            raise PeerError(f"snapshot that names a message beyond the {self.count} its member has sent")
+        self.check_own(max(self.last.values(), default=0))
 
     def _leave(self, process: int) -> list[Effect]:
         self.last.pop(process, None)

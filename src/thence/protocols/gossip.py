@@ -26,89 +26,19 @@ Departures:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from heapq import heappop, heappush
 from typing import ClassVar
 
 from thence.errors import PeerError
 from thence.model.codec import INT, MASK, Record, Seq, Shape, Vector
-from thence.model.message import MESSAGE, Cause, Copy, MessageId
-from thence.model.roster import Roster, positions
+from thence.model.message import MESSAGE, Cause, Copy
+from thence.model.roster import Roster
 from thence.model.sets import Rename
 from thence.model.varint import Reader
 from thence.protocols.base import Member, Receiver
 from thence.protocols.effects import Deferred, Deliver, Duplicate, Effect, GoesWithout, Hold, Sent
+from thence.protocols.time_rows import MATRIX, NULL, ROW, Row, put, zeros
 from thence.protocols.wire import CopyShape
-
-Row = tuple[int, ...]
-MOST_KNOWN = 128
-"""processes up to which rows that were read are remembered"""
-NULL = 0
-"""The time of the event that never was: before every other, a value of its own."""
-
-
-class PackedRow(Shape):
-    """A time-stamp for each position, in as many bits each as the largest needs; the width stands in front."""
-
-    def write(self, value: Row, out: bytearray, size: int) -> None:
-        """Write the width and the row as one number."""
-        out += _row_bytes(value)
-
-    def read(self, reader: Reader) -> Row:
-        """Read a row of the roster's size and insist on its least width."""
-        data, at = reader.data, reader.at
-        width = data[at] if at < reader.end else 0
-        written = reader.take(1 + (reader.size * width + 7) // 8)
-        return (_known_row if reader.size <= MOST_KNOWN else _row_of)(written, reader.size)
-
-    def freeze(self, value: Row, rename: Rename) -> Row:
-        """Move the stamps along with their positions."""
-        if rename is None:
-            return tuple(value)
-        moved = [NULL] * len(value)
-        for old, stamp in enumerate(value):
-            moved[rename[old]] = stamp
-        return tuple(moved)
-
-
-def _row_of(written: bytes, size: int) -> Row:
-    """Return the row of a size that is written so, and insist on its least width."""
-    width = written[0]
-    if width > 63:
-        raise PeerError(f"a row of {width}-bit time-stamps; at most 63 bits are accepted")
-    if width == 0:
-        return _zeros(size)
-    bits = format(int.from_bytes(written[1:], "big"), f"0{size * width}b")
-    row = tuple([int(bits[at : at + width], 2) for at in range(0, size * width, width)])
-    if len(bits) > size * width or max(row).bit_length() != width:
-        raise PeerError(f"a row of {width}-bit time-stamps is not in its shortest form")
-    return row
-
-
-_known_row = lru_cache(maxsize=1 << 14)(_row_of)
-"""A row of a matrix seldom changes from one stamp to the next."""
-
-
-@lru_cache(maxsize=1 << 12)
-def _row_bytes(row: Row) -> bytes:
-    width = max(row, default=0).bit_length()
-    if width == 0:
-        return b"\0"
-    bits = "".join([format(stamp, f"0{width}b") for stamp in row])
-    return bytes([width]) + int(bits, 2).to_bytes((len(bits) + 7) // 8, "big")
-
-
-@lru_cache(maxsize=64)
-def _zeros(size: int) -> Row:
-    return (NULL,) * size
-
-
-def put(row: Row, mask: int, stamp: int) -> Row:
-    """Return the row with this stamp at the positions of a mask."""
-    changed = list(row)
-    for position in positions(mask):
-        changed[position] = stamp
-    return tuple(changed)
 
 
 class Times:
@@ -314,10 +244,6 @@ class GossipReceiver(Receiver):
         twin._watch = {r: arrivals[:] for r, arrivals in self._watch.items()}
 
 
-ROW = PackedRow()
-MATRIX = Vector(ROW, make=tuple)
-
-
 class Gossip(Member):
     """Protocol 2: GOSSIP and SENT whole on every copy."""
 
@@ -326,19 +252,20 @@ class Gossip(Member):
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Record(MATRIX, MATRIX)}
     fields: ClassVar[dict[str, Shape]] = {"gossip": Vector(ROW), "sent": Vector(ROW)}
     times: ClassVar[Times] = Times()
+    receives: ClassVar[type[GossipReceiver]] = GossipReceiver
     receiver: GossipReceiver
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
         """Start knowing of no event."""
         super().__init__(roster, process, label=label)
         self.receiver = self.alone(roster, self.me)
-        self.gossip: list[Row] = [_zeros(self.size)] * self.size
-        self.sent: list[Row] = [_zeros(self.size)] * self.size
+        self.gossip: list[Row] = [zeros(self.size)] * self.size
+        self.sent: list[Row] = [zeros(self.size)] * self.size
 
     @classmethod
     def alone(cls, roster: Roster, me: int) -> GossipReceiver:
         """Return the receiver by itself, for a destination that never sends."""
-        return GossipReceiver(roster, me, cls.kinds, cls.times, pairwise=cls.pairwise)
+        return cls.receives(roster, me, cls.kinds, cls.times, pairwise=cls.pairwise)
 
     def _tick(self) -> int:
         """Advance the clock T and return the time of the send."""
@@ -355,9 +282,9 @@ class Gossip(Member):
         self.gossip[me] = put(self.gossip[me], self.bit, now)  # GOSSIP[p, p] := T(M)
         self.sent[me] = tuple([aged(stamp, now) for stamp in self.sent[me]])
         stamp = self._stamp()
-        copies = self._copies(destinations, lambda d: stamp)
+        sent = self._sent(destinations, lambda d: stamp)
         self.sent[me] = put(self.sent[me], destinations, now)  # SENT[p, q] := T(M)
-        return Sent(MessageId(me, self.count), destinations, copies, self.label)
+        return sent
 
     def _stamp(self) -> tuple[tuple[Row, ...] | Row, ...]:
         return tuple(self.gossip), tuple(self.sent)  # GP_M, ST_M
@@ -384,8 +311,7 @@ class Gossip(Member):
             self.check_known(copy, self.me, max(max(sent[self.me]), max(row[self.me] for row in gossip)))
 
     def _check_state(self) -> None:
-        if max(max(self.sent[self.me]), max(row[self.me] for row in self.gossip)) > self.count:
-            raise PeerError(f"snapshot that names a message beyond the {self.count} its member has sent")
+        self.check_own(max(max(self.sent[self.me]), max(row[self.me] for row in self.gossip)))
 
     def _addressed(self, copy: Copy) -> int:
         """Return whom a delivered message is recorded to have gone to: errata 24."""

@@ -81,9 +81,9 @@ class History(ClockMember):
         self._no_context(context)
         self.count += 1
         stamp = self.pasts
-        copies = self._copies(destinations, lambda d: stamp)
+        sent = self._sent(destinations, lambda d: stamp)
         self.pasts = self._extended(stamp, self.me, destinations)
-        return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
+        return sent
 
     def _check(self, copy: Copy) -> None:
         known = len(copy.stamp[copy.sender].masks)

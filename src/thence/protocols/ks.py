@@ -21,9 +21,9 @@ Departures from the text of section 4.3:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
-from thence.errors import MisuseError
 from thence.model.codec import BOOL, Shape
 from thence.model.entries import Entries
 from thence.model.message import MESSAGE, Copy, MessageId
@@ -83,16 +83,10 @@ class KS(ClockMember):
                 mine[sender] = without(group, suppressed)
             return mine
 
-        copies = self._copies(destinations, stamp)
+        sent = self._sent(destinations, stamp)
         self.log = after.copy()
         self.log[self.me] = appended(after.get(self.me), self.count, destinations)  # SND(4)
-        return Sent(
-            MessageId(self.me, self.count),
-            destinations,
-            copies,
-            self.label,
-            context=self.log.copy() if self.explicit else None,
-        )
+        return replace(sent, context=self.log.copy()) if self.explicit else sent
 
     def _check(self, copy: Copy) -> None:
         dependency.check_log(self, copy, copy.stamp)
@@ -121,14 +115,8 @@ class KS(ClockMember):
     def _causes(self, context: object) -> Log:
         if context is None:
             return self.log
-        if not self.explicit:
-            raise MisuseError(f"protocol {self.name} takes a context only from a member made with explicit=True")
-        if not isinstance(context, dict):
-            raise MisuseError(
-                f"the context is a {type(context).__name__}; what context() or merge() returned is accepted"
-            )
         log = self.log.copy()
-        merge_into(log, context.items(), self.gone)
+        merge_into(log, dependency.given_context(self, context, explicit=self.explicit).items(), self.gone)
         return log
 
     def context(self) -> Log:

@@ -84,9 +84,10 @@ class KsFt(AckMember):
         dependency.check_own(self, self.log)
 
     def _delivered(self, copy: Copy) -> list[Effect]:
-        log = _covered(copy.stamp[1], copy.destinations)
-        log[copy.sender] = appended(log.get(copy.sender), copy.count, copy.destinations & ~self.ended)
-        merge_into(self.log, log.items())
+        log, sender, destinations = copy.stamp[1], copy.sender, copy.destinations
+        merge_into(self.log, log.items(), destinations)  # PC2
+        earlier = without(log[sender], destinations) if sender in log else None
+        merge_into(self.log, [(sender, appended(earlier, copy.count, destinations & ~self.ended))])  # PC1
         return []
 
     @classmethod

@@ -9,7 +9,9 @@ Departures: as `ks`.
 
 from __future__ import annotations
 
-from thence.model.message import Copy, MessageId
+from dataclasses import replace
+
+from thence.model.message import Copy
 from thence.protocols.dependency import Log, appended, merge_into, without
 from thence.protocols.effects import Effect, Sent
 from thence.protocols.ks import KS
@@ -24,11 +26,10 @@ class KSHardware(KS):
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         stamp = self._causes(context)
         self.count += 1  # SND(1)
-        copies = self._copies(destinations, lambda d: stamp)
+        sent = self._sent(destinations, lambda d: stamp)
         self.log = _suppressed(stamp, destinations)  # SND(3), SND(5)
         self.log[self.me] = appended(self.log.get(self.me), self.count, destinations)  # SND(4)
-        given = self.log.copy() if self.explicit else None
-        return Sent(MessageId(self.me, self.count), destinations, copies, self.label, context=given)
+        return replace(sent, context=self.log.copy()) if self.explicit else sent
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         if not self.explicit:

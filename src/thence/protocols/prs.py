@@ -27,10 +27,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from thence.errors import PeerError
 from thence.model.codec import INT, ByProcess, Shape
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster, positions
+from thence.protocols.dependency import by_message
 from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
 
@@ -66,10 +66,10 @@ class PRS(ClockMember):
         self._no_context(context)
         self.count += 1
         stamp = self.before
-        copies = self._copies(destinations, lambda d: stamp)
-        mine = {self.me: self.count}
-        self.before = stamp | dict.fromkeys(positions(destinations), mine)
-        return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
+        sent = self._sent(destinations, lambda d: stamp)
+        message = {self.me: self.count}
+        self.before = stamp | dict.fromkeys(positions(destinations), message)
+        return sent
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         message = {copy.sender: copy.count}
@@ -98,8 +98,7 @@ class PRS(ClockMember):
                 self.check_known(copy, sender, pairs[sender])
 
     def _check_state(self) -> None:
-        if max((pairs.get(self.me, 0) for pairs in self.before.values()), default=0) > self.count:
-            raise PeerError(f"snapshot that names a message beyond the {self.count} its member has sent")
+        self.check_own(max((pairs.get(self.me, 0) for pairs in self.before.values()), default=0))
 
     def _leave(self, process: int) -> list[Effect]:
         self.before = {d: pairs for d, pairs in self.before.items() if d != process}
@@ -124,12 +123,7 @@ class PRS(ClockMember):
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
         """Return the messages with the destinations they stand under."""
-        table: dict[MessageId, int] = {}
-        for d, pairs in copy.stamp.items():
-            for sender, count in pairs.items():
-                key = MessageId(sender, count)
-                table[key] = table.get(key, 0) | 1 << d
-        return sorted(table.items())
+        return by_message((*pair, d) for d, pairs in copy.stamp.items() for pair in pairs.items())
 
     def log_size(self) -> int:
         """Count the pairs."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from heapq import heappush
+from typing import ClassVar
 
 from thence.errors import PeerError
 from thence.model.codec import INT, MASK, Record, Seq, Shape, Vector
@@ -215,6 +216,7 @@ class ClockReceiver(Receiver):
 class ClockMember(Member):
     """A member whose receiver is the shared rule; a subclass says what a copy needs and which number it has."""
 
+    receives: ClassVar[type[ClockReceiver]] = ClockReceiver
     receiver: ClockReceiver
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
@@ -225,7 +227,7 @@ class ClockMember(Member):
     @classmethod
     def alone(cls, roster: Roster, me: int) -> ClockReceiver:
         """Return the receiver by itself, for a destination that never sends."""
-        return ClockReceiver(roster, me, cls.kinds, cls.needs, cls.gives, pairwise=cls.pairwise)
+        return cls.receives(roster, me, cls.kinds, cls.needs, cls.gives, pairwise=cls.pairwise)
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from thence.errors import MisuseError, PeerError
 from thence.model.codec import ADDED, BOOL, INT, TEXT, Shape
@@ -60,7 +60,7 @@ ACCEPTED: dict[Shape, tuple[type, str]] = {
     TEXT: (str, "text"),
 }
 """what a caller gives for an option of each shape"""
-NEEDS: tuple[Need, ...] = Need.__args__  # type: ignore[attr-defined]
+NEEDS: tuple[Need, ...] = get_args(Need)
 
 
 @dataclass(frozen=True, slots=True)

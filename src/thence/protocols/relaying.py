@@ -99,8 +99,7 @@ class RelayingMember(ClockMember):
             raise PeerError(f"{source} handed over a {copy.kind} of {self._name(copy)}; {wanted} would have to")
 
     def _check_state(self) -> None:
-        if any(pair is not None and pair[0] == self.me and pair[1] > self.count for pair in self.latest):
-            raise PeerError(f"snapshot that names a message beyond the {self.count} its member has sent")
+        self.check_own(max((pair[1] for pair in self.latest if pair is not None and pair[0] == self.me), default=0))
         if max(self.taken) > REACHED:
             raise PeerError(f"snapshot with more than {REACHED} requests taken")
 

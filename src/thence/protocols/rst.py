@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from thence.errors import PeerError
 from thence.model.codec import INT, Shape, Vector
-from thence.model.message import MESSAGE, Copy, MessageId
+from thence.model.message import MESSAGE, Copy
 from thence.model.roster import Roster, positions
 from thence.protocols.base import LARGEST, REACHED
 from thence.protocols.clocks import later
@@ -60,9 +60,9 @@ class RST(ClockMember):
         self._no_context(context)
         self.count += 1
         stamp = self.sent
-        copies = self._copies(destinations, lambda d: stamp)
+        sent = self._sent(destinations, lambda d: stamp)
         self.sent = _bumped(stamp, self.me, destinations)
-        return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
+        return sent
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         theirs = _bumped(_padded(copy.stamp, self.size), copy.sender, copy.destinations)

@@ -17,6 +17,7 @@ b<c1` delivers c1 at b before a1.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar, TypeGuard
 
 from thence.errors import MisuseError
@@ -52,9 +53,8 @@ class SerialBroadcast(ClockMember):
         check_broadcast(self, destinations)
         last, other = self._taken(token)
         self.count += 1
-        copies = self._copies(destinations, lambda d: self._previous(last, other, d))
         after: Token = ((self.me, self.count), other if last is None or last[0] == self.me else last)
-        return Sent(MessageId(self.me, self.count), destinations, copies, self.label, token=after)
+        return replace(self._sent(destinations, lambda d: self._previous(last, other, d)), token=after)
 
     def _previous(self, last: Pair | None, other: Pair | None, destination: int) -> Pair | None:
         """Return the latest broadcast that the destination receives."""

@@ -17,6 +17,7 @@ what it has sent or delivered.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar, TypeGuard
 
 from thence.errors import MisuseError, PeerError
@@ -24,6 +25,7 @@ from thence.model.codec import INT, Optional, Record, Shape, Vector
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster, positions
 from thence.protocols.base import LARGEST, REACHED
+from thence.protocols.dependency import by_message
 from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
 from thence.protocols.wire import PAIR
@@ -58,9 +60,9 @@ class SerialMulticast(ClockMember):
         self._no_context(context)
         before = self._taken(token)
         self.count += 1
-        copies = self._copies(destinations, lambda d: before)
+        sent = self._sent(destinations, lambda d: before)
         self.log = after_sending(before, destinations, (self.me, self.count))
-        return Sent(MessageId(self.me, self.count), destinations, copies, self.label, token=self.log)
+        return replace(sent, token=self.log)
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         if copy.stamp[0] >= self.log[0]:
@@ -76,9 +78,9 @@ class SerialMulticast(ClockMember):
             raise PeerError(f"message {self._name(copy)} has place {number} among all; at most {LARGEST} is accepted")
 
     def _check_state(self) -> None:
-        own = max((pair[1] for pair in self.log[1] if pair is not None and pair[0] == self.me), default=0)
-        if own > self.count or self.log[0] > REACHED:
-            raise PeerError(f"snapshot that names message {own} of a member that has sent {self.count}")
+        self.check_own(max((pair[1] for pair in self.log[1] if pair is not None and pair[0] == self.me), default=0))
+        if self.log[0] > REACHED:
+            raise PeerError(f"snapshot of send {self.log[0]} among all; at most {REACHED} is accepted")
 
     def _taken(self, token: object) -> Token:
         number = self.log[0]
@@ -114,11 +116,7 @@ class SerialMulticast(ClockMember):
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
         """Return the entries by message."""
-        found: dict[MessageId, int] = {}
-        for d, pair in enumerate(copy.stamp[1]):
-            if pair is not None:
-                found[MessageId(*pair)] = found.get(MessageId(*pair), 0) | 1 << d
-        return sorted(found.items())
+        return by_message((*pair, d) for d, pair in enumerate(copy.stamp[1]) if pair is not None)
 
     def log_size(self) -> int:
         """Count an entry for each process."""

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from thence.errors import PeerError
 from thence.model.codec import INT, MASK, ByProcess, Record, Seq, Shape, Vector
-from thence.model.message import MESSAGE, Cause, Copy, MessageId
+from thence.model.message import MESSAGE, Cause, Copy
 from thence.model.roster import Roster, positions
 from thence.protocols.base import Member, Receiver
 from thence.protocols.clocks import Time, component, later
@@ -136,9 +136,9 @@ class SES(Member):
         self.count += 1
         self.time = (*self.time[: self.me], self.count, *self.time[self.me + 1 :])
         stamp = (self.time, self.latest)
-        copies = self._copies(destinations, lambda d: stamp)
+        sent = self._sent(destinations, lambda d: stamp)
         self.latest = self.latest | dict.fromkeys(positions(destinations), self.time)
-        return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
+        return sent
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         time, listed = copy.stamp
@@ -164,8 +164,7 @@ class SES(Member):
             self.check_known(copy, copy.sender, component(other, copy.sender))
 
     def _check_state(self) -> None:
-        if max(component(time, self.me) for time in (self.time, *self.latest.values())) > self.count:
-            raise PeerError(f"snapshot that names a message beyond the {self.count} its member has sent")
+        self.check_own(max(component(time, self.me) for time in (self.time, *self.latest.values())))
         if len({copy.id for copy in self.receiver.held}) < len(self.receiver.held):
             raise PeerError(f"snapshot holds back one of {len(self.receiver.held)} messages twice")
 

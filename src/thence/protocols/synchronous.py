@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import ClassVar
 
 from thence.model.codec import INT, PROCESS, Record, Seq, Shape
-from thence.model.message import MessageId
 from thence.model.roster import Roster
 from thence.protocols.acknowledging import AcknowledgingMember
 from thence.protocols.effects import Deferred, Effect, Pending, Sent
@@ -52,8 +51,7 @@ class Synchronous(AcknowledgingMember):
     def _now(self, destination: int) -> Sent:
         self.count += 1
         self.away = None if self.receiver.abandoned >> destination & 1 else (self.count, destination)
-        mask = 1 << destination
-        return Sent(MessageId(self.me, self.count), mask, self._copies(mask, lambda d: ()), self.label)
+        return self._sent(1 << destination, lambda d: ())
 
     def _freed(self) -> list[Effect]:
         effects: list[Effect] = []

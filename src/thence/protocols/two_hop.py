@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from thence.errors import PeerError
 from thence.model.codec import INT, Record, Shape, Vector
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster, positions
+from thence.protocols.dependency import by_message
 from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
 
@@ -52,10 +52,10 @@ class TwoHop(ClockMember):
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self.count += 1
-        row, sent = self.sent[self.me], self.sent
-        copies = self._copies(destinations, lambda d: (row, tuple([to[d] for to in sent])))
+        row = self.sent[self.me]
+        sent = self._sent(destinations, lambda d: (row, tuple([to[d] for to in self.sent])))
         self.sent[self.me] = _with(row, destinations, self.count)
-        return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
+        return sent
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         if copy.sender != self.me:
@@ -69,8 +69,7 @@ class TwoHop(ClockMember):
         self.check_known(copy, self.me, column[self.me])
 
     def _check_state(self) -> None:
-        if max(self.sent[self.me]) > self.count:
-            raise PeerError(f"snapshot that names a message beyond the {self.count} its member has sent")
+        self.check_own(max(self.sent[self.me]))
 
     @classmethod
     def entries(cls, copy: Copy) -> int:
@@ -85,15 +84,10 @@ class TwoHop(ClockMember):
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
         """Return the messages of both rows with the destinations named."""
-        found: dict[MessageId, int] = {}
         row, column = copy.stamp
         facts = [(copy.sender, count, d) for d, count in enumerate(row)]
         facts += [(sender, count, copy.destination) for sender, count in enumerate(column)]
-        for sender, count, d in facts:
-            if count:
-                message = MessageId(sender, count)
-                found[message] = found.get(message, 0) | 1 << d
-        return sorted(found.items())
+        return by_message(fact for fact in facts if fact[1])
 
     def log_size(self) -> int:
         """Count the n² entries."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from thence.model.codec import INT, MASK, ByCount, Record, Shape, Vector
-from thence.model.message import MESSAGE, Copy, MessageId
+from thence.model.message import MESSAGE, Copy
 from thence.model.roster import Roster
 from thence.protocols.base import Member, Receiver
 from thence.protocols.effects import Deliver, Duplicate, Effect, Sent
@@ -63,7 +63,7 @@ class Unordered(Member):
 
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         self.count += 1
-        return Sent(MessageId(self.me, self.count), destinations, self._copies(destinations, lambda d: ()), self.label)
+        return self._sent(destinations, lambda d: ())
 
     @classmethod
     def entries(cls, copy: Copy) -> int:

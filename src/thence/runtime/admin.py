@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from thence.errors import MisuseError
 from thence.model.plain import Row
+from thence.protocols.effects import Pending
+from thence.runtime.link import Link
 
 if TYPE_CHECKING:
     from thence.runtime.endpoint import Endpoint
@@ -76,42 +78,16 @@ def why(endpoint: Endpoint) -> Answered:
     """Tell what an endpoint holds, for which cause, from whom, since when; its links; its journal."""
     station = endpoint.station
     core, journal = station.core, station.journal
+    pending = core.member.pending()
     since = {core.name(key): journal.time(ref.number) for key, ref in core.payloads.items()}
-    held, deferred = [], []
-    for pending in core.member.pending():
-        row = {
-            "message": pending.message,
-            "sender": pending.sender,
-            "label": pending.label,
-            "waits_for": [str(cause) for cause in pending.waits_for],
-            "processes": list(pending.processes),
-            "reason": pending.reason,
-        }
-        if pending.what == "copy":
-            name = f"{pending.message}/{pending.label}" if pending.label else pending.message
-            held.append({**row, "since": since.get(name or "")})
-        else:
-            deferred.append(row)
     return {
         "process": core.roster.name(core.me),
         "protocol": core.member.name,
-        "held": held,
-        "deferred": deferred,
+        "held": [_explained(each) | {"since": since.get(_name(each))} for each in pending if each.what == "copy"],
+        "deferred": [_explained(each) for each in pending if each.what != "copy"],
         "payloads_awaited": [core.name(key) for key in core.aside],
         "inbox": len(core.inbox),
-        "links": [
-            {
-                "process": link.name,
-                "connected": link.open,
-                "refusal": link.refusal,
-                "sent": link.outbox.sent,
-                "acknowledged": link.outbox.acked,
-                "received": link.received,
-                "abandoned": link.outbox.closed,
-            }
-            for position, link in enumerate(station.links)
-            if position != core.me
-        ],
+        "links": [_described(link) for position, link in enumerate(station.links) if position != core.me],
         "journal": {
             "identity": journal.identity,
             "inputs": core.number,
@@ -120,6 +96,34 @@ def why(endpoint: Endpoint) -> Answered:
             "synchronous": endpoint.config.synchronous,
             "path": str(endpoint.config.journal),
         },
+    }
+
+
+def _explained(pending: Pending) -> Answered:
+    return {
+        "message": pending.message,
+        "sender": pending.sender,
+        "label": pending.label,
+        "waits_for": [str(cause) for cause in pending.waits_for],
+        "processes": list(pending.processes),
+        "reason": pending.reason,
+    }
+
+
+def _name(pending: Pending) -> str:
+    """Name a held message as the trace does."""
+    return f"{pending.message}/{pending.label}" if pending.label else str(pending.message)
+
+
+def _described(link: Link) -> Answered:
+    return {
+        "process": link.name,
+        "connected": link.open,
+        "refusal": link.refusal,
+        "sent": link.outbox.sent,
+        "acknowledged": link.outbox.acked,
+        "received": link.received,
+        "abandoned": link.outbox.closed,
     }
 
 

@@ -34,6 +34,7 @@ from thence.runtime.recovery import Recovered, recover
 from thence.runtime.station import Station
 from thence.runtime.tcp import TcpTransport
 from thence.runtime.writer import Writer
+from thence.trace.formats import MARK
 
 SLICE = 64
 """deliveries that are handed over before other tasks get their turn"""
@@ -72,7 +73,7 @@ class Endpoint:
     async def _start(self) -> None:
         config = self.config
         config.journal.parent.mkdir(parents=True, exist_ok=True)
-        mark = Mark(config.journal.with_name(config.journal.name + ".mark"))
+        mark = Mark(config.journal.with_name(config.journal.name + MARK))
         self.database = StandardDatabase(config.journal, synchronous=config.synchronous)
         self.journal = Journal(self.database, mark)
         self.recorder = self._recorder()

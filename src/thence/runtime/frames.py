@@ -68,11 +68,6 @@ class Framer:
         finally:
             self._kept = data[at:]
 
-    @property
-    def waiting(self) -> int:
-        """How many bytes of a frame that is not complete are kept."""
-        return len(self._kept)
-
 
 def frame(kind: int, body: bytes = b"") -> bytes:
     """Return one frame."""

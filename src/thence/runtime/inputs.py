@@ -13,18 +13,6 @@ from struct import error as struct_error
 
 from thence.errors import PeerError
 
-SEND, RECEIVE, DONE, TRUSTED, ABANDON, JOIN, CRASH, STOP = range(1, 9)
-KIND_NAMES = {
-    SEND: "send",
-    RECEIVE: "receive",
-    DONE: "done",
-    TRUSTED: "trusted",
-    ABANDON: "abandon",
-    JOIN: "join",
-    CRASH: "crash",
-    STOP: "stop",
-}
-
 COPY, WANT, PAYLOAD = 1, 2, 3
 """kinds of items: a copy; please send me the payload of a message; here it is"""
 
@@ -93,16 +81,11 @@ class Stop:
 
 Input = Send | Receive | Done | Trusted | Abandon | Join | Crash | Stop
 
-KIND_OF: dict[type[Input], int] = {
-    Send: SEND,
-    Receive: RECEIVE,
-    Done: DONE,
-    Trusted: TRUSTED,
-    Abandon: ABANDON,
-    Join: JOIN,
-    Crash: CRASH,
-    Stop: STOP,
-}
+KINDS: tuple[type[Input], ...] = (Send, Receive, Done, Trusted, Abandon, Join, Crash, Stop)
+KIND_OF = {kind: number for number, kind in enumerate(KINDS, 1)}
+"""the number that stands for an input in the journal; never reused"""
+KIND_NAMES = {number: kind.__name__.lower() for kind, number in KIND_OF.items()}
+SEND, RECEIVE, DONE, TRUSTED, ABANDON, JOIN, CRASH, STOP = KIND_OF.values()
 
 Key = tuple[str | None, int, int]
 """label, sender, count: names a message"""

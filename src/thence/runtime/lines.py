@@ -56,8 +56,8 @@ async def converse(endpoint: Endpoint, *, manual: bool = False, linger: float | 
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for task in done:
-            if not task.cancelled() and task.exception() is not None:
-                raise task.exception()  # type: ignore[misc]
+            if not task.cancelled() and (error := task.exception()) is not None:
+                raise error
 
 
 async def _deliver(me: Endpoint, write: Write, waiting: dict[int, Message], manual: bool) -> None:
@@ -134,5 +134,5 @@ def _send(asked: Row) -> tuple[list[str], bytes]:
         except ValueError as error:
             raise MisuseError(f"base64: {error}") from None
     if not isinstance(asked.get("payload"), str):
-        raise MisuseError("a send needs payload, a text, or base64")
+        raise MisuseError('a send needs a payload: "payload" with a text is accepted, or "base64" with bytes')
     return to, asked["payload"].encode()

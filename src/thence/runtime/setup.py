@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from thence.errors import MisuseError
+from thence.protocols.registry import lookup
 from thence.runtime.config import load
 
 PORTS = range(20_000, 30_000)
@@ -47,11 +48,11 @@ def initialise(
     options: dict[str, int | str | bool] | None = None,
 ) -> list[Path]:
     """Write configurations, and certificates unless `plain`, into a folder; return the files, one for each process."""
+    lookup(protocol)
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"{safe(name)}.toml" for name in processes]
-    for file in files:
-        if file.exists():
-            raise MisuseError(f"{file} exists already; a new folder is expected")
+    for file in sorted(folder.glob("*.toml")):
+        raise MisuseError(f"{file} exists already; a new folder is expected")
     if len({str(file) for file in files}) != len(processes):
         raise MisuseError(f"processes {', '.join(processes)}: two of these names give the same file name")
     chosen = list(ports) if ports is not None else free_ports(len(processes))

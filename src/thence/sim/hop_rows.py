@@ -6,6 +6,7 @@ A run has many more hops than messages (OKs go from everybody to everybody), and
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -18,6 +19,8 @@ DIGITS = 9
 """of a second that a trace keeps"""
 WIDTH = 5
 """of what is kept of a hop's beginning or end"""
+BLOCK = 1024
+"""lines that are made bytes and written at once"""
 
 
 class HopRows:
@@ -50,7 +53,16 @@ class HopRows:
     def _steps(self) -> Iterator[tuple[float, str | None, int, int, int]]:
         return zip(*[iter(self.kept)] * WIDTH, strict=True)
 
-    def lines(self) -> Iterator[bytes]:
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the lines as bytes, many at once."""
+        lines = self.lines()
+        try:
+            while block := "".join(islice(lines, BLOCK)):
+                yield block.encode()
+        except UnicodeEncodeError as error:  # a surrogate in a name
+            raise MisuseError(f"the hops of {self.run} cannot be written as JSON: {error}") from error
+
+    def lines(self) -> Iterator[str]:
         """Yield the rows as lines of JSON, as `format_line` writes them, without a row for each."""
         names = self.names
         index = [0] * len(names)
@@ -60,18 +72,24 @@ class HopRows:
         sends = [f',"kind":"send","message":{name}' for name in message]
         receives = [f',"kind":"receive","message":{name}' for name in message]
         to = [f'","destinations":[{name}]' for name in quoted]
+        given = set(islice(self.kept, 1, None, WIDTH)) - {None}
+        labels = {label: f',"label":{encode_basestring(label)}' for label in given} | {None: ""}
         then, time = -1.0, ""
-        try:
-            for order, (now, label, source, destination, number) in enumerate(self._steps()):
-                if now != then:  # what leaves at one time often follows what arrived then
-                    then, time = now, f',"time":{round(now, DIGITS)!r}}}\n'
-                if number > 0:
-                    here, said, rest = source, sends[source], to[destination]
-                else:
-                    here, said, number, rest = destination, receives[source], -number, '"'
-                if label is not None:
-                    rest += f',"label":{encode_basestring(label)}'
-                index[here] = place = index[here] + 1
-                yield f'{begun[here]}{place}{said}{number}{rest},"order":{order}{time}'.encode()
-        except UnicodeEncodeError as error:  # a surrogate in a name
-            raise MisuseError(f"the hops of {self.run} cannot be written as JSON: {error}") from error
+        for order, (now, label, source, destination, number) in enumerate(self._steps()):
+            if now != then:  # what leaves at one time often follows what arrived then
+                then, time = now, decimal(now)
+            if number > 0:
+                index[source] = place = index[source] + 1
+                line = f"{begun[source]}{place}{sends[source]}{number}{to[destination]}"
+            else:
+                index[destination] = place = index[destination] + 1
+                line = f'{begun[destination]}{place}{receives[source]}{-number}"'
+            yield f'{line}{labels[label]},"order":{order},"time":{time}}}\n'
+
+
+def decimal(seconds: float) -> str:
+    """Return `repr(round(seconds, DIGITS))` in half the time where that has no exponent and no digit is in doubt."""
+    if not 1e-4 <= seconds < 1e6:
+        return repr(round(seconds, DIGITS))
+    text = f"{seconds:.{DIGITS}f}".rstrip("0")
+    return f"{text}0" if text[-1] == "." else text

@@ -120,13 +120,12 @@ class Meter(Observer):
         self._arrivals[arrival] = now
         if (batch := known[0]) is None:
             return
-        member = self.members[copy.destination]
-        size = self.sizes.of(member, copy)
+        size = self.sizes.of(self.members[copy.destination], copy)
         batch.copies += 1
         totals = batch.totals
         totals["entries"] += size.entries
         totals["bytes"] += size.bytes
-        totals["paper_bytes"] += member.paper_bytes(copy)
+        totals["paper_bytes"] += size.paper_bytes
         if size.facts is None:
             self._has_facts = False
         else:

@@ -40,6 +40,7 @@ class Size(NamedTuple):
     entries: int
     facts: int | None
     bytes: int
+    paper_bytes: int
 
 
 Said = tuple[str, Size, Clear | None]
@@ -58,7 +59,8 @@ class Sizes:
         key = (copy.label, copy.sender, copy.count)
         found = self._found.get(key)
         if found is None or found[0] is not copy.stamp:
-            size = Size(member.entries(copy), member.facts(copy), len(member.encode(copy)))
+            said, length = member.entries(copy), len(member.encode(copy))
+            size = Size(said, member.facts(copy), length, member.paper_bytes(copy))
             found = self._found[key] = (copy.stamp, size)
             if len(self._found) > REMEMBERED:
                 del self._found[next(iter(self._found))]
@@ -92,8 +94,8 @@ class Recorder(Observer):
         """Keep nothing yet."""
         self.stamps, self.sizes = stamps, sizes or Sizes()
         self.rows: list[Event] = []
-        self._open: dict[tuple[str | None, int, int, int], Said] = {}
-        self._known: set[tuple[str | None, int, int, int]] = set()
+        self._here: dict[tuple[str | None, int, int, int], Said | None] = {}
+        """by message and destination, what arrived: what its delivery will say, None once that is said"""
 
     def begin(self, simulation: Simulation) -> None:
         """Take names from the run."""
@@ -117,17 +119,15 @@ class Recorder(Observer):
     def arrived(self, now: float, copy: Copy) -> None:
         """Record a receive, once, and keep what the delivery will say again."""
         key = (copy.label, copy.sender, copy.count, copy.destination)
-        if key in self._known:
-            return
-        self._known.add(key)
-        self._open[key] = said = self._said(copy)
-        self._row(now, copy.destination, "receive", said[0], copy.label, None, said[1], said[2])
+        if key not in self._here:
+            self._here[key] = said = self._said(copy)
+            self._row(now, copy.destination, "receive", said[0], copy.label, None, said[1], said[2])
 
     def delivered(self, now: float, copy: Copy) -> None:
         """Record a delivery."""
         key = (copy.label, copy.sender, copy.count, copy.destination)
-        self._known.add(key)
-        name, size, clear = self._open.pop(key) if key in self._open else self._said(copy)
+        name, size, clear = self._here.get(key) or self._said(copy)
+        self._here[key] = None
         self._row(now, copy.destination, "deliver", name, copy.label, None, size, clear)
 
     def crashed(self, now: float, process: int) -> None:
@@ -157,12 +157,12 @@ class Recorder(Observer):
         message: str | None,
         label: str | None,
         destinations: tuple[str, ...] | None = None,
-        size: Size | tuple[None, None, None] = (None, None, None),
+        size: Size | tuple[None, None, None, None] = (None, None, None, None),
         clear: Clear | None = None,
     ) -> None:
         self._index[process] = index = self._index[process] + 1
         name, order, time = self.process[process], len(self.rows), round(now, DIGITS)
-        entries, facts, length = size
+        entries, facts, length, _ = size
         self.rows.append(
             Event(
                 self.run,
@@ -199,7 +199,7 @@ class Recorder(Observer):
         from thence.trace.source import create
 
         with create(path) as stream:
-            stream.writelines(chain(map(format_line, self.rows), self.hop_rows.lines()))
+            stream.writelines(chain(map(format_line, self.rows), self.hop_rows.blocks()))
         return len(self.rows) + len(self.hop_rows)
 
 

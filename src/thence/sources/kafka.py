@@ -212,9 +212,9 @@ class CausalConsumer:
 
     def _restore(self, data: bytes) -> None:
         header, _, snapshot = data.partition(b"\n")
-        told = json.loads(header)
-        self._next |= {(topic, part): offset for topic, part, offset in told["next"]}
-        self._unhanded.update({(topic, part): set(offsets) for topic, part, offsets in told["unhanded"]})
+        places = json.loads(header)
+        self._next |= {(topic, part): offset for topic, part, offset in places["next"]}
+        self._unhanded.update({(topic, part): set(offsets) for topic, part, offsets in places["unhanded"]})
         self.orderer.restore(snapshot)
 
     def _state_pieces(self, start: int) -> Iterator[Piece]:
@@ -244,12 +244,12 @@ class CausalConsumer:
 
     def _write_state(self) -> int:
         """Write the state, and return the offset at which it begins."""
-        told = {
+        places = {
             "next": [[*where, offset] for where, offset in self._next.items()],
             "unhanded": [[*where, sorted(offsets)] for where, offsets in self._unhanded.items() if offsets],
         }
         begun: list[int] = []
-        for piece in pieces_of(json.dumps(told).encode() + b"\n" + self.orderer.snapshot()):
+        for piece in pieces_of(json.dumps(places).encode() + b"\n" + self.orderer.snapshot()):
             self._write(
                 self.state_topic,
                 piece.value,
@@ -312,9 +312,9 @@ class CausalConsumer:
 
 def _forwarded_headers(row: Row) -> list[tuple[str, bytes]]:
     """Say of a forwarded record which one it is and its place in the order."""
-    told = [
+    values = [
         ("thence-message", row["message"]),
         ("thence-outcome", row["outcome"]),
         ("thence-position", row["position"]),
     ]
-    return [(name, str(value).encode()) for name, value in told if value is not None]
+    return [(name, str(value).encode()) for name, value in values if value is not None]

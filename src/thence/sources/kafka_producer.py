@@ -47,10 +47,10 @@ class CausalProducer:
         headers = write_headers(name, self.sender, None if self.member else self._frontier, stamps)
         self._frontier = [name]
         where = {} if partition is None else {"partition": partition}
-        told = {"key": key, "headers": headers, "on_delivery": self._delivered, **where}
+        arguments = {"key": key, "headers": headers, "on_delivery": self._delivered, **where}
         while True:
             try:
-                self._producer.produce(topic, value, **told)
+                self._producer.produce(topic, value, **arguments)
                 self._producer.poll(0)
                 return name
             except BufferError:

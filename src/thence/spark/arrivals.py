@@ -17,7 +17,7 @@ from thence.delivery.columns import Columns
 from thence.delivery.reading import By
 from thence.errors import MisuseError
 from thence.model.roster import Roster
-from thence.trace.arrival_reader import ROSTER, arrival_files
+from thence.trace.arrival_reader import CORRUPT, NO_OBJECT, ROSTER, arrival_files
 
 
 def read_arrivals(
@@ -47,6 +47,14 @@ def read_arrivals(
             reader = reader.option("maxFilesPerTrigger", files_per_batch)
         table = reader.parquet(_watched(path)) if kind == "parquet" else reader.json(_watched(path))
     return (table if kind == "parquet" else _from_json(table, by, columns)), rosters
+
+
+def with_lines_named(ordered: DataFrame) -> DataFrame:
+    """Say of rows that are lines without an object that they are, not which column they lack."""
+    if CORRUPT not in ordered.columns:
+        return ordered
+    is_line = (F.col("outcome") == "quarantined") & F.col(CORRUPT).isNotNull()
+    return ordered.withColumn("reason", F.when(is_line, NO_OBJECT).otherwise(F.col("reason")))
 
 
 def spark_name(path: Path) -> str:

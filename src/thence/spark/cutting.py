@@ -7,20 +7,18 @@ through the driver.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from operator import and_
-from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from thence.model.columns import EVENT_COLUMNS
 from thence.model.events import Event
 from thence.spark.reading import read_events
 from thence.spark.session import local_session
 from thence.trace.cutting import Cut, around, message_cut, places_of
-from thence.trace.formats import Format
+from thence.trace.read import Trace
 from thence.trace.scene import Finding, Origin, Row
 from thence.trace.schema import event_of
 
@@ -64,9 +62,9 @@ def _conditions(cut: Cut) -> list[Column]:
     return found
 
 
-def read_frame(files: Mapping[Path, Format], *, cores: int) -> DataFrame:
-    """Return the events of some files, all columns of the trace table, with where each was read."""
-    frame = read_events(local_session(cores=cores), files, EVENT_COLUMNS)
+def read_frame(trace: Trace, *, cores: int) -> DataFrame:
+    """Return the events of a trace, all columns of the trace table, with where each was read."""
+    frame = read_events(local_session(cores=cores), trace.files, trace.columns)
     return frame.where(F.col("reason").isNull()).drop("reason")
 
 

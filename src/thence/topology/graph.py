@@ -80,8 +80,3 @@ def components(graph: Graph, without: Collection[str] = ()) -> list[list[str]]:
 def broadcast(names: Iterable[str]) -> list[tuple[str, str]]:
     """Return the links of a broadcast network: everybody with everybody."""
     return list(combinations(names, 2))
-
-
-def roster_of(graph: Graph) -> Roster:
-    """Return the processes of a graph as a roster."""
-    return Roster(graph)

@@ -25,7 +25,7 @@ from thence.model.roster import Roster
 from thence.protocols.base import Member
 from thence.protocols.effects import Deliver, Sent
 from thence.protocols.registry import Need, create, require
-from thence.topology.graph import known, roster_of
+from thence.topology.graph import known
 from thence.topology.routes import Routes
 from thence.topology.separators import Separator, check_separator, option_text
 
@@ -79,7 +79,7 @@ class Routed:
         record: bool = True,
     ) -> None:
         """Make the members: of a registered protocol, `ech-r9` with these separators, or by a function of one's own."""
-        self.routes, self.roster, self.together = routes, roster_of(routes.graph), together
+        self.routes, self.roster, self.together = routes, Roster(routes.graph), together
         self.separators = [check_separator(routes.graph, separator) for separator in separators]
         self.members = [self._member(protocol, position) for position in range(len(self.roster))]
         self.rows, self.hops = Rows(run), Rows(f"{run}/hops")

@@ -2,7 +2,8 @@
 
 Law. Files are found and their formats told as for traces; one format at a time. In JSON lines a stamp is base64, a
 clock an object, and the first line of a file may say the `roster`. A line that is no JSON object is a row without
-anything in it but its text (`_corrupt_record`), as Spark reads it, and delivery quarantines it.
+anything in it but its text (`_corrupt_record`), as Spark reads it, and delivery quarantines it; a reader in this
+process also says where it stands (`unread`).
 """
 
 from __future__ import annotations
@@ -17,16 +18,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from thence.errors import MisuseError, TraceError
 from thence.model.plain import Row
 from thence.model.roster import Roster
-from thence.trace.formats import Format, Unfit, detect
+from thence.trace.formats import SAY_WHICH, Format, Unfit, detect
+from thence.trace.jsonl import parse_row
 from thence.trace.line_reader import lines
 from thence.trace.paths import find_files
-from thence.trace.source import is_packed, open_bytes
+from thence.trace.source import Quarantined, excerpt, is_packed, open_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ROSTER = "roster"
 CORRUPT = "_corrupt_record"
+NO_OBJECT = "the line holds no JSON object"
+"""Why a row with nothing in it but its text is quarantined."""
 
 
 class ArrivalFiles(NamedTuple):
@@ -67,7 +71,8 @@ def _formats(path: str) -> dict[Path, Format]:
         if not isinstance(found, Unfit):
             formats[file.path] = found
         elif file.named or found.claims:
-            raise TraceError(f"{file.path}: {found.reason}")
+            reason = found.reason.replace(SAY_WHICH, "; JSON lines or Parquet are accepted")
+            raise TraceError(f"{file.path}: {reason}")
     return formats
 
 
@@ -82,13 +87,18 @@ def _first_roster(file: Path) -> Roster | None:
 def _object(data: bytes) -> Row:
     try:
         found = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     return found if isinstance(found, dict) else {CORRUPT: data.decode("utf-8", "replace").rstrip("\r\n")}
 
 
-def read_arrivals(found: ArrivalFiles, by: str, cause: str, message: str, arrival: str) -> pa.Table:
-    """Return all rows; `cause`, `message` and `arrival` are the names of those columns."""
+def read_arrivals(
+    found: ArrivalFiles, by: str, cause: str, message: str, arrival: str, unread: list[Quarantined] | None = None
+) -> pa.Table:
+    """Return all rows; `cause`, `message` and `arrival` are the names of those columns.
+
+    Lines that hold no JSON object are put into `unread`, with their places.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -98,20 +108,30 @@ def read_arrivals(found: ArrivalFiles, by: str, cause: str, message: str, arriva
         except (OSError, pa.ArrowException) as error:
             raise TraceError(f"a file of arrivals cannot be read: {(str(error).splitlines() or [''])[0]}") from error
         return pa.concat_tables(tables, promote_options="permissive")
-    rows = [row for file in found.files for row in _rows(file)]
+    odd: list[Quarantined] = []
+    rows = [row for file in found.files for row in _rows(file, odd)]
+    if odd and len(odd) == len(rows):
+        raise TraceError(f"{odd[0]}; JSON lines are accepted, one object a line")
+    if unread is not None:
+        unread += odd
     causes = {"stamp": pa.binary(), "clock": pa.map_(pa.string(), pa.int64()), "depends_on": pa.list_(pa.string())}
     types = {cause: causes[by], message: pa.string(), arrival: pa.int64()}
     names = dict.fromkeys(name for row in rows for name in row if name != ROSTER)
     return pa.table({name: _column([row.get(name) for row in rows], types.get(name)) for name in names})
 
 
-def _rows(file: Path) -> Iterator[Row]:
+def _rows(file: Path, odd: list[Quarantined]) -> Iterator[Row]:
     with open_bytes(file) as stream:
         for line in lines(stream):
             if not line.whole:
                 raise TraceError(f"{file}:{line.number}: a line longer than 64 MB; arrivals of that size are for Spark")
             if line.data.strip():
-                yield _object(line.data)
+                row = _object(line.data)
+                if CORRUPT in row:
+                    reason = parse_row(line.data)
+                    why = reason if isinstance(reason, str) else NO_OBJECT
+                    odd.append(Quarantined(str(file), line.number, why, excerpt(line.data)))
+                yield row
 
 
 def _column(values: list[object], kind: pa.DataType | None) -> pa.Array:

@@ -1,9 +1,9 @@
 """Which format a file has, said by its content and its name; and what a file that has none looks like.
 
 Law. `PAR1` at the beginning is Parquet and gzip is unpacked, whatever the name says. A file that looks like something
-we do not read (an array of JSON, UTF-16, a zip archive, ...) is told by what it looks like, with what to do. Otherwise
-the name decides (.jsonl, .ndjson, .json, .parquet, .pq, each also with .gz), and where it says nothing, how the text
-begins. An empty file is JSONL without lines.
+we do not read (an array of JSON, UTF-16, a zip archive, a journal, ...) is told by what it looks like, with what to
+do. Otherwise the name decides (.jsonl, .ndjson, .json, .parquet, .pq, each also with .gz), and where it says nothing,
+how the text begins. An empty file is JSONL without lines.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ SUFFIXES: dict[str, Format] = {
 }
 SAMPLE = 1 << 16
 PARQUET = b"PAR1"
+MARK = ".mark"
+"""How the name of the file ends that says how far a journal of a live endpoint has come; the rest is the journal's."""
 CLOCK = re.compile(r'\{\s*\\?"[^"\n]*"\s*:\s*\d')
 PATTERN = re.compile(r"\(\?P?<clock>")
+_UTF_16 = "UTF-16 text; UTF-8 is accepted: iconv -f UTF-16 -t UTF-8"
 _LIKE: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", "a zip archive; unpack it first"),
     (b"BZh", "bzip2; unpack it first, or pack it with gzip"),
@@ -42,10 +45,14 @@ _LIKE: tuple[tuple[bytes, str], ...] = (
     (b"%PDF", "a PDF"),
     (codecs.BOM_UTF32_LE, "UTF-32 text; UTF-8 is accepted: iconv -f UTF-32 -t UTF-8"),
     (codecs.BOM_UTF32_BE, "UTF-32 text; UTF-8 is accepted: iconv -f UTF-32 -t UTF-8"),
-    (codecs.BOM_UTF16_LE, "UTF-16 text; UTF-8 is accepted: iconv -f UTF-16 -t UTF-8"),
-    (codecs.BOM_UTF16_BE, "UTF-16 text; UTF-8 is accepted: iconv -f UTF-16 -t UTF-8"),
+    (codecs.BOM_UTF16_LE, _UTF_16),
+    (codecs.BOM_UTF16_BE, _UTF_16),
 )
+_JOURNAL = "part of the journal of a `thence endpoint`; its events are in the file that its configuration calls record"
 _LINES = "JSON lines are accepted, one object a line"
+_BINARY = f"binary data of no format known here; {_LINES}, or Parquet"
+SAY_WHICH = f"; say which by --format: {', '.join(FORMATS)}, or give a pattern with the groups host, clock and event"
+"""What is said to those who may say it."""
 
 
 class Unfit(NamedTuple):
@@ -70,12 +77,14 @@ def detect(path: Path, *, log: bool = False) -> Format | Unfit:
                 return "parquet"
         with open_bytes(path) as stream:
             raw = stream.read(SAMPLE)
+    except PermissionError:
+        return Unfit("it cannot be read: you may not read it", claims=named is not None)
     except BROKEN as error:
         return named or Unfit(f"it cannot be read: {first_line(error)}", claims=False)
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
     looks = _magic(raw) or (None if log else _layout(text))
     if looks is not None:
-        return Unfit(f"this looks like {looks}", claims=named is not None)
+        return Unfit(f"this looks like {_JOURNAL if _in_journal(path) else looks}", claims=named is not None)
     if named is not None:
         return named
     return _by_text(text, log=log)
@@ -89,8 +98,9 @@ def _by_text(text: str, *, log: bool) -> Format | Unfit:
         return "jsonl"
     if CLOCK.search(text) or PATTERN.search(text):
         return "shiviz"
-    accepted = f"say which by --format: {', '.join(FORMATS)}, or give a pattern with the groups host, clock and event"
-    return Unfit(f"it begins like no format known here; {accepted}", claims=False)
+    if "\0" in text:
+        return Unfit(f"this looks like {_BINARY}", claims=False)
+    return Unfit(f"it begins like no format known here{SAY_WHICH}", claims=False)
 
 
 def _magic(raw: bytes) -> str | None:
@@ -100,9 +110,22 @@ def _magic(raw: bytes) -> str | None:
     for begins, what in _LIKE:
         if raw.startswith(begins):
             return what
-    if raw[:SAMPLE].count(0) * 3 > len(raw):
-        return "UTF-16 text; UTF-8 is accepted: iconv -f UTF-16 -t UTF-8"
+    if raw.count(0) * 3 > len(raw):
+        return _UTF_16 if _is_wide(raw) else _BINARY
     return None
+
+
+def _is_wide(raw: bytes) -> bool:
+    """Tell whether bytes, many of them zero, are text of two bytes a character."""
+    whole = raw[: len(raw) // 2 * 2]
+    texts = (whole.decode(order, "replace") for order in ("utf-16-le", "utf-16-be"))
+    return any(all(each.isprintable() or each.isspace() for each in text) for text in texts)
+
+
+def _in_journal(path: Path) -> bool:
+    """Tell whether a file belongs to a journal: the database, what SQLite keeps beside it, or the mark."""
+    name = path.name.removesuffix(MARK).removesuffix("-wal").removesuffix("-shm")
+    return path.with_name(name + MARK).is_file()
 
 
 def _layout(text: str) -> str | None:

@@ -20,7 +20,7 @@ def events_with_origins(trace: Trace) -> tuple[list[Event], dict[str, dict[Row, 
     cut = trace.slices()
     trace.quarantine += cut.refused
     for part in cut.slices:
-        for found in located_rows(part):
+        for found in located_rows(part, trace.columns):
             if isinstance(found, Quarantined):
                 trace.quarantine.append(found)
                 continue

@@ -149,7 +149,7 @@ def unfit(schema: pa.Schema, columns: Sequence[Column] = EVENT_COLUMNS) -> str |
         if times > 1:
             return f"column {name} stands {times} times"
         if times == 0:
-            if column.required or column.called is not None:
+            if column.required or column.called:
                 return f"column {name} is missing"
         elif not _fits(schema.field(name).type, column):
             return f"column {name} is {schema.field(name).type}; {column.type} is accepted"

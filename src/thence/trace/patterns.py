@@ -2,16 +2,23 @@
 
 Law. `finder(pattern, groups)` understands what JavaScript and Python have in common, with named groups written
 `(?<name>...)` or `(?P<name>...)`. It runs on RE2 (`google-re2`), whose time grows with the text alone. What RE2 cannot
-do in linear time (looking around, back references) is refused with a sentence. Our own layouts need no RE2: see `own`.
+do in linear time (looking around, back references) is refused with a sentence. Our own layouts need no RE2 (`own`), nor
+do the two patterns that stand in the logs we write, `EVENT` and `DELIMITER`: these are found line by line.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from thence.errors import MisuseError
+
+EVENT = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
+"""Host and clock on one line, the text on the next."""
+DELIMITER = r"=== (?<trace>.*) ==="
+"""A line between executions."""
 
 Groups = dict[str, str | None]
 
@@ -44,6 +51,10 @@ def own(pattern: str) -> Finder:
 
 def finder(pattern: str, groups: Sequence[str] = ()) -> Finder:
     """Return the finder of a pattern from outside; it must have these groups."""
+    if pattern == EVENT:
+        return _events
+    if pattern == DELIMITER and not groups:
+        return _delimiters
     try:
         import re2
     except ModuleNotFoundError as error:
@@ -73,6 +84,34 @@ def finder(pattern: str, groups: Sequence[str] = ()) -> Finder:
             yield Hit(character, character + len(_text(data[start:end])), dict.fromkeys(names) | groups, places)
 
     return find
+
+
+def _events(text: str) -> Iterator[Hit]:
+    """Find `EVENT` where RE2 does: at the first ` {` of a line that ends in `}`; the next line belongs to it."""
+    lines = text.split("\n")
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    number = 0
+    while number + 1 < len(lines):
+        line, event, start, end = lines[number], lines[number + 1], starts[number], starts[number + 1]
+        clock = line.find(" {") + 1
+        if clock and line.endswith("}"):
+            host = 1 + max(line.rfind(space, 0, clock - 1) for space in "\t\f\r ")
+            groups: Groups = {"host": line[host : clock - 1], "clock": line[clock:], "event": event}
+            places = {"host": start + host, "clock": start + clock, "event": end}
+            yield Hit(start + host, end + len(event), groups, places)
+            number += 1
+        number += 1
+
+
+def _delimiters(text: str) -> Iterator[Hit]:
+    """Find `DELIMITER` where RE2 does: from the first sign of a line to the last."""
+    start = 0
+    for line in text.split("\n"):
+        begin, end = line.find("=== "), line.rfind(" ===")
+        if 0 <= begin <= end - 4:
+            name = begin + 4
+            yield Hit(start + begin, start + end + 4, {"trace": line[name:end]}, {"trace": start + name})
+        start += len(line) + 1
 
 
 def _text(data: bytes) -> str:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from thence.errors import MisuseError, TraceError
-from thence.model.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Column, renamed, their_names
+from thence.model.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Column, names_of, renamed, their_names
 from thence.model.events import Event
 from thence.trace.formats import FORMATS, Format, Unfit, detect
 from thence.trace.jsonl import Located, broken_off, located
@@ -44,8 +44,18 @@ class Trace:
     delimiter: str | None = None
     quarantine: list[Quarantined] = field(default_factory=list)
     skipped: list[Quarantined] = field(default_factory=list)
-    judged: tuple[Column, ...] = JUDGED_COLUMNS
-    """The columns that an audit reads, as these files call them."""
+    columns: tuple[Column, ...] = EVENT_COLUMNS
+    """The columns of an event, as these files call them."""
+
+    def called(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        """Return some columns, as these files call them."""
+        names = names_of(columns)
+        return tuple(column for column in self.columns if column.name in names)
+
+    @property
+    def judged(self) -> tuple[Column, ...]:
+        """The columns that an audit reads, as these files call them."""
+        return self.called(JUDGED_COLUMNS)
 
     @property
     def in_our_names(self) -> bool:
@@ -54,14 +64,14 @@ class Trace:
 
     def slices(self, size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS) -> Cut:
         """Return the tables in parts: JSONL of about `size` bytes (default: whole files), Parquet by row groups."""
-        return cut_files(self.files, size, columns)
+        return cut_files(self.files, size, self.called(columns))
 
     def events(self, columns: Sequence[Column] = EVENT_COLUMNS) -> Iterator[Event]:
         """Yield the events of the tables, file by file; of Parquet, only `columns` are read and looked at."""
         cut = self.slices(columns=columns)
         self.quarantine += cut.refused
         for part in cut.slices:
-            for found in located_rows(part, columns):
+            for found in located_rows(part, self.called(columns)):
                 if isinstance(found, Quarantined):
                     self.quarantine.append(found)
                 else:
@@ -76,7 +86,7 @@ class Trace:
         if refused := [*self.quarantine, *cut.refused]:
             yield refused_batch(refused)
         for part in cut.slices:
-            yield from read_batches(part)
+            yield from read_batches(part, self.columns)
 
     def clocks(self) -> Iterator[ClockEvent]:
         """Yield the events of the logs, file by file."""
@@ -95,12 +105,12 @@ def open_trace(
 ) -> Trace:
     """Find the files behind names, folders and globs, and the format of each; only samples are read yet.
 
-    A `pattern` says that what is no table by its name is a log; `columns`, what the tables call the columns that an
-    audit reads, where that is another name than ours.
+    A `pattern` says that what is no table by its name is a log; `columns`, what the tables call our columns, where
+    that is another name.
     """
     if format not in ("auto", *FORMATS):
         raise MisuseError(f"no format {format!r}; auto, {', '.join(FORMATS)} are accepted")
-    trace = Trace({}, pattern, delimiter, judged=renamed(JUDGED_COLUMNS, columns or {}))
+    trace = Trace({}, pattern, delimiter, columns=renamed(EVENT_COLUMNS, columns or {}))
     for file in find_files(paths):
         asked = next((name for name in FORMATS if name == format), None)
         kind = asked or detect(file.path, log=pattern is not None)

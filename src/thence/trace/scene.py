@@ -63,11 +63,6 @@ class Scene:
     origins: Mapping[Row, Origin] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
-    @property
-    def lanes(self) -> list[str]:
-        """The processes that have a row, in order of their first one."""
-        return list(dict.fromkeys(event.process for event in self.events))
-
     def showing(self, finding: Finding) -> Scene:
         """Return the scene with one finding and only the rows that show it."""
         kept = shown_by(self.events, finding)

@@ -21,12 +21,10 @@ from thence.model.events import Event
 from thence.model.order import Rejected, by_label, by_run, usable
 from thence.trace.causality import causal_order, vector_clocks
 from thence.trace.clocks import executions
+from thence.trace.patterns import DELIMITER, EVENT
 from thence.trace.shiviz import ClockEvent
 from thence.trace.slice import around as slice_around
 from thence.trace.source import create
-
-HEADER = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
-DELIMITER = r"=== (?<trace>.*) ==="
 
 Line = tuple[str, dict[str, int], str]
 """Host, clock and text of one event."""
@@ -105,7 +103,7 @@ def _write(found: list[tuple[str, list[Line]]], target: Path | str | IO[bytes]) 
         with create(Path(target)) as stream:
             return _write(found, stream)
     several = len(found) > 1
-    target.write(f"{HEADER}\n{DELIMITER if several else ''}\n".encode())
+    target.write(f"{EVENT}\n{DELIMITER if several else ''}\n".encode())
     count = 0
     for name, lines in found:
         if several:

@@ -32,6 +32,20 @@ def table(folder: Path) -> list[dict[str, object]]:
     return sorted(({name: row[name] for name in sorted(row)} for row in rows), key=lambda row: str(row))
 
 
+def test_lines_that_are_no_json(spark: object, tmp_path: Path) -> None:
+    """The rows say the same on both engines; where the lines stand, this process says."""
+    file = tmp_path / "in.jsonl"
+    row = {"run": "r", "destination": "d", "message": "a", "depends_on": []}
+    file.write_text(json.dumps(row) + "\n{oops\nhello\n")
+    rows = {}
+    for engine in ("local", "spark"):
+        out = tmp_path / engine
+        assert main(["deliver", str(file), "--by", "depends_on", "--out", str(out), "--engine", engine]) == 0
+        rows[engine] = table(out)
+    assert rows["local"] == rows["spark"]
+    assert [row["reason"] for row in rows["spark"]].count("the line holds no JSON object") == 2
+
+
 def test_files_in_and_out_batch_and_stream(spark: object, tmp_path: Path) -> None:
     made = arrivals("ks", 5, messages=150, lost=0.04)
     odd = tmp_path / "in [x] {y,z}*"  # just a name

@@ -63,9 +63,44 @@ def test_the_command(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_every_verb_that_reads_traces(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages, costs, facts and converted rows are the same whatever the columns are called."""
+    monkeypatch.chdir(tmp_path)
+    said = {}
+    for folder, called in (("ours", {}), ("theirs", CALLED)):
+        Path(folder).mkdir()
+        monkeypatch.chdir(folder)
+        file = Path(f"trace.{kind}")
+        write_other(parse("a!1>bc b?a1 b!1>c c?b1 c?a1"), file, called)
+        named = ["--columns", SPELLED] if called else []
+        assert main(["show", str(file), *named, "--out", "page.html"]) == 0
+        assert main(["audit", str(file), *named, "--page", "audit.html"]) == 1
+        assert main(["cost", str(file), *named, "--protocols", "ks", "--json", "cost.json"]) == 1
+        assert main(["convert", str(file), *named, "--to", "jsonl", "--out", "rows.jsonl"]) == 0
+        assert main(["explain", str(file), *named, "--fact", "a1", "c", "b1", "c", "--json", "fact.json"]) == 0
+        made = ("page.html", "audit.html", "cost.json", "rows.jsonl", "fact.json")
+        said[folder] = {name: Path(name).read_text() for name in made}
+        monkeypatch.chdir(tmp_path)
+    assert said["theirs"] == said["ours"]
+
+
+def test_a_name_of_ours_may_mean_something_else(tmp_path: Path) -> None:
+    file = tmp_path / "trace.jsonl"
+    row = {"run": "r", "time": 1, "message": "a1"}
+    rows = [row | {"process": "a", "kind": "send", "destinations": ["b"]}, row | {"process": "b", "kind": "deliver"}]
+    file.write_text("".join(f"{json.dumps(each)}\n" for each in rows))
+    assert main(["show", str(file), "--columns", "index=time", "--out", str(tmp_path / "page.html")]) == 0
+    assert_causal(file, columns={"index": "time"})
+
+
 @pytest.mark.parametrize(
     ("given", "found"),
-    [("pid=process", "names 'pid'"), ("process", "OURS=YOURS"), ("process=x,kind=x", "more than one column")],
+    [
+        ("pid=process", "--columns names 'pid'"),
+        ("process", "OURS=YOURS"),
+        ("process=x,kind=x", "--columns takes 'x' for more than one column"),
+    ],
 )
 def test_what_is_refused(given: str, found: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "trace.jsonl"

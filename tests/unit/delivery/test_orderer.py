@@ -154,7 +154,7 @@ def test_policies_of_time_limit_and_memory() -> None:
     more = [*rows[:1], {"destination": "d", "message": "c", "depends_on": ["a"]}]
     with pytest.raises(TraceError, match="more than 1 rows are held"):
         list(Orderer("depends_on", held_limit=1).deliver(more))
-    with pytest.raises(TraceError, match="rows wait at the end"):
+    with pytest.raises(TraceError, match="held at the end"):
         list(Orderer("depends_on", policy="fail").deliver(rows[:1]))
 
 

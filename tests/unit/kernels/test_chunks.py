@@ -14,8 +14,9 @@ from support.traces import Knobs, random_trace, spoil
 
 from thence.kernels import findings
 from thence.kernels.chunk import summarise, summary_of
+from thence.kernels.chunk_clocks import stacked
 from thence.kernels.ids import repeated
-from thence.kernels.merge_chunks import ChunkMerger, stacked
+from thence.kernels.merge_chunks import ChunkMerger
 from thence.model.events import Event
 from thence.model.order import judge
 

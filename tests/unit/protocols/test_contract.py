@@ -14,6 +14,7 @@ from thence.model.message import Copy
 from thence.model.order import judge
 from thence.model.roster import Roster
 from thence.protocols import REGISTRY, Deliver, Effect, Sent, create, lookup, require
+from thence.protocols.ack_member import AckMember
 from thence.protocols.base import Member
 
 OPEN = [
@@ -224,3 +225,16 @@ def test_a_stamp_under_an_unknown_roster_says_so() -> None:
     assert isinstance(sent, Sent)
     with pytest.raises(PeerError, match=r"roster .* unknown here"):
         other.decode(a.encode(sent.copies[0]), source="x")
+
+
+@pytest.mark.parametrize("protocol", ["a-causal", "ks-ft"])
+def test_what_a_fork_oks_is_not_okayed_by_another(protocol: str) -> None:
+    member = create(protocol, Roster.of(3), "a")
+    sent = member.send("ab")
+    assert isinstance(sent, Sent)
+    one, other = member.fork(), member.fork()
+    one.receive(next(copy for copy in sent.copies if copy.destination == 0))
+    other.trusted("abc")
+    assert isinstance(one, AckMember)
+    assert isinstance(other, AckMember)
+    assert (one.own, other.own) == ({1: (0b11, 0b01)}, {1: (0b11, 0)})

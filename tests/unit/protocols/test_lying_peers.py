@@ -179,7 +179,7 @@ def test_a_snapshot_over_too_many_processes_is_refused_before_memory_is_taken() 
 def test_a_snapshot_of_a_poisoned_log_is_refused() -> None:
     b = create("ks", "ab", "b")
     b.log = {1: ((9, 1),)}  # type: ignore[attr-defined]
-    with pytest.raises(PeerError, match="log of message 9 of a member that has sent 0"):
+    with pytest.raises(PeerError, match="names message 9 of a member that has sent 0"):
         type(b).restore(b.snapshot())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from pathlib import Path
+from random import Random
 
 import pytest
 from support.recorded import read_events
@@ -13,6 +14,7 @@ from thence.errors import MisuseError
 from thence.model.minimum import Minimum
 from thence.protocols.registry import create
 from thence.sim import Scenario, simulate
+from thence.sim.hop_rows import DIGITS, decimal
 from thence.trace.jsonl import format_line
 from thence.trace.parquet import read_rosters
 
@@ -39,8 +41,18 @@ def test_hops_are_written_as_their_rows_are(protocol: str, names: tuple[str, ...
     assert result.recorder is not None
     hops = result.recorder.hop_rows
     hops.names = names or hops.names
-    assert list(hops.lines()) == [format_line(event) for event in hops]
+    lines = [format_line(event) for event in hops]
+    assert [line.encode() for line in hops.lines()] == lines
+    assert b"".join(hops.blocks()) == b"".join(lines)
     assert len(hops) > 60
+
+
+@pytest.mark.parametrize("scale", [1e-5, 1e-3, 1.0, 1e5, 1e6, 1e9])
+def test_times_of_hops_are_written_as_rounded_numbers_are(scale: float) -> None:
+    """The quick form equals `repr` of the rounded number, on either side of where it is left to `repr`."""
+    random = Random(7)
+    times = [scale * random.random() for _ in range(2000)] + [scale * number / 8 for number in range(80)]
+    assert [decimal(time) for time in times] == [repr(round(time, DIGITS)) for time in times]
 
 
 def test_unknown_ending() -> None:

@@ -12,7 +12,7 @@ from support.neighbours import random_graph, random_separators
 from thence.errors import MisuseError
 from thence.model.roster import Roster
 from thence.protocols.ech_r9 import cuts_of, neighbours
-from thence.topology.graph import broadcast, components, graph_of, roster_of
+from thence.topology.graph import broadcast, components, graph_of
 from thence.topology.separators import (
     Separator,
     articulations,
@@ -35,8 +35,8 @@ def names(*sets: str) -> list[frozenset[str]]:
 
 def test_links_as_text_or_pairs() -> None:
     graph = graph_of([("pa", "na"), ("na", "da")])
-    assert roster_of(graph) == Roster(["pa", "na", "da"])
-    assert roster_of(graph_of("b-a", processes="abcab"[:2])) == Roster("ab")
+    assert Roster(graph) == Roster(["pa", "na", "da"])
+    assert Roster(graph_of("b-a", processes="abcab"[:2])) == Roster("ab")
     assert nx.utils.graphs_equal(graph_of(broadcast("abc")), graph_of("a-b a-c b-c"))
 
 

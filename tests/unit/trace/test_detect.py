@@ -26,6 +26,9 @@ LINE = b'{"run":"r","process":"a","index":1,"kind":"internal"}\n'
         (b"SQLite format 3\x00...", "a SQLite database"),
         (b"%PDF-1.7", "a PDF"),
         (LINE.decode().encode("utf-32"), "UTF-32"),
+        (LINE.decode().encode("utf-16-be"), "UTF-16"),
+        (bytes(7) + b"\x05\x12\x34\x56\x78", "binary data"),
+        (bytes(100), "binary data"),
         (gzip.compress(b"PAR1....", mtime=0), "gzipped Parquet"),
         (b"<?xml version='1.0'?><r/>", "XML or HTML"),
         (b"<!DOCTYPE html>", "XML or HTML"),
@@ -42,6 +45,24 @@ def test_it_looks_like(tmp_path: Path, data: bytes, looks: str, name: str) -> No
     assert isinstance(found, Unfit)
     assert found.reason.startswith(f"this looks like {looks}")
     assert found.claims == (name == "t.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("c.journal", b"SQLite format 3\x00..."),
+        ("c.journal-wal", b"\x37\x7f\x06\x82" + bytes(100)),
+        ("c.journal-shm", b"\x18\xe2\x2d" + bytes(100)),
+        ("c.journal.mark", bytes(7) + b"\x05\x12\x34\x56\x78"),
+    ],
+)
+def test_a_journal_is_told_by_its_mark(tmp_path: Path, name: str, data: bytes) -> None:
+    (tmp_path / "c.journal.mark").write_bytes(bytes(12))
+    (tmp_path / name).write_bytes(data)
+    found = detect(tmp_path / name)
+    assert isinstance(found, Unfit)
+    assert found.reason.startswith("this looks like part of the journal of a `thence endpoint`")
+    assert not found.claims
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from thence.errors import MisuseError
-from thence.trace.patterns import finder
+from thence.model.events import parse
+from thence.trace.patterns import DELIMITER, EVENT, finder
 from thence.trace.shiviz import ClockEvent, parse_clock, parse_log, read_shiviz
+from thence.trace.shiviz_writer import write_shiviz
 from thence.trace.source import Quarantined
 
 LOGS = Path(__file__).parents[2] / "data" / "shiviz"
@@ -190,8 +195,8 @@ def test_a_pattern_counts_characters_and_not_bytes() -> None:
 
 def test_escaped_quotes_are_read_where_nothing_else_is_found() -> None:
     text = r'a {\"a\":1} "one"' + "\n" + r"b {\"a\":1, \"b\":1} two" + "\n"
-    for given in ({}, {"pattern": r"(?<host>\S+) (?<clock>{.*}) (?<event>.*)"}):
-        found, over = read(text, **given)
+    for options in ({}, {"pattern": r"(?<host>\S+) (?<clock>{.*}) (?<event>.*)"}):
+        found, over = read(text, **options)
         assert [(event.line, event.host, event.clock) for event in found] == [
             (1, "a", {"a": 1}),
             (2, "b", {"a": 1, "b": 1}),
@@ -219,3 +224,31 @@ def test_gzip_and_damage(tmp_path: Path) -> None:
     path.write_bytes(packed[:-9])
     assert list(read_shiviz(path, over)) == []
     assert [each.reason.partition(":")[0] for each in over] == ["the file breaks off"]
+
+
+@given(
+    st.lists(st.sampled_from(["a", "é", " ", "{", "}", "\n", "\t", "\f", "\xa0", "===", "=", " {", "}\n", "\n\n"])).map(
+        "".join
+    )
+)
+@pytest.mark.parametrize(("pattern", "groups"), [(EVENT, ("host", "clock", "event")), (DELIMITER, ())])
+def test_the_patterns_that_we_write_are_found_as_by_re2(pattern: str, groups: tuple[str, ...], text: str) -> None:
+    by_re2 = finder(f"(?:{pattern})", groups)
+    assert list(finder(pattern, groups)(text)) == list(by_re2(text))
+
+
+def test_a_log_that_we_wrote_needs_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "re2", None)
+    events = [*parse("a!1>b b?a1", run="one"), *parse("p!1>q q?p1", run="two")]
+    write_shiviz(events, tmp_path / "t.log")
+    found: list[Quarantined] = []
+    read = list(read_shiviz(tmp_path / "t.log", found))
+    assert [(event.run, event.host, event.clock, event.text) for event in read] == [
+        ("one", "a", {"a": 1}, "send a1 to b"),
+        ("one", "b", {"a": 1, "b": 1}, "deliver a1"),
+        ("two", "p", {"p": 1}, "send p1 to q"),
+        ("two", "q", {"p": 1, "q": 1}, "deliver p1"),
+    ]
+    assert found == []
+    with pytest.raises(MisuseError, match="a pattern of your own needs google-re2"):
+        finder("(?<host>a)")

@@ -17,7 +17,7 @@ from typing import ClassVar
 from thence.errors import MisuseError, PeerError
 from thence.model.codec import INT, MASK, TEXT, ByProcess, Record, Seq, Shape
 from thence.model.events import Event, Kind
-from thence.model.message import MESSAGE, Copy, MessageId, name_of
+from thence.model.message import MESSAGE, Copy, name_of
 from thence.model.roster import Roster, positions
 from thence.protocols.effects import Deliver, Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
@@ -62,9 +62,9 @@ class GroupClocks(ClockMember):
             raise MisuseError(f"{self.roster.name(self.me)} sends to {names}, which are not the others of one group")
         self.count += 1
         stamp = tuple((mask, vector.copy()) for mask, vector in self.vectors)
-        copies = self._copies(destinations, lambda d: stamp)
+        sent = self._sent(destinations, lambda d: stamp)
         dict(self.vectors)[group][self.me] = self.count
-        return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
+        return sent
 
     def _check(self, copy: Copy) -> None:
         masks = [mask for mask, _ in copy.stamp]

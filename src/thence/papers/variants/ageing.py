@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from thence.check.variant import Variant
-from thence.model.roster import Roster
 from thence.protocols.epochs import Epochs
 from thence.protocols.gossip import GossipReceiver
 
@@ -20,11 +19,7 @@ class EpochsOwnSent(Epochs):
 
     name = "epochs-own-sent"
     code = 125
-
-    @classmethod
-    def alone(cls, roster: Roster, me: int) -> GossipReceiver:
-        """Return the receiver that ages less."""
-        return OwnSentKept(roster, me, cls.kinds, cls.times, pairwise=cls.pairwise)
+    receives = OwnSentKept
 
 
 class OwnDelivKept(GossipReceiver):
@@ -40,11 +35,7 @@ class EpochsOwnDeliv(Epochs):
 
     name = "epochs-own-deliv"
     code = 126
-
-    @classmethod
-    def alone(cls, roster: Roster, me: int) -> GossipReceiver:
-        """Return the receiver that ages less."""
-        return OwnDelivKept(roster, me, cls.kinds, cls.times, pairwise=cls.pairwise)
+    receives = OwnDelivKept
 
 
 VARIANTS: tuple[Variant, ...] = (

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from thence.check.variant import Variant
 from thence.model.message import Copy
-from thence.model.roster import Roster
 from thence.protocols.bounded import Bounded
 from thence.protocols.epochs import Epochs, ThreeEpochs
 from thence.protocols.gossip import Gossip, GossipReceiver
@@ -36,11 +35,7 @@ class GossipOwnClock(Gossip):
 
     name = "gossip-own-clock"
     code = 121
-
-    @classmethod
-    def alone(cls, roster: Roster, me: int) -> GossipReceiver:
-        """Return the receiver with the printed test."""
-        return OwnClockReceiver(roster, me, cls.kinds, cls.times, pairwise=cls.pairwise)
+    receives = OwnClockReceiver
 
 
 # -- epochs -------------------------------------------------------------------------------------------------------

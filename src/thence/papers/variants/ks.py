@@ -6,8 +6,9 @@ from typing import ClassVar
 
 from thence.check.variant import Variant
 from thence.model.codec import INT, MASK, ByProcess, Record, Seq, Shape
-from thence.model.message import Copy, MessageId
+from thence.model.message import Copy
 from thence.model.roster import Roster, positions
+from thence.protocols.base import Member
 from thence.protocols.bss import BSS
 from thence.protocols.ci_dc import CiDc
 from thence.protocols.clocks import later
@@ -118,37 +119,33 @@ class CiDcUnion(CiDc):
 # -- unicast texts on multicast -----------------------------------------------------------------------------------
 
 
-class RSTUnicast(RST):
+class OneDestination(Member):
+    """A member that takes whatever it delivers as sent to itself alone."""
+
+    def _delivered(self, copy: Copy) -> list[Effect]:
+        alone = Copy(copy.sender, copy.count, self.bit, copy.source, self.me, copy.stamp, copy.label)
+        return super()._delivered(alone)
+
+
+class RSTUnicast(OneDestination, RST):
     """A delivery counts the message as sent to this destination only."""
 
     name = "rst-unicast"
     code = 106
 
-    def _delivered(self, copy: Copy) -> list[Effect]:
-        alone = Copy(copy.sender, copy.count, self.bit, copy.source, self.me, copy.stamp, copy.label)
-        return super()._delivered(alone)
 
-
-class SESUnicast(SES):
+class SESUnicast(OneDestination, SES):
     """A delivery lists the message under no other destination."""
 
     name = "ses-unicast"
     code = 107
 
-    def _delivered(self, copy: Copy) -> list[Effect]:
-        alone = Copy(copy.sender, copy.count, self.bit, copy.source, self.me, copy.stamp, copy.label)
-        return super()._delivered(alone)
 
-
-class PRSUnicast(PRS):
+class PRSUnicast(OneDestination, PRS):
     """A delivery records the message under no other destination."""
 
     name = "prs-unicast"
     code = 108
-
-    def _delivered(self, copy: Copy) -> list[Effect]:
-        alone = Copy(copy.sender, copy.count, self.bit, copy.source, self.me, copy.stamp, copy.label)
-        return super()._delivered(alone)
 
 
 # -- self-addressed copies ----------------------------------------------------------------------------------------
@@ -194,13 +191,8 @@ class BSSMulticast(BSS):
     name = "bss-multicast"
     code = 111
 
-    def _send(self, destinations: int, context: object, token: object) -> Sent:
-        vector = self.receiver.delivered[:]
-        vector[self.me] = self.count
-        self.count += 1
-        stamp = tuple(vector)
-        copies = self._copies(destinations, lambda d: stamp)
-        return Sent(MessageId(self.me, self.count), destinations, copies, self.label)
+    def _check_destinations(self, destinations: int) -> None:
+        pass
 
 
 # -- ech ----------------------------------------------------------------------------------------------------------
@@ -232,11 +224,7 @@ class ECHPrinted(ECH):
 
     name = "ech-printed"
     code = 112
-
-    @classmethod
-    def alone(cls, roster: Roster, me: int) -> AnySender:
-        """Return the receiver with the printed rule."""
-        return AnySender(roster, me, cls.kinds, cls.needs, cls.gives)
+    receives = AnySender
 
 
 VARIANTS: tuple[Variant, ...] = (

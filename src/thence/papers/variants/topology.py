@@ -10,7 +10,6 @@ from collections.abc import Iterable
 
 from thence.check.variant import Variant
 from thence.model.message import Copy
-from thence.model.roster import Roster
 from thence.protocols.ech import ECH, Elements
 from thence.protocols.ech_r9 import ECHR9, Cut
 from thence.protocols.effects import Effect
@@ -26,18 +25,7 @@ class Unreported(ECHR9):
 
     name = "ech-r9-unreported"
     code = 150
-
-    def __init__(
-        self,
-        roster: Roster,
-        process: str | int,
-        *,
-        label: str | None = None,
-        carbon: bool = False,
-        separators: str = SQUARE,
-    ) -> None:
-        """Stand on a square."""
-        super().__init__(roster, process, label=label, carbon=carbon, separators=separators)
+    usual_separators = SQUARE
 
     def _omits(self, cut: Cut, address: int, told: int) -> bool:
         return not address & ~cut.backward
@@ -48,18 +36,7 @@ class Anywhere(ECHR9):
 
     name = "ech-r9-anywhere"
     code = 151
-
-    def __init__(
-        self,
-        roster: Roster,
-        process: str | int,
-        *,
-        label: str | None = None,
-        carbon: bool = False,
-        separators: str = LINE,
-    ) -> None:
-        """Stand on a line."""
-        super().__init__(roster, process, label=label, carbon=carbon, separators=separators)
+    usual_separators = LINE
 
     def _place(self, separators: str) -> None:
         super()._place(separators)

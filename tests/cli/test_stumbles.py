@@ -1,0 +1,147 @@
+"""What people who came from the README stumbled over: it is said in time, in their words, and ends nothing else."""
+
+from __future__ import annotations
+
+import io
+import sys
+from importlib import util
+from pathlib import Path
+
+import pytest
+
+from thence import cli
+from thence.trace.formats import Unfit, detect
+
+GOOD = '{"run":"r","process":"a","index":1,"kind":"internal"}\n'
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def said(*arguments: str, code: int, capsys: pytest.CaptureFixture[str]) -> str:
+    assert cli.main(list(arguments)) == code
+    shown = capsys.readouterr()
+    return " ".join(shown.out.split()) + shown.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lacking", "extras"),
+    [
+        (["demo"], ["pyspark", "pyarrow", "numba"], "spark"),
+        (["deliver", "t.jsonl", "--by", "depends_on", "--out", "o"], ["pyarrow", "numpy", "numba"], "arrays"),
+        (["reproduce", "ci-dc", "--quick"], ["matplotlib", "networkx", "pyarrow"], "report,topology,trace"),
+        (["cost", "t.jsonl", "--plot", "c.svg"], ["matplotlib"], "report"),
+        (["simulate", "--messages", "5", "--trace", "x.parquet"], ["pyarrow"], "trace"),
+        (["endpoint", "--init", "trio"], ["cryptography"], "live"),
+    ],
+)
+def test_what_is_missing_is_said_before_anything_is_done(
+    arguments: list[str], lacking: list[str], extras: str, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    Path("t.jsonl").write_text(GOOD)
+    found = util.find_spec
+    monkeypatch.setattr("thence.cli._packages.find_spec", lambda name: None if name in lacking else found(name))
+    told = said(*arguments, code=2, capsys=capsys)
+    assert told.startswith("thence: the package")
+    assert all(name in told for name in lacking)
+    assert f'pip install "thence[{extras}]"' in told
+    assert ("--plain" in told) == (arguments[0] == "endpoint")
+    assert [path.name for path in Path().iterdir()] == ["t.jsonl"]
+
+
+def test_too_many_processes_to_explore(capsys) -> None:
+    assert "from 1 to 8 are explored" in said("explore", "--processes", "40", code=2, capsys=capsys)
+
+
+def test_a_step_that_cannot_be_saved_does_not_end_the_walk(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("1\ns no/x.json\ns my walk.json\nq\n"))
+    told = said("explore", "--step", "--processes", "2", code=0, capsys=capsys)
+    assert "no/x.json cannot be written: No such file or directory" in told
+    assert "thence explore --replay 'my walk.json'" in told
+    assert Path("my walk.json").exists()
+
+
+def test_what_is_to_be_typed_next_is_quoted(capsys) -> None:
+    told = said("endpoint", "--init", "my set", "--plain", code=0, capsys=capsys)
+    assert "thence endpoint 'my set/a.toml'" in told
+    assert "thence audit 'my set'/*.jsonl" in told
+
+
+@pytest.mark.parametrize("verb", ["show", "cost"])
+def test_why_nothing_is_left_is_said(verb: str, capsys) -> None:
+    Path("bad.jsonl").write_text("hello\n")
+    assert "bad.jsonl:1: not JSON" in said(verb, "bad.jsonl", code=2, capsys=capsys)
+
+
+def test_rows_that_a_page_leaves_out_are_said(capsys) -> None:
+    Path("t.jsonl").write_text(f"{GOOD}hello\n")
+    assert "set aside: t.jsonl:2: not JSON" in said("show", "t.jsonl", code=0, capsys=capsys)
+
+
+def test_an_unknown_verdict_leads_to_the_audit(capsys) -> None:
+    Path("bad.jsonl").write_text("hello\n")
+    assert "`thence audit` says why it is unknown" in said("explain", "bad.jsonl", code=0, capsys=capsys)
+    assert "--allow-empty" not in said("audit", "bad.jsonl", code=1, capsys=capsys)
+    Path("empty.jsonl").touch()
+    assert "--allow-empty" in said("audit", "empty.jsonl", code=1, capsys=capsys)
+
+
+def test_a_hint_at_columns_names_ours(capsys) -> None:
+    Path("t.jsonl").write_text('{"what":"send"}\n')
+    assert "ours are run, process, index, kind, message" in said("audit", "t.jsonl", code=1, capsys=capsys)
+
+
+def test_a_page_of_a_log_is_refused_before_it_is_judged(capsys) -> None:
+    Path("t.log").write_text('a {"a":1}\none\n')
+    assert cli.main(["audit", "t.log", "--page", "x.html"]) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_deliver_names_no_option_that_it_lacks(capsys) -> None:
+    Path("letter").write_text("Dear reader,\n")
+    told = said("deliver", "letter", "--by", "depends_on", "--out", "o", code=2, capsys=capsys)
+    assert "JSON lines or Parquet are accepted" in told
+    assert "--format" not in told
+
+
+@pytest.mark.parametrize("option", [["--once"], ["--files-per-batch", "1"]])
+def test_options_of_streams_are_refused_for_a_batch(option: list[str], capsys) -> None:
+    Path("t.jsonl").write_text('{"message":"a","destination":"d","depends_on":[]}\n')
+    told = said("deliver", "t.jsonl", "--by", "depends_on", "--out", "o", *option, code=2, capsys=capsys)
+    assert f"{option[0]} is for streams" in told
+
+
+def test_one_row_waits(capsys) -> None:
+    Path("t.jsonl").write_text('{"message":"a","destination":"d","depends_on":["z"]}\n')
+    assert "1 row waits" in said("deliver", "t.jsonl", "--by", "depends_on", "--out", "o", code=0, capsys=capsys)
+
+
+def test_a_file_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    Path("t.jsonl").write_text(GOOD)
+
+    def refuse(path: Path, *how: str) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", refuse)
+        assert detect(Path("t.jsonl")) == Unfit("it cannot be read: you may not read it", claims=True)
+        assert "t.jsonl: it cannot be read" in said("audit", "t.jsonl", code=2, capsys=capsys)
+
+
+def test_bytes_without_a_format_are_called_binary() -> None:
+    Path("blob").write_bytes(bytes(range(256)))
+    found = detect(Path("blob"))
+    assert isinstance(found, Unfit)
+    assert found.reason.startswith("this looks like binary data")
+
+
+def test_a_set_of_endpoints_is_not_mixed_with_another(capsys) -> None:
+    assert cli.main(["endpoint", "--init", "trio", "--plain", "--processes", "web,ledger"]) == 0
+    told = said("endpoint", "--init", "trio", "--plain", code=2, capsys=capsys)
+    assert "trio/ledger.toml exists already; a new folder is expected" in told
+    assert "no protocol 'nope'" in said(
+        "endpoint", "--init", "duo", "--plain", "--protocol", "nope", code=2, capsys=capsys
+    )
+    assert not Path("duo").exists()
