@@ -1,8 +1,9 @@
 """What people do instead, on the same stream in one run: speed, how long rows are held, how often the order is wrong.
 
-    python benchmarks/deliver/rivals.py [--rows 320000]
+    python benchmarks/deliver/rivals.py [--rows 320000] [--rounds 3]
 
-Writes results/rivals.json as it goes. All streams are packed alike, so that what differs is the stateful step:
+One round that does not count, then all in turn, round by round; the median counts, single rounds stand beside it.
+Writes results/rivals.json. All streams are packed alike, so that what differs is the stateful step:
 
 - a watermark and a sort: rows wait until event time at their key has moved on, then leave sorted by their time;
 - a buffer written by hand: rows wait until the causes they name have left. It is tuned (one blob of state, rows as
@@ -19,10 +20,11 @@ import argparse
 import json
 import os
 import pickle
+import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -177,13 +179,11 @@ def judged(folder: Path, rows: int) -> dict[str, Any]:
     }
 
 
-def main(rows: int, only: str | None) -> None:
+def main(rows: int, rounds: int) -> None:
     from thence.spark import deliver
     from thence.spark.session import local_session
 
     spark = local_session(conf={"spark.driver.memory": "4g", "spark.sql.streaming.numRecentProgressUpdates": 1000})
-    file = HERE / "results" / "rivals.json"
-    result: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         table = _trace.arrivals(spark, folder, rows, KEYS, WINDOW, BATCHES)
@@ -204,28 +204,37 @@ def main(rows: int, only: str | None) -> None:
         def read() -> Any:
             return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
 
-        jobs = {
-            "deliver": lambda: streamed(deliver(read(), "depends_on"), folder / "deliver"),
-            "a buffer by cause, by hand": lambda: streamed(
-                rival(read(), ByCause()), folder / "a buffer by cause, by hand"
-            ),
+        jobs: dict[str, Callable[[Path], dict[str, Any]]] = {
+            "deliver": lambda place: streamed(deliver(read(), "depends_on"), place),
+            "a buffer by cause, by hand": lambda place: streamed(rival(read(), ByCause()), place),
         }
         for delay in (2.0, 10.0):
-            title = f"watermark of {delay:g} s and sort"
-            jobs[title] = lambda delay=delay, title=title: streamed(rival(read(), Watermark(delay)), folder / title)
-        jobs["global sort by time"] = lambda: sorted_once(
-            spark.read.parquet(str(folder / "in")), folder / "global sort by time"
-        )
-        for title, job in jobs.items():
-            if only in (None, title):
-                result[title] = {"rows": rows} | job() | judged(folder / title, rows)
-                print(title, json.dumps(result[title]), flush=True)
-                file.write_text(json.dumps(result, indent=2) + "\n")
+            jobs[f"watermark of {delay:g} s and sort"] = lambda place, delay=delay: streamed(
+                rival(read(), Watermark(delay)), place
+            )
+        jobs["global sort by time"] = lambda place: sorted_once(spark.read.parquet(str(folder / "in")), place)
+        told: dict[str, list[dict[str, Any]]] = {title: [] for title in jobs}
+        for number in range(rounds + 1):
+            for title, job in jobs.items():
+                place = folder / f"{number} {title}"
+                told[title].append({"rows": rows} | job(place) | judged(place, rows))
+                print(number, title, json.dumps(told[title][-1]), flush=True)
+                shutil.rmtree(place)
+    result = {title: middle(each[1:]) for title, each in told.items()}
+    result["load of the machine"] = round(os.getloadavg()[0], 1)
+    (HERE / "results" / "rivals.json").write_text(json.dumps(result, indent=2) + "\n")
+
+
+def middle(rounds: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the round whose speed is the median, with the speeds of all."""
+    speeds = [round(each["rows a second"]) for each in rounds]
+    chosen = sorted(rounds, key=lambda each: each["rows a second"])[len(rounds) // 2]
+    return chosen | {"rows a second": round(chosen["rows a second"]), "rows a second, by round": speeds}
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=320_000)
-    parser.add_argument("--only")
-    told = parser.parse_args()
-    main(told.rows, told.only)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    main(options.rows, options.rounds)
