@@ -34,6 +34,7 @@ class Names:
 
     def __init__(self, moves: Moves) -> None:
         """Work out which renamings leave the setting as it is."""
+        moves.setting.check_size()
         self.moves = moves
         self.perms = moves.setting.symmetries(moves.space.perms())
         self._pasts: dict[Perm, dict[judge_memory.Past, int]] = {}

@@ -84,8 +84,6 @@ class Setting:
             raise MisuseError(f"destinations {self.destinations!r} are none of {', '.join(DESTINATIONS)}")
         if self.detector not in DETECTORS:
             raise MisuseError(f"detector {self.detector!r} is none of {', '.join(DETECTORS)}")
-        if self.processes > MOST_PROCESSES:
-            raise MisuseError(f"{self.processes} processes; from 1 to {MOST_PROCESSES} are explored, each renaming too")
         if self.processes < 1 or self.messages < 0 or self.loss < 0 or self.crashes < 0:
             raise MisuseError("an exploration needs a process at least, and no negative bound")
         known = self.entry.protocol.options
@@ -159,6 +157,11 @@ class Setting:
             return units
         sets = [sum(units[i] for i in positions(pick)) for pick in range(1, 1 << len(units))]
         return sorted(sets, key=lambda mask: (mask.bit_count(), mask))
+
+    def check_size(self) -> None:
+        """Refuse a system too large to be looked at whole; a random walk may be larger."""
+        if self.processes > MOST_PROCESSES:
+            raise MisuseError(f"{self.processes} processes; from 1 to {MOST_PROCESSES} are explored, each renaming too")
 
     def symmetries(self, perms: list[Perm]) -> list[Perm]:
         """Return the renamings under which the system looks the same; identity first."""

@@ -39,6 +39,7 @@ class Stepper:
 
     def __init__(self, setting: Setting, properties: frozenset[str] | None = None, start: Start | None = None) -> None:
         """Begin before the first step; `start` says who will crash, nobody unless told."""
+        setting.check_size()
         self.properties = properties or promised(setting)
         self.setting, self.moves = setting, Moves(setting, self.properties)
         roots = {Start(system.faulty, system.trust): system for system in self.moves.roots()}
