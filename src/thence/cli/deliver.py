@@ -30,7 +30,6 @@ from thence.model.plain import Field, Row
 from thence.trace.engine import Choice, Engine, choose
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 EXAMPLE = "thence deliver arrivals.parquet --by stamp --out ordered"
@@ -137,7 +136,7 @@ def _local(asked: Asked) -> Row:
     import pyarrow.parquet as pq
 
     from thence.delivery.local import counts_in, deliver_table, keyed, setup_of, sized, waiting_in
-    from thence.trace.arrival_reader import arrival_files, read_arrivals
+    from thence.trace.arrival_reader import arrival_files, read_arrivals, with_lines_named
     from thence.trace.source import Quarantined
 
     options = dict(asked.options)
@@ -153,21 +152,11 @@ def _local(asked: Asked) -> Row:
     setup = setup if asked.key is not None else keyed(setup, table)
     with working("Delivering") as say, _policy_may_stop():
         ordered = deliver_table(table, sized(setup, table), lambda stage: say(f"Delivering{stage}"))
-    ordered = _with_lines_named(ordered) if unread else ordered
+    ordered = with_lines_named(ordered) if unread else ordered
     asked.out.mkdir(parents=True, exist_ok=True)
     pq.write_table(ordered, asked.out / "part-00000.parquet")
     lines: list[Row] = [{"file": each.file, "line": each.line, "reason": each.reason} for each in unread]
     return _result(asked.out, counts_in(ordered), waiting_in(ordered, setup)) | ({"unread": lines} if lines else {})
-
-
-def _with_lines_named(ordered: pa.Table) -> pa.Table:
-    """Say of rows that are lines without an object that they are, not which column they lack."""
-    import pyarrow.compute as pc
-
-    from thence.trace.arrival_reader import CORRUPT, NO_OBJECT
-
-    reasons = pc.if_else(pc.is_valid(ordered.column(CORRUPT)), NO_OBJECT, ordered.column("reason"))
-    return ordered.set_column(ordered.column_names.index("reason"), "reason", reasons)
 
 
 def _on_spark(asked: Asked, streaming: Streaming, cores: int) -> Row:

@@ -134,6 +134,14 @@ def _rows(file: Path, odd: list[Quarantined]) -> Iterator[Row]:
                 yield row
 
 
+def with_lines_named(ordered: pa.Table) -> pa.Table:
+    """Say of delivered rows that are lines without an object that they are, not which column they lack."""
+    import pyarrow.compute as pc
+
+    reasons = pc.if_else(pc.is_valid(ordered.column(CORRUPT)), NO_OBJECT, ordered.column("reason"))
+    return ordered.set_column(ordered.column_names.index("reason"), "reason", reasons)
+
+
 def _column(values: list[object], kind: pa.DataType | None) -> pa.Array:
     """Return a column in its type; a value that does not fit is null, and mixed columns of the user's are text."""
     import pyarrow as pa
