@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -59,6 +60,9 @@ class Stream:
         rows = rows_of(runs)
         if by == "depends_on":
             spoil(rows)
+        if listens:  # whatever the seed loses, an operator has two keys that wait for what does not come
+            waits = {"run": "by hand", "arrival": 1, "message": "waits", "depends_on": ["gone"]}
+            rows = [{**rows[0], **waits, "destination": place} for place in "pq"] + rows
         self.folder, self.listens = folder, listens
         self.files = [rows[part * len(rows) // files : (part + 1) * len(rows) // files] for part in range(files)]
         roster = runs[0].roster if by == "stamp" else None
@@ -100,8 +104,9 @@ class Stream:
 
 
 def spoil(rows: list[Row]) -> None:
-    """Let two rows name each other, and one nothing at all."""
-    here = [row for row in rows if (row["run"], row["destination"]) == (rows[0]["run"], rows[0]["destination"])]
+    """Let two rows name each other, and one nothing at all, in the key with the most rows."""
+    ((key, _),) = Counter((row["run"], row["destination"]) for row in rows).most_common(1)
+    here = [row for row in rows if (row["run"], row["destination"]) == key]
     one, two, three = here[5], here[9], here[len(here) // 2]
     for row in here:
         if row["message"] in (one["message"], two["message"]):
