@@ -270,7 +270,9 @@ def loads(text: str, variants: Mapping[str, Variant] | None = None) -> Witness:
         steps = tuple(_read_step(step, setting) for step in row["steps"])
         trust = tuple(UNTOLD if names is None else roster.mask(names) for names in row["trust"])
         return Witness(setting, tuple(row["properties"]), Start(roster.mask(row["faulty"]), trust), steps)
-    except (KeyError, TypeError, IndexError, AttributeError, json.JSONDecodeError) as error:
+    except json.JSONDecodeError as error:
+        raise TraceError(f"not JSON: {error.msg} at line {error.lineno}, position {error.colno}") from None
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise TraceError(f"cannot read the execution: {type(error).__name__} {error}") from None
 
 
