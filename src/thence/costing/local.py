@@ -41,10 +41,14 @@ def cost(
     *,
     sample: int = SAMPLE,
     options: Mapping[str, Fields] | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> CostReport:
-    """Replay a trace, given as files or as events, through protocols; `options` are those of each, by its name."""
+    """Replay a trace, given as files or as events, through protocols; `options` are those of each, by its name.
+
+    `columns` says what files call our columns where that is another name, as for `thence.audit`.
+    """
     names = asked_for(protocols, options or {}, sample)
-    events, quarantine = _events(trace)
+    events, quarantine = _events(trace, columns)
     runs: list[Row] = []
     costs: list[Row] = []
     measured: dict[str, list[Cost]] = {name: [] for name in names}
@@ -69,13 +73,17 @@ def cost(
     return report
 
 
-def _events(trace: str | Path | Sequence[str | Path] | Iterable[Event]) -> tuple[Iterable[Event], list[Quarantined]]:
+def _events(
+    trace: str | Path | Sequence[str | Path] | Iterable[Event], columns: Mapping[str, str] | None
+) -> tuple[Iterable[Event], list[Quarantined]]:
     """Return the events, those behind paths or those given, and what could not be read."""
     given = [trace] if isinstance(trace, str | Path) else list(trace)
     paths = [each for each in given if isinstance(each, str | Path)]
     if not paths:
+        if columns:
+            raise MisuseError("columns are of files; events have none")
         return [each for each in given if isinstance(each, Event)], []
-    opened = open_trace(paths)
+    opened = open_trace(paths, columns=columns)
     refuse_logs(opened)
     return list(opened.events(REPLAYED_COLUMNS)), opened.quarantine
 

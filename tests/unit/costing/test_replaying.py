@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from support.traces import random_trace
 from support.walk import walk
 
+from thence import cost
 from thence.costing import has_arrivals, prefix, profile, replay
+from thence.errors import MisuseError
 from thence.model.events import Event, parse
 from thence.model.minimum import Minimum
 from thence.model.order import by_label, judge, usable
@@ -14,6 +19,7 @@ from thence.model.roster import Roster
 from thence.protocols import REGISTRY
 from thence.sim import Scenario, simulate
 from thence.trace.causality import causal_order
+from thence.trace.schema import row_of
 
 CAUSES_ONLY = [
     name
@@ -141,3 +147,17 @@ def test_the_verdict_is_that_of_the_definition(seed: int) -> None:
         wanted = bool(judge(rows).violations)
         found = profile(causal_order(rows), Roster(names))
         assert (found.verdict == "violated") == wanted, f"seed {seed}, label {label}: {found.reason}"
+
+
+def test_files_whose_columns_have_other_names(tmp_path: Path) -> None:
+    result = simulate(Scenario(protocol="ks", processes=4, messages=60, seed=7), trace=True)
+    rows = [row_of(event) for event in result.events]
+    ours, theirs = tmp_path / "ours.jsonl", tmp_path / "theirs.jsonl"
+    names = {"process": "pid", "destinations": "to"}
+    ours.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    theirs.write_text(
+        "".join(json.dumps({names.get(name, name): value for name, value in row.items()}) + "\n" for row in rows)
+    )
+    assert cost(theirs, ["ks", "rst"], columns=names).json() == cost(ours, ["ks", "rst"]).json()
+    with pytest.raises(MisuseError, match="columns are of files; events have none"):
+        cost(result.events, ["ks"], columns=names)
