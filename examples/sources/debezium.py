@@ -4,7 +4,7 @@
 
 Each line of the file is {"topic": ..., "value": ...} as a consumer of Debezium's topics sees it, the transaction topic
 among them, in any order; without a file it is data/changes.jsonl, recorded from MariaDB 10.11 by Debezium 3.5.0. Prints
-what is delivered, in order.
+what is delivered, in order. Needs pip install 'thence[spark]'.
 """
 
 from __future__ import annotations
