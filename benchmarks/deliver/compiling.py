@@ -14,6 +14,8 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from random import Random
+from time import process_time
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -114,6 +116,25 @@ def few_rows(folder: Path, rounds: int) -> None:
         add(RESULT, f"few rows: {by}", {"CPU seconds": found, "load of the machine": _load()})
 
 
+def shuffled() -> None:
+    """Measure explicit causes in random order, each row with two, at the limit: what the search for cycles costs."""
+    from thence.delivery.local import deliver_table, setup_of, sized
+
+    rows = PLAIN_UP_TO["depends_on"]
+    order = Random(1).sample(range(rows), rows)
+    causes = [[f"m{place - 1}", f"m{place - 2}"] if place > 1 else [] for place in order]
+    table = pa.table({"run": ["r"] * rows, "destination": ["d"] * rows, "message": [f"m{place}" for place in order]})
+    table = table.append_column("depends_on", pa.array(causes))
+    setup, taken = setup_of("depends_on", None, {}, None, {}), dict[str, float]()
+    deliver_table(table.slice(0, 1000), setup)  # compiles or loads
+    for way, chosen in (("by arrays", setup), ("plain", sized(setup, table))):
+        began = process_time()
+        deliver_table(table, chosen)
+        taken[way] = round(process_time() - began, 1)
+    add(RESULT, "shuffled: depends_on", {"rows": rows, "CPU seconds": taken, "load of the machine": _load()})
+    print("shuffled", rows, taken)
+
+
 def _load() -> float:
     return round(os.getloadavg()[0], 1)
 
@@ -123,6 +144,7 @@ def main(before: Path | None, rounds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         first_use(Path(folder), before, rounds)
         few_rows(Path(folder), rounds)
+    shuffled()
 
 
 if __name__ == "__main__":

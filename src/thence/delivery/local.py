@@ -24,9 +24,10 @@ from thence.delivery.reading import BYS, By, Rosters, rosters_of
 from thence.errors import MisuseError
 from thence.model.plain import Row
 
-PLAIN_UP_TO: dict[By, int] = {"depends_on": 100_000, "clock": 80_000, "stamp": 25_000}
+PLAIN_UP_TO: dict[By, int] = {"depends_on": 5_000, "clock": 80_000, "stamp": 25_000}
 """Rows of a table up to which the plain stepper is done before the arrays' programs are loaded, by the kind of causes;
-measured by `benchmarks/deliver/compiling.py`."""
+measured by `benchmarks/deliver/compiling.py`. Of explicit causes it would be many more, were it not for rows in
+random order, among which plain Python looks for cycles far longer than arrays do."""
 
 
 def setup_of(
