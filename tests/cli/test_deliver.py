@@ -125,6 +125,17 @@ def test_a_few_rows_load_no_numba(by: str, tmp_path: Path) -> None:
     assert said[-2] == "False"
 
 
+def test_a_column_of_ones_own_is_no_line_that_cannot_be_read(tmp_path: Path) -> None:
+    file, out, told = tmp_path / "in.jsonl", tmp_path / "out", tmp_path / "told.json"
+    file.write_text(json.dumps({**ROWS[4], "_corrupt_record": "mine"}) + "\n{oops\n")
+    assert main(["deliver", str(file), "--by", "depends_on", "--out", str(out), "--json", str(told), "--quiet"]) == 0
+    rows = pq.read_table(out / "part-00000.parquet").to_pylist()
+    assert sorted((row["outcome"], row["reason"]) for row in rows) == [
+        ("delivered", None), ("quarantined", "the line holds no JSON object"),
+    ]  # fmt: skip
+    assert [row["line"] for row in json.loads(told.read_text())["unread"]] == [2]
+
+
 def test_what_python_can_say_of_a_delivery_the_command_can_too() -> None:
     from inspect import signature
 

@@ -127,7 +127,7 @@ def _rows(file: Path, odd: list[Quarantined]) -> Iterator[Row]:
                 raise TraceError(f"{file}:{line.number}: a line longer than 64 MB; arrivals of that size are for Spark")
             if line.data.strip():
                 row = _object(line.data)
-                if CORRUPT in row:
+                if row.keys() == {CORRUPT}:  # among others it is a column of the user's own
                     reason = parse_row(line.data)
                     why = reason if isinstance(reason, str) else NO_OBJECT
                     odd.append(Quarantined(str(file), line.number, why, excerpt(line.data)))
@@ -138,7 +138,8 @@ def with_lines_named(ordered: pa.Table) -> pa.Table:
     """Say of delivered rows that are lines without an object that they are, not which column they lack."""
     import pyarrow.compute as pc
 
-    reasons = pc.if_else(pc.is_valid(ordered.column(CORRUPT)), NO_OBJECT, ordered.column("reason"))
+    is_line = pc.and_(pc.equal(ordered.column("outcome"), "quarantined"), pc.is_valid(ordered.column(CORRUPT)))
+    reasons = pc.if_else(is_line, NO_OBJECT, ordered.column("reason"))
     return ordered.set_column(ordered.column_names.index("reason"), "reason", reasons)
 
 
