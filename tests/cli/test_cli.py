@@ -16,8 +16,6 @@ from thence import cli
 from thence.cli import _common
 from thence.errors import MisuseError, PeerError, TraceError
 
-VERBS = [command.name for command in cli.build().registered_commands]
-
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "thence.cli", *arguments]
@@ -36,18 +34,30 @@ def failing(monkeypatch: pytest.MonkeyPatch):
         def fail() -> None:
             raise error
 
-        monkeypatch.setattr(cli, "build", lambda: app)
+        monkeypatch.setattr(cli, "build", lambda verbs: app)
 
     return install
+
+
+def test_every_file_of_a_verb_is_one() -> None:
+    files = [path for path in Path(cli.__file__).parent.glob("[a-z]*.py") if "\nEXAMPLE = " in path.read_text()]
+    assert sorted(cli.VERBS) == sorted(path.stem.replace("_", "-") for path in files)
+
+
+def test_a_call_loads_its_own_verb_alone() -> None:
+    code = "import sys; from thence import cli; cli.main(['audit', '--help']); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    named = {f"thence.cli.{name.replace('-', '_')}" for name in cli.VERBS}
+    assert named & set(loaded) == {"thence.cli.audit"}
 
 
 def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--help"]) == 0
     shown = capsys.readouterr().out
-    assert all(f" {verb} " in shown for verb in VERBS)
+    assert all(f" {verb} " in shown for verb in cli.VERBS)
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", cli.VERBS)
 def test_help_of_a_verb_shows_an_example_and_json(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([verb, "--help"]) == 0
     shown = capsys.readouterr().out
@@ -128,7 +138,7 @@ def test_as_a_process() -> None:
 
 def test_shell_completion_offers_the_verbs() -> None:
     offered = run(_THENCE_COMPLETE="complete_bash", COMP_WORDS="thence ", COMP_CWORD="1").stdout.split()
-    assert set(VERBS) <= set(offered)
+    assert set(cli.VERBS) <= set(offered)
 
 
 def test_json_goes_where_it_is_sent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,8 @@
 """The command `thence`: one file per verb, wiring only.
 
-To add a verb: write `cli/<verb>.py` with a function `command` and a text `EXAMPLE`, and name it twice in `build`.
-What a verb needs beyond typer it imports inside its function, so that `thence --help` stays fast.
+To add a verb: write `cli/<verb>.py` with a function `command` and a text `EXAMPLE`, and name it in `VERBS`.
+A call loads its own verb alone; what a verb needs beyond typer it imports inside its function, so that
+`thence --help`, which loads all of them, stays fast.
 
 Exit codes: 0 fine, 1 the data violates causal order or a check failed, 2 wrong usage or unreadable input.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from types import ModuleType
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from thence import __version__
@@ -25,9 +26,18 @@ if TYPE_CHECKING:
 OK, FAILED, MISUSE, BUG, INTERRUPTED = 0, 1, 2, 70, 130
 
 
-def build() -> typer.Typer:
-    """Return the command line with all its verbs."""
+VERBS = (
+    "demo", "doctor", "simulate", "deliver", "waiting", "give-up", "audit", "explain", "show", "convert", "explore",
+    "cost", "sweep", "reproduce", "protocols", "endpoint", "why",
+)  # fmt: skip
+"""in the order of `thence --help`"""
+
+
+def build(verbs: Sequence[str] = VERBS) -> typer.Typer:
+    """Return the command line with these verbs."""
     import typer
+
+    from thence.cli._common import talking
 
     app = typer.Typer(
         name="thence",
@@ -45,58 +55,18 @@ def build() -> typer.Typer:
     ) -> None:
         """Keep effects behind their causes: causal order for messages, streams and recorded executions."""
 
-    from thence.cli._common import talking
-
-    def add(verb: ModuleType) -> None:
-        name = verb.__name__.rpartition(".")[2].replace("_", "-")
+    for name in verbs:
+        verb = import_module(f"thence.cli.{name.replace('-', '_')}")
         example = verb.EXAMPLE.replace("[", r"\[")  # typer reads markup here
         app.command(name, epilog=f"Example: {example}")(talking(verb.command))
-
-    # The verbs, in the order of `thence --help`.
-    from thence.cli import (
-        audit,
-        convert,
-        cost,
-        deliver,
-        demo,
-        doctor,
-        endpoint,
-        explain,
-        explore,
-        give_up,
-        protocols,
-        reproduce,
-        show,
-        simulate,
-        sweep,
-        waiting,
-        why,
-    )
-
-    add(demo)
-    add(doctor)
-    add(simulate)
-    add(deliver)
-    add(waiting)
-    add(give_up)
-    add(audit)
-    add(explain)
-    add(show)
-    add(convert)
-    add(explore)
-    add(cost)
-    add(sweep)
-    add(reproduce)
-    add(protocols)
-    add(endpoint)
-    add(why)
     return app
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code. No error that we foresaw shows a traceback."""
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
-        build()(args=None if argv is None else list(argv), prog_name="thence")
+        build([words[0]] if words and words[0] in VERBS else VERBS)(args=words, prog_name="thence")
     except SystemExit as ended:
         if ended.code == INTERRUPTED:
             return _interrupted(leave=argv is None)
