@@ -96,8 +96,13 @@ $(BIN)/python:
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is too old; run make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
 
+# uv installs in a third of the time; it does not read pip's settings, so where it finds no package pip has its turn.
+# pyspark comes as source: the wheel that is made of it is unpacked at once, and so it is not compressed.
+PINS := --requirement requirements/runtime.txt --requirement requirements/dev.txt
+$(READY): export DIST_EXTRA_CONFIG = $(abspath requirements/wheels.cfg)
 $(READY): requirements/runtime.txt requirements/dev.txt | $(BIN)/python
-	$(PIP) install --quiet --no-compile --requirement requirements/runtime.txt --requirement requirements/dev.txt
+	$(PIP) install --quiet --no-compile $$(grep '^uv==' requirements/dev.txt)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python $(PINS) || $(PIP) install --quiet --no-compile $(PINS)
 	@touch $@
 
 .venv-%/.requirements-installed: requirements/%.txt | $(BIN)/python
