@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": False, "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": False,
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
 }  # fmt: skip
-"""A fifth less time on small tables; commands and `elsewhere.py` on one core run compiled plans. The rule works through
-a table that came from Python again for every plan, in one thread: seconds for two hundred thousand rows."""
+"""A third less work on small tables; commands, the plain session, Connect and `elsewhere.py` on one core run as Spark
+comes. The rule works through a table that came from Python again for every plan, in one thread: seconds for two hundred
+thousand rows."""
 
 
 EARLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"

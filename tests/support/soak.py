@@ -1,13 +1,21 @@
-"""Results of soak tests, kept where they can be committed: benchmarks/soak/results/NAME.json, a row for each test."""
+"""What is left to the soak, and its results, kept where they can be committed: benchmarks/soak/results/NAME.json."""
 
 from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "soak" / "results"
+
+
+def first(ordinary: int, values: Sequence[Any]) -> list[Any]:
+    """Return parameters of a test: the first few for every day; the others, more of the same, for the soak."""
+    return [*values[:ordinary], *(pytest.param(value, marks=pytest.mark.soak) for value in values[ordinary:])]
 
 
 def keep(name: str, key: str, row: dict[str, Any]) -> None:

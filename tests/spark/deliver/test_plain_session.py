@@ -24,7 +24,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     variables = {"JAVA_HOME": str(find_java().home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     command = [sys.executable, plain_session.__file__, str(folder), *ZONES]
     ran = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr[ran.stderr.find("Traceback") :][:6000]
+    assert ran.returncode == 0, ran.stderr[ran.stderr.rfind("\nTraceback") :][:6000]
     told: dict[str, Any] = json.loads((folder / "found.json").read_text())
     return told
 

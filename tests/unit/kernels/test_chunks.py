@@ -9,6 +9,7 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.soak import first
 from support.tables import as_found, by_definition, normal
 from support.traces import Knobs, random_trace, spoil
 
@@ -75,7 +76,7 @@ def test_a_summary_may_take_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert summary_of(row["payload"] for row in rows).processes == summary_of([alone]).processes
 
 
-@pytest.mark.parametrize("start", range(0, 300, 100))
+@pytest.mark.parametrize("start", first(1, range(0, 300, 100)))
 def test_equal_to_the_definition(start: int) -> None:
     for seed in range(start, start + 100):
         events = random_trace(seed)
@@ -87,7 +88,7 @@ def test_equal_to_the_definition(start: int) -> None:
         assert as_found(found) == by_definition(judge(events)), f"seed {seed}, shuffled: {shuffled}"
 
 
-@pytest.mark.parametrize("start", range(0, 300, 100))
+@pytest.mark.parametrize("start", first(1, range(0, 300, 100)))
 def test_spoilt_rows_are_found_or_said_to_be_trouble(start: int) -> None:
     judged = 0
     for seed in range(start, start + 100):
