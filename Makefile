@@ -35,7 +35,7 @@ ifneq ($(FAST),)
 	$(PYTEST) -n 2 --dist worksteal $(FAST) $(UNLESS_EMPTY)
 endif
 ifneq ($(SPARK),)
-	$(PYTEST) -n 2 --dist worksteal $(SPARK) $(UNLESS_EMPTY)
+	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder $(SPARK) $(UNLESS_EMPTY)
 endif
 
 # Needs a broker: the tests start one, from archives of Maven Central kept in the user's cache.

@@ -27,6 +27,23 @@ EARLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions
 os.environ.setdefault("JDK_JAVA_OPTIONS", EARLY)
 
 
+LONGEST = (
+    "test_audit",
+    "test_elsewhere",
+    "test_plain_session",
+    "test_readme",
+    "test_crash",
+    "test_commands",
+    "test_java",
+)
+"""files that go first, so that the two processes end together; each file is one process's (`--dist loadfile`)"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    last = len(LONGEST)
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else last)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     from thence.spark.session import local_session

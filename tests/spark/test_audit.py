@@ -55,7 +55,7 @@ def rows(runs: list[list[Event]]) -> list[Event]:
 
 def test_hundreds_of_small_runs(spark: SparkSession, tmp_path: Path) -> None:
     """A sample of those that `tests/unit/auditing` judges in this process."""
-    some = small_runs()[:400]
+    some = small_runs()[:200]
     with audit(frame(spark, rows(some), folder=tmp_path)) as result:
         check(findings(result), known(some))
         verdicts = {row["run"]: row["verdict"] for row in result.verdicts.collect()}
@@ -66,7 +66,7 @@ def test_hundreds_of_small_runs(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_long_runs_in_chunks(spark: SparkSession, tmp_path: Path) -> None:
     """Four chunks each; the others of these runs are judged by `tests/unit/auditing`."""
-    some = long_runs()[:40]
+    some = long_runs()[:20]
     with audit(frame(spark, rows(some), folder=tmp_path), chunk_rows=400) as result:
         check(findings(result), known(some))
 

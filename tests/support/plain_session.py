@@ -39,9 +39,9 @@ def started(ordered: Any, folder: Path) -> Any:
     )  # fmt: skip
 
 
-def two_at_a_time(queries: list[Any]) -> None:
-    """Wait for the stream before the last: Spark gives a starting one's Python 10 s, too few for five at once."""
-    for query in queries[-2:-1]:
+def three_at_a_time(queries: list[Any]) -> None:
+    """Wait before there is a fourth: Spark gives the Python of a stream that starts 10 s, too few for many at once."""
+    for query in queries[:-2]:
         query.awaitTermination()
 
 
@@ -80,8 +80,9 @@ def zones(spark: Any, folder: Path, names: list[str]) -> dict[str, Any]:
             batch = deliver(spark.read.parquet(str(folder / "in")), "depends_on", **options)
             found[f"{name} batch"] = told(batch)
         queries.append(started(deliver(arrivals, "depends_on", **options), folder / place_of(name)))
-        two_at_a_time(queries)
-    queries[-1].awaitTermination()
+        three_at_a_time(queries)
+    for query in queries:
+        query.awaitTermination()
     for name in jobs:
         found[name] = told(spark.read.parquet(str(folder / place_of(name) / "out")))
     found["split"] = [each.count() for each in split(batch)]
@@ -142,7 +143,7 @@ def truths(spark: Any, folder: Path) -> dict[str, Any]:
         chosen: dict[str, Any] = {"columns": OWN_NAMES | {by: "why"}, "key": ["who"], **options}
         stream = spark.readStream.schema(table.schema).parquet(str(place / "in"))
         queries.append(started(deliver(stream, by, **chosen), place))
-        two_at_a_time(queries)
+        three_at_a_time(queries)
         found[name] = {"batch": labels(deliver(spark.read.parquet(str(place / "in")), by, **chosen))}
     for query, name in zip(queries, CASES, strict=True):
         query.awaitTermination()

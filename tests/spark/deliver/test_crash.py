@@ -169,12 +169,7 @@ def crash(folder: Path, told: list[Told], kills: int, seed: int, spark: Any) -> 
 
 
 def test_a_kill(tmp_path: Path, spark: Any) -> None:
-    told = [
-        Told("stamp", "wait"),
-        Told("clock", "rows"),
-        Told("depends_on", "seconds"),
-        Told("depends_on", "wait", True),
-    ]
+    told = [Told("stamp", "wait"), Told("clock", "rows"), Told("depends_on", "wait", True)]
     crash(tmp_path, told, kills=1, seed=4, spark=spark)
 
 
