@@ -15,9 +15,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "reproduce"))
 
 from prose import figures, filled
 
+from thence.check.coverage import Coverage
 from thence.check.directed_walk import hunt
 from thence.check.search import promised
-from thence.check.shrink import find, shrunk
+from thence.check.shrink import Smallest, find, shrunk
 from thence.check.witness import Witness, loads
 from thence.model.events import parse
 from thence.papers.variants import VARIANTS, setting_of
@@ -55,14 +56,18 @@ def command(protocol: str, **size: Any) -> str:
     return " ".join(words)
 
 
-def explored(protocol: str, **size: Any) -> tuple[Witness, str, str]:
-    typed = command(protocol, **size)
-    judged = size.pop("judge", None)
+def explored(**typed: Any) -> tuple[Witness, str, str]:
+    judged = typed.get("judge")
     options = {"properties": frozenset({"causal order", judged})} if judged else {}
-    coverage, smallest = find(setting_of(protocol, **size), **options)
-    assert smallest is not None, protocol
+    coverage, smallest = find(setting_of(**{key: value for key, value in typed.items() if key != "judge"}), **options)
+    assert smallest is not None, typed
+    return described(coverage, smallest, typed)
+
+
+def described(coverage: Coverage, smallest: Smallest, typed: dict[str, Any]) -> tuple[Witness, str, str]:
+    """Return an execution with the words and the command that belong to it."""
     fewer = "; all executions with fewer messages hold" if smallest.fewest and smallest.witness.messages() > 1 else ""
-    return smallest.witness, f"`{protocol}`, found after {coverage.states} states{fewer}", typed
+    return smallest.witness, f"`{typed['protocol']}`, found after {coverage.states} states{fewer}", command(**typed)
 
 
 def hunted(protocol: str, **size: Any) -> tuple[Witness, str, None]:
@@ -96,8 +101,8 @@ def section(finding: dict[str, Any]) -> str:
     parts += [block(*hunted(**size)) for size in finding.get("hunted", ())]
     parts += [block(*replayed(name)) for name in finding.get("replayed", ())]
     parts += [f"```\n{text}\n\n{diagram(scene_of(parse(text))).rstrip()}\n```\n" for text in finding.get("drawn", ())]
-    parts += [f"**Repair.** {finding['repair']}\n"] if "repair" in finding else []
-    parts += [f"**Evidence.** {finding['evidence']}\n"] if "evidence" in finding else []
+    parts += [f"**Repair.** {words(finding['repair'])}\n"] if "repair" in finding else []
+    parts += [f"**Evidence.** {words(finding['evidence'])}\n"] if "evidence" in finding else []
     return "\n".join(parts)
 
 

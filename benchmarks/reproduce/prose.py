@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from thence.papers.costs import PROTOCOLS, TRAFFIC, is_settled
+from thence.papers.costs import PROTOCOLS, SIZES, TRAFFIC, is_settled
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "default"
@@ -24,6 +24,8 @@ BEGIN, END = "<!-- figures: made by benchmarks/reproduce/prose.py -->\n", "<!-- 
 NUMBER = r"(\d+(?:\.\d+)?)"
 AT = 50
 """processes, for the table of bytes"""
+EMPTY_AT = 30
+"""processes, for entries that name no destination; an entry of a unicast names one at most"""
 
 
 def claims() -> dict[str, dict[str, dict[str, str]]]:
@@ -57,6 +59,7 @@ def figures() -> dict[str, str]:
         "reproduced": f"{every.count('reproduced')} of {len(every)}", "differ": str(every.count("differs")),
         "open": str(every.count("not determinable")),
     }  # fmt: skip
+    made |= {"cost-least": str(SIZES[1][0]), "cost-most": str(SIZES[1][-1])}
     return made | _ks98(ours["ks98"]) | _ci_dc(ours["ci-dc"]) | _separators(ours["separators"], by["separators"]) | (
         _genuine(ours["genuine"]) | _bounded(ours["bounded"])
     )  # fmt: skip
@@ -68,7 +71,26 @@ def _ks98(ours: dict[str, str]) -> dict[str, str]:
         "copies": f"{int(numbers(ours['minimum-copies'])[0]):,}", "logs": f"{int(numbers(ours['minimum-logs'])[0]):,}",
         "worst": numbers(ours["lower-bound"])[-1], "worst-n": numbers(ours["lower-bound"])[-2],
         "zones-n": flat[-4], "zone-entries": flat[-3], "zones": flat[-2], "flat": flat[-1],
-    }  # fmt: skip
+    } | _processed(ours) | _empty()  # fmt: skip
+
+
+def _processed(ours: dict[str, str]) -> dict[str, str]:
+    """Return what a delivery processes at the largest n, as printed and as merged, over n²."""
+    with (RESULTS / "data" / "ks98.processing.csv").open(encoding="utf-8", newline="") as stream:
+        last = list(csv.DictReader(stream))[-1]
+    printed, merged = (numbers(ours[name])[-1] for name in ("rcv-printed", "rcv-processing"))
+    made = {"pairs": f"{int(last['pairs']):,}", "pairs-n": last["processes"], "pairs-share": printed, "looks": merged}
+    return made | {"snd": numbers(ours["snd-processing"])[-1]}
+
+
+def _empty() -> dict[str, str]:
+    """Return how many entries a stamp of `ks` has on even unicasts, and how many of them name no destination."""
+    even = [
+        row for row in rows()
+        if (row["protocol"], row["workload"], row["fanout"], row["processes"]) == ("ks", "poisson", "unicast", EMPTY_AT)
+    ]  # fmt: skip
+    entries, facts = (_mean(even, "ks", measure) for measure in ("entries_per_copy", "facts_per_copy"))
+    return {"entries": f"{entries:.0f}", "empty": f"{entries - facts:.0f}", "empty-n": str(EMPTY_AT)}
 
 
 def _ci_dc(ours: dict[str, str]) -> dict[str, str]:
@@ -87,19 +109,23 @@ def _ci_dc(ours: dict[str, str]) -> dict[str, str]:
 def _separators(ours: dict[str, str], by: dict[str, dict[str, str]]) -> dict[str, str]:
     cells = [name for name in by if re.fullmatch(r"(none|s2|all)-(6|10)", name)]
     within = [name for name in cells if by[name]["verdict"] == "reproduced"]
-    least, most = numbers(ours["delays"])[:2]
+    tenth, half = re.findall(rf"by {NUMBER} % to {NUMBER} %", ours["delays"])
+    gateways = re.findall(rf"(gateway[^:]*): {NUMBER}", ours["gateway-without"])
     made = {
-        "falling": numbers(ours["falling"])[1], "cells": str(len(within)), "cells-open": str(len(cells) - len(within)),
-        "delay-least": least, "delay-most": most, "gateway": numbers(ours["gateway-without"])[0],
+        "falling": numbers(ours["falling"])[1], "cells": str(len(within)), "cells-all": str(len(cells)),
+        "tenth-least": tenth[0], "tenth-most": tenth[1], "half-least": half[0], "half-most": half[1],
+        "gateway": gateways[0][1], "gateway-letter": gateways[-1][1],
         "history-without": numbers(ours["networks-histories"])[1],
         "history-with": numbers(ours["networks-histories"])[3],
     }  # fmt: skip
     with (RESULTS / "data" / "separators.figure-7.5.csv").open(encoding="utf-8", newline="") as stream:
-        sizes = [float(row["history"]) for row in csv.DictReader(stream) if row["separators"] == "without"]
+        first = [row for row in csv.DictReader(stream) if row["network"] == gateways[0][0]]
+    sizes = [float(row["history"]) for row in first if row["separators"] == "without"]
     made["gateway-history"] = f"{sum(sizes) / len(sizes):.1f}"
     for name in cells:
         low, high = numbers(ours[name])[:2]
         made[f"cell-{name}"] = f"{low} to {high}"
+        made[f"published-{name}"] = f"{float(numbers(by[name]['published'])[-1]):.2f}"
     return made
 
 

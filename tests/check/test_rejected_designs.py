@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from statistics import mean
-
 import pytest
+from support.multicast import FOUND, MEASURE
 
-from thence.check.random_walk import walk
 from thence.check.search import explore, promised
 from thence.check.setting import CopyName, Start, Step
 from thence.check.shrink import find, shrunk
@@ -79,26 +77,19 @@ def test_carrying_only_ones_own_messages_is_not_enough() -> None:
 
 
 def test_carrying_everything_at_risk_works_and_what_it_costs() -> None:
-    """No failure in 600 executions, no send waits; but outsiders take part, and messages carry others' payloads."""
-    carried, outsiders = [], 0
-    for seed in range(200):
-        for destinations, messages in (("any", 10), ("unicast", 12), ("unicast", 6)):
-            setting = setting_of("a-causal-carry", 4, messages, destinations, crashes=2)
-            run = walk(setting, seed, patience=(0.1, 0.4, 0.7)[seed % 3])
-            assert not [p for p in run.problems() if not p.startswith("genuine")], str(run)
-            carried += [len(copy.stamp[1]) for copy in run.stamps]
-            outsiders += bool(run.outsiders)
-    print(f"carried on average {mean(carried):.2f}, at most {max(carried)}; not genuine in {outsiders} runs")
-    assert outsiders
-    assert max(carried) > 1
+    """No failure, no send waits; but outsiders take part, and messages carry others' payloads."""
+    found = MEASURE["carrying"]()
+    assert found == FOUND["a-causal-carry"], "the page quotes these"
+    assert found["failed"] == 0
+    assert found["with outsiders"]
+    assert found["carried at most"] > 1
 
 
 def test_numbers_modulo_three_fail() -> None:
     """A process that nobody trusts for a while falls two behind, and a late OK is taken for a new one's."""
-    setting = setting_of("a-fifo-modulo", 3, 8, groups="a|bc", crashes=1)
-    broken = [seed for seed in range(300) if walk(setting, seed, patience=0.4).problems()]
-    print(f"{len(broken)} of 300 fail, first seed {broken[0]}")
-    assert broken
+    found = MEASURE["modulo"]()
+    assert found == FOUND["a-fifo-modulo"], "the page quotes these"
+    assert found["failed"]
 
 
 def test_waiting_for_all_addressees_blocks_after_a_crash() -> None:

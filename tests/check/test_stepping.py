@@ -15,6 +15,7 @@ from thence.check.step_coverage import steps_of, watched
 from thence.check.stepping import Stepper, in_words
 from thence.cli import main
 from thence.errors import MisuseError
+from thence.papers.variants import setting_of
 from thence.protocols import REGISTRY
 
 CAUSAL = frozenset({"causal order"})
@@ -83,6 +84,22 @@ def test_the_graph_is_the_whole_system(protocol: str) -> None:
     assert drawn.count("[label=") == len(made.edges) + len(made.nodes)
 
 
+@pytest.mark.parametrize(
+    ("name", "size", "broken"),
+    [
+        ("rst-plus-one", {"destinations": "any", "to_self": True, "messages": 2}, "liveness"),
+        ("bounded", {"messages": 4, "options": {"bound": 1}}, "progress"),
+    ],
+)
+def test_the_graph_shows_what_is_broken_at_rest(name: str, size: dict, broken: str) -> None:
+    """Nothing is in flight and something waits for ever: no step breaks that, and the graph says so all the same."""
+    setting = setting_of(name, 2, **size)
+    made = state_graph(setting, properties=frozenset({"causal order", broken}))
+    assert explore(setting, properties=frozenset({"causal order", broken})).verdict == "fails"
+    assert broken in {node["breaks"] for node in made.nodes}
+    assert "color=red" in made.dot()
+
+
 def test_a_graph_that_helps_nobody_is_refused() -> None:
     with pytest.raises(MisuseError, match="more than 10 states"):
         state_graph(Setting("ks", 3, 3), most=10)
@@ -121,3 +138,32 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
     assert main(["explore", "--messages", "2", "--cover", "--json", str(report)]) == 0
     assert "steps of the protocol: 5 of 5 run" in capsys.readouterr().out
     assert json.loads(report.read_text())["steps"][0]["step"] == "SND(1)"
+
+
+def by_hand(monkeypatch: pytest.MonkeyPatch, typed: str, *words: str) -> int:
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    return main(["explore", "--step", *words])
+
+
+def test_who_crashes_is_chosen_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ("--protocol", "a-causal", "--processes", "2", "--messages", "1", "--crashes", "1")
+    report = tmp_path / "report.json"
+    assert by_hand(monkeypatch, "7\n2\n1\nq\n", *asked, "--json", str(report)) == 0
+    shown = capsys.readouterr().out
+    assert "first choose who crashes" in shown
+    assert "'7' is no choice; a number from 1 to 3" in shown
+    assert "a crashes" in shown
+    row = json.loads(report.read_text())
+    assert (row["faulty"], len(row["steps"]), row["breaks"]) == (["a"], 1, None)
+    assert by_hand(monkeypatch, "q\n", *asked) == 0
+
+
+def test_the_end_and_a_missing_file_are_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert by_hand(monkeypatch, "1\ns\n1\n", "--protocol", "ks", "--processes", "2", "--messages", "1") == 0
+    shown = capsys.readouterr().out
+    assert "s needs a file to write" in shown
+    assert "nothing more can happen, and no property is broken" in shown

@@ -40,4 +40,12 @@ def test_what_cannot_be_asked_is_refused(tmp_path: Path, capsys: pytest.CaptureF
     assert "say which with --run" in capsys.readouterr().err
     assert explain(trace, "--run", "other", "--fact", "a1", "d", "d1", "b") == 2
     assert "a1 does not go to 'd'" in capsys.readouterr().err
+    assert explain(trace, "--run", "nowhere", "--fact", "a1", "b", "d1", "b") == 2
+    assert "no run 'nowhere'; there are other, run" in capsys.readouterr().err
+    assert explain(trace, "--run", "other", "--fact", "z9", "b", "d1", "b") == 2
+    assert "no message 'z9' was sent in this run; there are a1, a2, d1, b1, c1" in capsys.readouterr().err
     assert explain(trace, "--run", "other", "--fact", "a1", "b", "d1", "b") == 0
+    capsys.readouterr()
+    write_jsonl([replace(event, label="x" if event.message == "d1" else None) for event in RUN], trace)
+    assert explain(trace, "--fact", "a1", "b", "d1", "b") == 2
+    assert "two orders" in capsys.readouterr().err

@@ -50,17 +50,54 @@ def test_a_time_limit_leaves_the_verdict_open(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "told"),
     [
-        ("--protocol", "bss"),
-        ("--crashes", "1"),
-        ("--property", "speed"),
-        ("--replay", "/no/such/file"),
-        ("--destinations", "some"),
+        (("--protocol", "bss"), "--destinations broadcast"),
+        (("--crashes", "1"), "leave --crashes out"),
+        (("--property", "speed"), "no property 'speed'; there are causal order"),
+        (("--replay", "/no/such/file"), "cannot read /no/such/file"),
+        (("--destinations", "some"), "'some' are none of unicast, any, broadcast"),
+        (("--processes", "0"), "0 processes; an exploration needs one at least"),
+        (("--messages", "-1"), "messages -1; 0 or more is accepted"),
+        (("--messages", "2000"), "2000 messages; up to 1000 are accepted"),
+        (("--protocol", "a-causal", "--crashes", "1", "--changes", "-2"), "changes -2; 0 or more is accepted"),
+        (("--protocol", "a-causal", "--crashes", "4"), "4 crashes among 3 processes"),
+        (("--time-limit", "-5"), "a time limit of -5 seconds; 0 or more is accepted"),
+        (("--graph", "g.dot", "--cover"), "--graph and --cover at once; one of them is accepted"),
+        (("--graph", "g.pdf"), "ends in neither .dot nor .json"),
     ],
 )
-def test_wrong_usage(wrong: tuple[str, ...]) -> None:
+def test_wrong_usage(wrong: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(*wrong) == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("properties",), [["causal order"]]),
+        (("properties",), ["speed"]),
+        (("setting", "groups"), 7),
+        (("setting", "messages"), 10**6),
+        (("setting", "processes"), 9),
+        (("steps", 0), ["receive", "b", "a", "a", "message", 0]),
+        (("steps", 0), ["jump", "b"]),
+    ],
+)
+def test_an_execution_that_was_tampered_with_is_refused(
+    place: tuple[str | int, ...], value: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved = tmp_path / "failure.json"
+    assert run("--protocol", "fifo", "--property", "causal order", "--save", str(saved)) == 1
+    row = json.loads(saved.read_text())
+    part = row
+    for key in place[:-1]:
+        part = part[key]
+    part[place[-1]] = value
+    saved.write_text(json.dumps(row))
+    capsys.readouterr()
+    assert run("--replay", str(saved)) == 2
+    assert capsys.readouterr().err.startswith("thence: ")
 
 
 @pytest.mark.parametrize("held", [b"PAR1\xb5\x00", b'{"run": "r"}\n{"run": "r"}\n', b"[]", b"{}"])

@@ -6,19 +6,16 @@ tests/soak.
 
 from __future__ import annotations
 
-from statistics import mean
-
 import pytest
+from support.multicast import FOUND, MEASURE
 
 from thence.check.random_walk import RandomWalk, walk
 from thence.check.setting import Setting
 from thence.errors import MisuseError, PeerError
 from thence.model.faults import groups_of, least, legal, legalise
-from thence.model.message import Copy
 from thence.model.order import Execution
 from thence.model.roster import Roster, positions
 from thence.papers.variants import setting_of
-from thence.protocols.base import Member
 from thence.protocols.effects import Deferred, Deliver, Sent, Transmit
 from thence.protocols.registry import create
 
@@ -183,26 +180,11 @@ def test_logs_hold_the_least_facts_per_group() -> None:
 
 def test_the_least_information_is_smaller_than_the_matrix() -> None:
     """8 groups of 3: the matrix has 8 x 24 = 192 numbers on every message."""
-    groups = "abc|def|ghi|jkl|mno|pqr|stu|vwx"
-    sizes = {}
-    for protocol in ("a-causal", "ks-ft"):
-        run = walk(Setting(protocol, 24, 300, "unicast", groups=groups), 5, patience=0.01)
-        late = run.stamps[100:]
-        member = run.members[0]
-        sizes[protocol] = (
-            mean(type(member).entries(copy) for copy in late),
-            mean(len(member.encode(copy)) for copy in late),
-            mean(_group_facts(member, copy) for copy in late),
-        )
-    print(f"entries, bytes, group facts: {sizes}")
-    assert sizes["a-causal"][0] == 192
-    assert sizes["ks-ft"][0] < 60
-    assert sizes["ks-ft"][1] < sizes["a-causal"][1]
-
-
-def _group_facts(member: Member, copy: Copy) -> int:
-    counted = getattr(member, "group_facts", None)
-    return counted(copy.stamp[1]) if counted is not None else 0
+    sizes = {protocol: MEASURE["stamps"](protocol) for protocol in ("a-causal", "ks-ft")}
+    assert sizes == FOUND["stamps"], "the page quotes these"
+    assert sizes["a-causal"]["entries"] == 192
+    assert sizes["ks-ft"]["entries"] < 60
+    assert sizes["ks-ft"]["bytes"] < sizes["a-causal"]["bytes"]
 
 
 # -- groups, the detector, refusals --------------------------------------------------------------------------------

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.multicast import FOUND, MEASURE
 from support.soak import first
 
-from thence.check.random_walk import walk
+from thence.check.random_walk import RandomWalk, walk
 from thence.check.search import explore
 from thence.check.setting import Setting
 from thence.errors import MisuseError
@@ -33,29 +34,20 @@ AT_DELIVERY: dict[str, Any] = {"counts": False}
 @pytest.mark.parametrize("protocol", FT)
 def test_state_stays_bounded_in_a_long_run_with_crashes(protocol: str, options: dict[str, Any], spread: bool) -> None:
     """Three of six processes crash, early on or one after each 500 messages: no more is kept later than before."""
-    setting = Setting(protocol, 6, 2000, "any", groups="ab|cd|ef", crashes=3, options=options)
-    run = walk(setting, 11, patience=0.02, calm=True, spread=spread)
+    how = {"counts": not options, "spread": spread}
+    run: RandomWalk = MEASURE["long_run"](protocol, **how)
     assert run.faulty.bit_count() == 3
     crashes = [place / len(run.events) for place, event in enumerate(run.events) if event.kind == "crash"]
     assert (min(crashes) > 0.2) == (max(crashes) > 0.6) == spread
     assert not run.problems()
-    quarters = [_quarter(run.kept, k) for k in range(4)]
-    sizes = [_quarter(run.sizes, k) for k in range(4)]
-    means = [sum(part) / len(part) for part in sizes]
-    print(
-        f"{len(run.copies)} messages, crashes at {', '.join(f'{c:.0%}' for c in crashes)} of the events; in each "
-        f"quarter, records at most {', '.join(str(max(part)) for part in quarters)}; snapshots of the living "
-        f"together {', '.join(f'{mean:.0f}' for mean in means)} bytes on average, at most {max(run.sizes)}"
-    )
+    quarters = MEASURE["quarters"](run.kept)
+    means = [sum(part) / len(part) for part in MEASURE["quarters"](run.sizes)]
+    assert MEASURE["records"](run) == FOUND["records"][MEASURE["name_of"](protocol, **how)], "the page quotes these"
     assert max(run.kept) < 250, "sends held back from a crash until the detector says so are the most there is"
     assert sum(quarters[3]) <= 1.1 * max(map(sum, quarters[:3])), "and they go when it does"
     assert run.kept[-1] <= 20
     assert max(run.sizes) < 3000
     assert means[3] < 1.1 * means[2], "counters grow by a byte now and then, tables do not"
-
-
-def _quarter(values: list[int], k: int) -> list[int]:
-    return values[k * len(values) // 4 : (k + 1) * len(values) // 4]
 
 
 @pytest.mark.parametrize("protocol", FT)

@@ -1,4 +1,4 @@
-"""Krishnamurthy and Mukund: theorems 2.1, 3.1, 3.2, proposition 2.2, lemmas 3.3, 3.4, 3.5, 3.7, 4.1, by definition.
+"""Krishnamurthy and Mukund: theorems 2.1, 3.1, 3.2, 3.6, proposition 2.2, lemmas 3.3 to 3.5, 3.7, 4.1, by definition.
 
 After every event of random executions the arrays are compared with what happened-before says of the events.
 """
@@ -89,7 +89,7 @@ def test_theorem_21_and_proposition_22(seed: int) -> None:
     assert protocol_1(seed, every=False) == []
 
 
-def test_erratum_30_with_a_clock_of_all_events_a_delivery_is_missing() -> None:
+def test_erratum_31_with_a_clock_of_all_events_a_delivery_is_missing() -> None:
     """Wrong are entries [p][p] alone, at p itself: what others are told comes from sends."""
     wrong = {place for seed in SEEDS for place in protocol_1(seed, every=True)}
     assert wrong
@@ -157,7 +157,7 @@ class Message:
 
 
 def run_of_protocol_2(seed: int, kind: str) -> list[Message]:
-    """Run Protocol 2, unicasts, over channels without order; hold lemmas 3.5 and 3.7 after every event."""
+    """Run Protocol 2, unicasts, over channels without order; hold lemmas 3.5, 3.7 and theorem 3.6 after every event."""
     rng, n = Random(seed), 4
     members = [Gossip(Roster.of(n), place) for place in range(n)]
     history, flight, messages = History(n), list[Copy](), dict[tuple[int, int], Message]()
@@ -175,11 +175,11 @@ def run_of_protocol_2(seed: int, kind: str) -> list[Message]:
                 if isinstance(effect, Deliver):
                     message = messages[effect.copy.sender, effect.copy.count]
                     message.delivered = history.latest(p, history.happens(p, message.sent, send=False))
-        _lemmas_35_and_37(members[p], history.now[p], list(messages.values()))
+        _after_an_event(members[p], history.now[p], list(messages.values()))
     return list(messages.values())
 
 
-def _lemmas_35_and_37(member: Gossip, now: Past, messages: list[Message]) -> None:
+def _after_an_event(member: Gossip, now: Past, messages: list[Message]) -> None:
     p = member.me
     known = [message for message in messages if message.delivered in now]
     here = [message for message in known if message.q == p]
@@ -188,11 +188,13 @@ def _lemmas_35_and_37(member: Gossip, now: Past, messages: list[Message]) -> Non
     for message in messages:
         if message.q == p and member.receiver.deliv[message.p] < message.time:
             assert message.delivered not in now  # lemma 3.7
+        if message.q == p and message.delivered not in now:
+            assert not any(message.before(other) for other in known)  # theorem 3.6
 
 
 @pytest.mark.parametrize("kind", ["complete", "ring"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_lemmas_33_35_and_37(seed: int, kind: str) -> None:
+def test_lemmas_33_35_and_37_and_theorem_36(seed: int, kind: str) -> None:
     messages = run_of_protocol_2(seed, kind)
     ordered = [(one, other) for one in messages for other in messages if one.before(other)]
     assert ordered

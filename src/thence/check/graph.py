@@ -1,7 +1,9 @@
 """The state graph of a small system: every system that can be reached, every step between them; as JSON and as DOT.
 
-Law. Nodes are systems up to the renaming of processes; an edge is a step that leads from one to the other. The graph is
-whole or it is refused: above `MOST` nodes a picture helps nobody.
+Law. Nodes are systems up to the renaming of processes; an edge is a step that leads from one to the other. A node is
+marked with what the step to it broke, which leads no further, or with what is broken if nothing more is sent there: a
+system with nothing in flight is judged as the explorer judges it at rest. The graph is whole or it is refused: above
+`MOST` nodes a picture helps nobody.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ class StateGraph:
         """Return it in the language of Graphviz."""
         lines = [f"digraph {_quoted(self.setting.protocol)} {{", "  node [shape=box, fontsize=9]; edge [fontsize=8];"]
         for number, node in enumerate(self.nodes):
-            style = ", color=red" if node["breaks"] else ", peripheries=2" if node["at rest"] else ""
+            style = (", color=red" if node["breaks"] else "") + (", peripheries=2" if node["at rest"] else "")
             lines.append(f"  {number} [label={_quoted(_label(node))}{style}];")
         lines += [f"  {source} -> {target} [label={_quoted(step)}];" for source, target, step in self.edges]
         return "\n".join([*lines, "}", ""])
@@ -59,7 +61,8 @@ def _label(node: Row) -> str:
 
 
 def state_graph(setting: Setting, *, properties: frozenset[str] | None = None, most: int = MOST) -> StateGraph:
-    """Return the whole graph; what breaks a property leads no further."""
+    """Return the whole graph; a step that breaks a property leads no further."""
+    setting.check_size()
     moves = Moves(setting, properties or promised(setting))
     names, made = Names(moves), StateGraph(setting)
     numbers: dict[tuple[Key, str | None], int] = {}
@@ -95,5 +98,8 @@ def _node(moves: Moves, system: System, breaks: str | None) -> Row:
         for place, node in enumerate(system.nodes) if node.member is not None
         for pending in node.member.pending() if pending.message is not None
     ]  # fmt: skip
-    rest = not system.flight and not system.left and moves.settled(system)
+    quiet = not system.flight and moves.settled(system)
+    if breaks is None and quiet and (stuck := moves.stuck(system)) is not None:
+        breaks = stuck.property
+    rest = quiet and not system.left
     return {"in flight": flight, "held": held, "left to send": system.left, "at rest": rest, "breaks": breaks}

@@ -48,6 +48,8 @@ class Step(NamedTuple):
 
 MOST_PROCESSES = 8
 """Their renamings, 40,320, are looked at for each state."""
+MOST_MESSAGES = 1000
+"""Far more than can be explored; the tables of facts grow with their square."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,13 @@ class Setting:
             raise MisuseError(f"destinations {self.destinations!r} are none of {', '.join(DESTINATIONS)}")
         if self.detector not in DETECTORS:
             raise MisuseError(f"detector {self.detector!r} is none of {', '.join(DETECTORS)}")
-        if self.processes < 1 or self.messages < 0 or self.loss < 0 or self.crashes < 0:
-            raise MisuseError("an exploration needs a process at least, and no negative bound")
+        if self.processes < 1:
+            raise MisuseError(f"{self.processes} processes; an exploration needs one at least")
+        for what in ("messages", "loss", "crashes", "changes"):
+            if getattr(self, what) < 0:
+                raise MisuseError(f"{what} {getattr(self, what)}; 0 or more is accepted")
+        if self.crashes > self.processes:
+            raise MisuseError(f"{self.crashes} crashes among {self.processes} processes; each crashes once at most")
         known = self.entry.protocol.options
         for option in self.options:
             if option not in known:
@@ -162,6 +169,8 @@ class Setting:
         """Refuse a system too large to be looked at whole; a random walk may be larger."""
         if self.processes > MOST_PROCESSES:
             raise MisuseError(f"{self.processes} processes; from 1 to {MOST_PROCESSES} are explored, each renaming too")
+        if self.messages > MOST_MESSAGES:
+            raise MisuseError(f"{self.messages} messages; up to {MOST_MESSAGES} are accepted")
 
     def symmetries(self, perms: list[Perm]) -> list[Perm]:
         """Return the renamings under which the system looks the same; identity first."""

@@ -34,6 +34,13 @@ def in_words(step: Step, roster: Roster) -> str:
     return f"{here} {'receives' if step.kind == 'receive' else 'loses'} {what}{way}{again}"
 
 
+def starts(setting: Setting) -> list[Start]:
+    """Return what can be decided before the first step, nobody faulty first: one where nobody may crash."""
+    setting.check_size()
+    roots = {Start(system.faulty, system.trust) for system in Moves(setting, promised(setting)).roots()}
+    return sorted(roots, key=lambda each: (each.faulty.bit_count(), each))
+
+
 class Stepper:
     """An execution of a setting that somebody makes step by step."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from thence.check.judge import Problem
 from thence.check.moves import Moves
+from thence.check.properties import chosen
 from thence.check.setting import CopyName, Setting, Start, Step
 from thence.check.system import UNTOLD, System
 from thence.check.variant import Variant
@@ -269,20 +270,26 @@ def loads(text: str, variants: Mapping[str, Variant] | None = None) -> Witness:
         roster = setting.roster()
         steps = tuple(_read_step(step, setting) for step in row["steps"])
         trust = tuple(UNTOLD if names is None else roster.mask(names) for names in row["trust"])
-        return Witness(setting, tuple(row["properties"]), Start(roster.mask(row["faulty"]), trust), steps)
+        return Witness(
+            setting, tuple(sorted(chosen(row["properties"]))), Start(roster.mask(row["faulty"]), trust), steps
+        )
     except json.JSONDecodeError as error:
         raise TraceError(f"not JSON: {error.msg} at line {error.lineno}, position {error.colno}") from None
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise TraceError(f"cannot read the execution: {type(error).__name__} {error}") from None
 
 
 def _read_setting(row: Fields, variants: Mapping[str, Variant]) -> Setting:
     stated = {key: value for key, value in row.items() if key != "printed"}
-    if not row.get("printed", False):
-        return Setting(**stated)
-    if row["protocol"] not in variants:
+    usual = Setting("ks").row()
+    for key, value in stated.items():
+        if key in usual and type(value) is not type(usual[key]):
+            raise TraceError(f"its {key} is {value!r}; a {type(usual[key]).__name__} is expected")
+    if row.get("printed", False) and row["protocol"] not in variants:
         raise TraceError(f"the execution is one of the printed form {row['protocol']!r}, which is not known here")
-    return Setting(**stated, variant=variants[row["protocol"]])
+    setting = Setting(**stated, variant=variants[row["protocol"]] if row.get("printed", False) else None)
+    setting.check_size()
+    return setting
 
 
 def _read_step(row: Json, setting: Setting) -> Step:

@@ -20,21 +20,22 @@ def why_on_copy(trace: Trace, asked: tuple[str, str, str, str], run: str | None,
     from thence.model.fixed_points import FixedPoints
     from thence.model.order import by_label, usable
 
-    events = [e for e in trace.events() if run is None or e.run == run]
-    runs = sorted({event.run for event in events if not event.run.endswith("/hops")})
-    if len(runs) != 1:
-        named = ", ".join(runs[:5]) or "none"
-        raise MisuseError(f"{len(runs)} runs to look in ({named}); say which with --run")
-    rows = [event for event in usable([event for event in events if event.run == runs[0]])[0] if event.kind != "crash"]
+    events = list(trace.events())
+    chosen = _one_run(sorted({event.run for event in events if not event.run.endswith("/hops")}), run)
+    rows = [event for event in usable([event for event in events if event.run == chosen])[0] if event.kind != "crash"]
     message, destination, copy, to = asked
-    label = next((event.label for event in rows if event.kind == "send" and event.message == message), None)
-    same = by_label(rows).get(label, [])
+    labels = {event.message: event.label for event in rows if event.kind == "send"}
+    if labels.get(message) != labels.get(copy) and copy in labels and message in labels:
+        raise MisuseError(
+            f"{message} is sent under label {labels[message]!r} and {copy} under {labels[copy]!r}: two orders, neither "
+            "says anything of the other"
+        )
+    same = by_label(rows).get(labels.get(message, labels.get(copy)), [])
     if len(same) > MOST:
         raise TraceError(
-            f"run {runs[0]} has {len(same)} events; at most {MOST} are looked at, so cut a slice of it first"
+            f"run {chosen} has {len(same)} events; at most {MOST} are looked at, so cut a slice of it first: "
+            f"thence convert TRACE --around {message}"
         )
-    if not same:
-        raise MisuseError(f"no message {message!r} was sent in this run")
     found = FixedPoints(same)
     why = found.why((message, destination), (copy, to))
     points = found.fixed_points(message, destination)
@@ -47,3 +48,13 @@ def why_on_copy(trace: Trace, asked: tuple[str, str, str, str], run: str | None,
     path = [{"process": e.process, "index": e.index, "kind": e.kind, "message": e.message} for e in why.path]
     write_json(json_file, {"needed": why.needed, "sentence": why.sentence(), "path": path, "fixed_points": where})
     finish(0)
+
+
+def _one_run(runs: list[str], wanted: str | None) -> str:
+    """Return the run to look in, or say which there are."""
+    named = ", ".join(runs[:5]) + (f" and {len(runs) - 5} more" if len(runs) > 5 else "") or "none"
+    if wanted is not None and wanted not in runs:
+        raise MisuseError(f"no run {wanted!r}; there are {named}")
+    if wanted is None and len(runs) != 1:
+        raise MisuseError(f"{len(runs)} runs to look in ({named}); say which with --run")
+    return wanted or runs[0]

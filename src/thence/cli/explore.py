@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thence.cli._common import JsonFile, console, finish, option_of, write_json
+from thence.errors import MisuseError
 from thence.model.plain import Row
 
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ def command(
     from thence.check.properties import chosen
     from thence.check.setting import Setting
 
+    _only_one(replay=replay, step=step, graph=graph, cover=cover)
+    if time_limit is not None and not time_limit >= 0:
+        raise MisuseError(f"a time limit of {time_limit:g} seconds; 0 or more is accepted")
     if replay is not None:
         _replay(replay, page, json_file)
         return
@@ -78,7 +82,7 @@ def command(
     if step:
         from thence.cli.explore_step import by_hand
 
-        by_hand(setting, judged, save, console(json_file))
+        by_hand(setting, judged, save, json_file)
         return
     if graph is not None:
         _draw(setting, judged, graph, json_file)
@@ -101,9 +105,15 @@ def command(
     finish(1 if coverage.failures else 0)
 
 
+def _only_one(**asked: object) -> None:
+    """Refuse two ways to work at once: all but one of them would be left undone."""
+    given = [f"--{name}" for name, value in asked.items() if value]
+    if len(given) > 1:
+        raise MisuseError(f"{' and '.join(given)} at once; one of them is accepted")
+
+
 def _variant(protocol: str, *, admitted: bool) -> Variant | None:
     """Return the printed form of that name, if there is one and such forms are admitted."""
-    from thence.errors import MisuseError
     from thence.papers.variants import VARIANTS
     from thence.protocols.registry import REGISTRY
 
@@ -142,7 +152,6 @@ def _draw(setting: Setting, judged: frozenset[str] | None, target: Path, json_fi
     import json
 
     from thence.check.graph import state_graph
-    from thence.errors import MisuseError
 
     if target.suffix not in (".dot", ".json"):
         raise MisuseError(f"{target} ends in neither .dot nor .json")

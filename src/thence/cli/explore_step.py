@@ -7,23 +7,28 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from thence.cli._common import finish
+from thence.cli._common import console, finish, write_json
 from thence.errors import MisuseError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from thence.check.setting import Setting, Step
+    from thence.check.setting import Setting, Start, Step
     from thence.check.stepping import Stepper
 
 HELP = "a number takes that step; b goes back, d draws, s FILE saves, q ends"
+SHOWN = 40
 
 
-def by_hand(setting: Setting, properties: frozenset[str] | None, save: Path | None, out: Console) -> None:
+def by_hand(setting: Setting, properties: frozenset[str] | None, save: Path | None, json_file: str | None) -> None:
     """Show what can happen, take what is chosen, until somebody ends it or a property breaks."""
     from thence.check.stepping import Stepper
 
-    walk = Stepper(setting, properties)
+    out = console(json_file)
+    start = _start(setting, out)
+    if start is None:
+        return
+    walk = Stepper(setting, properties, start)
     out.print(f"{setting.protocol}, judged: {', '.join(sorted(walk.properties))}. {HELP}")
     choices = _offer(walk, out)
     for line in sys.stdin:
@@ -39,8 +44,33 @@ def by_hand(setting: Setting, properties: frozenset[str] | None, save: Path | No
         choices = _offer(walk, out)
     if save is not None and walk.steps:
         save.write_text(walk.witness().dumps(), encoding="utf-8")
-    if walk.problem is not None:
+    broken = None if walk.problem is None else walk.problem.property
+    write_json(json_file, {**walk.witness().row(), "breaks": broken})
+    if broken is not None:
         finish(1)
+
+
+def _start(setting: Setting, out: Console) -> Start | None:
+    """Let somebody choose who will crash and whom the detector lets each trust; None if it ends here."""
+    from thence.check.stepping import starts
+    from thence.check.witness import Witness
+
+    known = starts(setting)
+    if len(known) == 1:
+        return known[0]
+    out.print(f"first choose who crashes and what the failure detector says, from 1 to {len(known)}; q ends")
+    for number, start in enumerate(known[:SHOWN], 1):
+        out.print(f"{number:>3}  {Witness(setting, (), start, ()).faults()}")
+    if len(known) > SHOWN:
+        out.print(f"     ... and {len(known) - SHOWN} more")
+    for line in sys.stdin:
+        word = line.strip()
+        if word == "q":
+            return None
+        if word.isdecimal() and 1 <= int(word) <= len(known):
+            return known[int(word) - 1]
+        out.print(f"{word!r} is no choice; a number from 1 to {len(known)}, or q to end")
+    return None
 
 
 def _offer(walk: Stepper, out: Console) -> list[Step]:
@@ -51,6 +81,8 @@ def _offer(walk: Stepper, out: Console) -> list[Step]:
     choices = walk.choices()
     for number, step in enumerate(choices, 1):
         out.print(f"{number:>3}  {in_words(step, walk.moves.roster)}")
+    if not choices and walk.problem is None:
+        out.print("nothing more can happen, and no property is broken")
     return choices
 
 
@@ -65,7 +97,7 @@ def _obey(walk: Stepper, choices: list[Step], word: str, rest: str, out: Console
         except OSError as error:
             raise MisuseError(f"{rest} cannot be written: {error.strerror}") from None
         out.print(f"replay it with: thence explore --replay {quote(rest)}")
-    elif word.isdigit() and 1 <= int(word) <= len(choices):
+    elif word.isdecimal() and 1 <= int(word) <= len(choices):
         walk.take(choices[int(word) - 1])
     else:
-        raise MisuseError(f"{word!r} is no choice; {HELP}")
+        raise MisuseError(f"{word!r} is no choice; {HELP}" if word != "s" else f"s needs a file to write; {HELP}")

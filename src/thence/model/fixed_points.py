@@ -120,7 +120,9 @@ class FixedPoints(Minimum):
         """Return the rows at which a fact begins and is delivered, or refuse what is no fact."""
         place = self.execution.send.get(message)
         if place is None:
-            raise MisuseError(f"no message {message!r} was sent in this run")
+            sent = list(self.execution.send)
+            known = ", ".join(sent[:5]) + (f" and {len(sent) - 5} more" if len(sent) > 5 else "")
+            raise MisuseError(f"no message {message!r} was sent in this run; there are {known or 'none'}")
         if destination not in (to := self.execution.events[place].destinations or ()):
             raise MisuseError(f"{message} does not go to {destination!r}; it goes to {', '.join(to) or 'nobody'}")
         return place, self._delivery.get((message, destination))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from thence.model.plain import Row
@@ -18,11 +19,13 @@ from thence.papers.claims import (
     NoDataError,
     Rows,
     between,
+    every,
     found,
     high,
     less,
     low,
     near,
+    several,
     words,
 )
 from thence.papers.claims import shown as text
@@ -42,22 +45,54 @@ BOUND = 2 / 3
 """of n²: with 6 bytes an entry, so many cost what n² of 4 bytes do"""
 
 
-def main(data: Data) -> Rows:
-    """Return the runs with the chosen network."""
-    return choose(data["runs"], delay=DELAY, fifo=False)
+NETWORKS: tuple[Row, ...] = ({"delay": DELAY, "fifo": False}, *({"fifo": False} | other for other in OTHERS))
+"""the chosen one first; how long messages travel, and whether in order, is open"""
+Judge = Callable[[Data, Row], tuple[list[Answer], str]]
+"""answers and our values for one network"""
 
 
-def lines(data: Data, measure: str, mode: str) -> dict[str, dict[int, Estimate]]:
+def of(data: Data, network: Row) -> Rows:
+    """Return the runs with one network; RST, whose size no network changes, is run with the first alone."""
+    chosen = choose(data["runs"], **network)
+    sizes = {row["processes"] for row in chosen}
+    if network == NETWORKS[0]:
+        return chosen
+    return [*chosen, *(row for row in choose(data["runs"], **NETWORKS[0], protocol="rst") if row["processes"] in sizes)]
+
+
+def lines(data: Data, measure: str, mode: str, network: Row = NETWORKS[0]) -> dict[str, dict[int, Estimate]]:
     """Return a measure over n for each protocol."""
-    return {name: curve(main(data), measure, protocol=name, fanout=MODES[mode]) for name in PROTOCOLS}
+    return {name: curve(of(data, network), measure, protocol=name, fanout=MODES[mode]) for name in PROTOCOLS}
 
 
-def _ordered(measure: str, mode: str, order: tuple[tuple[str, str], ...]) -> Callable[[Data], Finding]:
-    def judge(data: Data) -> Finding:
-        by = lines(data, measure, mode)
+def _everywhere(judge: Judge) -> Callable[[Data], Finding]:
+    """Ask for each network by itself, and answer what all of those answer in which it was measured."""
+
+    def judged(data: Data) -> Finding:
+        first, text = judge(data, NETWORKS[0])
+        answers = {words_of(NETWORKS[0]): every(first)}
+        for network in NETWORKS[1:]:
+            with suppress(NoDataError):
+                answers[words_of(network)] = every(judge(data, network)[0])
+        other = [name for name, answer in answers.items() if answer != every(first)]
+        return found(
+            [several(list(answers.values()))], text + (f"; otherwise with {', '.join(other)}" if other else "")
+        )
+
+    return judged
+
+
+def words_of(network: Row) -> str:
+    """Return a network in words."""
+    return f"{network['delay']} s" + (" on FIFO channels" if network["fifo"] else "")
+
+
+def _ordered(measure: str, mode: str, order: tuple[tuple[str, str], ...]) -> Judge:
+    def judge(data: Data, network: Row) -> tuple[list[Answer], str]:
+        by = lines(data, measure, mode, network)
         answers = [less(by[one][n], by[other][n]) for one, other in order for n in by[one]]
         most = max(by["ci-dc"])
-        return found(answers, f"at n = {most}: " + words({name: by[name][most] for name in PROTOCOLS}))
+        return answers, f"at n = {most}: " + words({name: by[name][most] for name in PROTOCOLS})
 
     return judge
 
@@ -67,31 +102,32 @@ def _squares(data: Data) -> Finding:
     return found([low(v) == high(v) == n * n for n, v in by], words(dict(by)))
 
 
-def _per_sender(data: Data) -> Finding:
-    by = {mode: lines(data, "entries_per_copy", mode)["ci-dc"] for mode in MODES}
+def _per_sender(data: Data, network: Row) -> tuple[list[Answer], str]:
+    by = {mode: lines(data, "entries_per_copy", mode, network)["ci-dc"] for mode in MODES}
     answers: list[Answer] = []
     for points in by.values():
         answers += [between(v, n, n * n) for n, v in points.items()]
     least = (f"{mode}: at least {min(v.mean / n for n, v in points.items()):.2f} n" for mode, points in by.items())
-    return found(answers, ", ".join(least))
+    return answers, ", ".join(least)
 
 
-def _linear(measure: str, mode: str) -> Callable[[Data], Finding]:
-    def judge(data: Data) -> Finding:
-        grown = {p: growth(main(data), measure, protocol=p, fanout=MODES[mode]) for p in PROTOCOLS}
-        return found([between(grown["ci-dc"], 0.0, LINEAR)], "exponent of n, " + words(grown))
+def _linear(measure: str, mode: str) -> Judge:
+    def judge(data: Data, network: Row) -> tuple[list[Answer], str]:
+        rows = of(data, network)
+        grown = {p: growth(rows, measure, protocol=p, fanout=MODES[mode]) for p in PROTOCOLS}
+        return [between(grown["ci-dc"], 0.0, LINEAR)], "exponent of n, " + words(grown)
 
     return judge
 
 
-def _savings(data: Data) -> Finding:
-    multi, uni = (lines(data, "paper_bytes_per_copy", mode) for mode in MODES)
+def _savings(data: Data, network: Row) -> tuple[list[Answer], str]:
+    multi, uni = (lines(data, "paper_bytes_per_copy", mode, network) for mode in MODES)
     answers, shown = [], {}
     for n in multi["ci-dc"]:
         one, other = (_ratio(by["ci-dc"][n], by["rst"][n]) for by in (multi, uni))
         answers.append(less(one, other))
         shown[n] = f"{100 * one.mean:.0f} % against {100 * other.mean:.0f} %"
-    return found(answers, "of the bytes of RST, " + ", ".join(f"n = {n}: {text}" for n, text in shown.items()))
+    return answers, "of the bytes of RST, " + ", ".join(f"n = {n}: {text}" for n, text in shown.items())
 
 
 def _ratio(one: Estimate, other: Estimate) -> Estimate:
@@ -100,42 +136,43 @@ def _ratio(one: Estimate, other: Estimate) -> Estimate:
     return Estimate(mean, mean * ((one.half or 0.0) / one.mean + (other.half or 0.0) / other.mean), one.values)
 
 
-def shares_of_square(data: Data, mode: str) -> dict[int, Estimate]:
+def shares_of_square(data: Data, mode: str, network: Row = NETWORKS[0]) -> dict[int, Estimate]:
     """Return the dependents of PRS as a share of n²."""
-    points = lines(data, "entries_per_copy", mode)["prs"]
+    points = lines(data, "entries_per_copy", mode, network)["prs"]
     return {n: Estimate(v.mean / n**2, (v.half or 0.0) / n**2, v.values) for n, v in points.items()}
 
 
-def _arithmetic(data: Data) -> Finding:
-    answers, sides = [], []
+def _arithmetic(data: Data, network: Row) -> tuple[list[Answer], str]:
+    answers: list[Answer] = []
+    sides = []
     for mode in MODES:
-        share, by = shares_of_square(data, mode), lines(data, "paper_bytes_per_copy", mode)
+        share, by = shares_of_square(data, mode, network), lines(data, "paper_bytes_per_copy", mode, network)
         for n, value in share.items():
             cheaper = by["prs"][n].mean < by["rst"][n].mean
             answers.append(cheaper == (value.mean < BOUND))
             sides.append(cheaper)
-    return found(answers, f"PRS is cheaper in {sum(sides)} of {len(sides)} cases, each below the bound")
+    return answers, f"PRS is cheaper in {sum(sides)} of {len(sides)} cases, each below the bound"
 
 
-def _approaches(mode: str) -> Callable[[Data], Finding]:
-    def judge(data: Data) -> Finding:
-        share = shares_of_square(data, mode)
+def _approaches(mode: str) -> Judge:
+    def judge(data: Data, network: Row) -> tuple[list[Answer], str]:
+        share = shares_of_square(data, mode, network)
         large = [share[n] for n in share if n >= LARGE]
         if len(large) < 2:
             raise NoDataError(f"two sizes of {LARGE} or more")
-        return found([near(each, BOUND, 0.15) for each in large], words(share))
+        return [near(each, BOUND, 0.15) for each in large], words(share)
 
     return judge
 
 
-def _crosses(data: Data) -> Finding:
-    by = lines(data, "paper_bytes_per_message", "unicast")
+def _crosses(data: Data, network: Row) -> tuple[list[Answer], str]:
+    by = lines(data, "paper_bytes_per_message", "unicast", network)
     answers = [less(by["prs"][n], by["rst"][n]) for n in by["prs"] if n <= 20]
     after = [less(by["rst"][n], by["prs"][n]) for n in by["prs"] if n >= 30]
     if not answers or not after:
         raise NoDataError("sizes on both sides of 25")
     shown = {n: f"{by['prs'][n].mean / by['rst'][n].mean:.2f}" for n in by["prs"]}
-    return found([*answers, *after], "PRS over RST, " + ", ".join(f"n = {n}: {text}" for n, text in shown.items()))
+    return [*answers, *after], "PRS over RST, " + ", ".join(f"n = {n}: {text}" for n, text in shown.items())
 
 
 def _worst(data: Data) -> Finding:
@@ -143,12 +180,20 @@ def _worst(data: Data) -> Finding:
     return found([between(value, 0.5, 1.0) for value in share.values()], "share of n², " + words(share))
 
 
-ABOVE = "reproduced if the 95 % intervals lie so at every n; differs if at one n they lie the other way round"
+ABOVE = "the 95 % intervals lie so at every n; differs if at one n they lie the other way round"
 GROWS = f"log-log slope over n, fitted for each seed: the 95 % interval at or below {LINEAR}; differs if above"
+EACH = "; so with 10, 50 and 200 ms, and with 50 ms on FIFO channels, each by itself"
+
+
+def _claim(name: str, where: str, published: str, threshold: str, judge: Judge) -> Claim:
+    """Return a claim that is asked of every network."""
+    return Claim(name, where, published, threshold + EACH, _everywhere(judge))
+
+
 CLAIMS = (
     Claim("rst-square", "figure 2", "RST: n² dependents", "exactly n² on every copy", _squares),
     *(
-        Claim(
+        _claim(
             f"dependents-{mode}",
             f"figure 2, {mode}",
             "dependents per message: ci-dc fewest, PRS between, RST most",
@@ -157,7 +202,7 @@ CLAIMS = (
         )
         for mode in MODES
     ),
-    Claim(
+    _claim(
         "per-sender",
         "section 6.3",
         "ci-dc keeps at least one dependent for each sender",
@@ -165,7 +210,7 @@ CLAIMS = (
         _per_sender,
     ),
     *(
-        Claim(
+        _claim(
             f"linear-dependents-{mode}",
             f"section 6.1, {mode}",
             "the average case is nearly O(n)",
@@ -175,7 +220,7 @@ CLAIMS = (
         for mode in MODES
     ),
     *(
-        Claim(
+        _claim(
             f"bytes-{mode}",
             f"figure 3, {mode}",
             "bytes of control information per message: ci-dc least",
@@ -185,7 +230,7 @@ CLAIMS = (
         for mode in MODES
     ),
     *(
-        Claim(
+        _claim(
             f"linear-bytes-{mode}",
             f"figure 3, {mode}",
             "ci-dc grows slowly, nearly linearly, with n",
@@ -194,14 +239,14 @@ CLAIMS = (
         )
         for mode in MODES
     ),
-    Claim(
+    _claim(
         "multicast-saves-more",
         "section 6.3",
         "ci-dc saves more in multicast than in unicast",
         "bytes as a share of RST's are less in multicast at every n, intervals apart",
         _savings,
     ),
-    Claim(
+    _claim(
         "prs-arithmetic",
         "section 6.3",
         "PRS costs fewer bytes than RST only below 2/3 n² dependents",
@@ -209,7 +254,7 @@ CLAIMS = (
         _arithmetic,
     ),
     *(
-        Claim(
+        _claim(
             f"prs-bound-{mode}",
             f"section 6.3, {mode}",
             "PRS approaches 2/3 n² dependents",
@@ -218,7 +263,7 @@ CLAIMS = (
         )
         for mode in MODES
     ),
-    Claim(
+    _claim(
         "unicast-crossing",
         "figure 3, unicast",
         "PRS costs more than RST when n exceeds 25",

@@ -3,7 +3,8 @@
 Law. A verdict is a function of rows alone: alter the rows and it changes. There are three: *reproduced*, *differs*, and
 *not determinable*, where an interval straddles the threshold, where the answer depends on what the paper leaves open,
 or where the rows are not there. A question about rows is answered yes, no or None; one no makes `differs`, else one
-None makes `not determinable`.
+None makes `not determinable`. Where a paper leaves something open, each choice of it is asked by itself (`every`), and
+only what all of them answer alike counts (`several`): a no for one choice and a yes for another cannot be told.
 """
 
 from __future__ import annotations
@@ -89,6 +90,11 @@ def between(value: Estimate, least: float, most: float) -> Answer:
 def near(value: Estimate, target: float, share: float) -> Answer:
     """Tell whether the interval lies within this share of the target."""
     return between(value, target * (1 - share), target * (1 + share))
+
+
+def every(answers: Sequence[Answer]) -> Answer:
+    """Answer for one choice of what is open: no if one says no, yes if all say yes."""
+    return False if False in answers else None if None in answers or not answers else True
 
 
 def several(answers: Sequence[Answer]) -> Answer:

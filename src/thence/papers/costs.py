@@ -189,7 +189,7 @@ def plots(data: Data) -> dict[str, Figure]:
             lines = {p: curve(rows, "bytes_per_copy", protocol=p) for p in PROTOCOLS}
             if traffic.fanout == "broadcast":
                 lines[VECTOR] = curve(rows, "bytes_per_copy", protocol="bss")
-            curves(panel, lines, x="n (hollow: run cut short)", y="bytes of a stamp", log=True)
+            curves(panel, lines, x="n (dark ring: run cut short)", y="bytes of a stamp", log=True)
             cut = [row for row in rows if not is_settled(row, traffic)]
             sizes = [row["bytes_per_copy"] for row in cut]
             panel.scatter([row["processes"] for row in cut], sizes, 14, "white", edgecolors="#2e4057", zorder=5)

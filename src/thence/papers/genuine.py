@@ -266,12 +266,14 @@ CLAIMS = (
 # -- shown -----------------------------------------------------------------------------------------------------------
 
 
+def _table_1(data: Data) -> list[tuple[Row, int]]:
+    """Return the rows of table 1 that are run here, with the published steps."""
+    return [(row, 2) for row in data["steps"]] + [(row, 1) for row in data["others"]]
+
+
 def tables(data: Data) -> list[Table]:
     """Return the steps, and what crashes broke."""
-    latency = tuple(
-        (row["protocol"], row["addressed"], 2 if row in data["steps"] else 1, row["steps"])
-        for row in [*data["steps"], *data["others"]]
-    )
+    latency = tuple((row["protocol"], row["addressed"], published, row["steps"]) for row, published in _table_1(data))
     crashed = tuple(_line(row) for row in [*data["crashes"], *data["printed"]])
     return [
         Table("Table 1: steps of an isolated message", ("algorithm", "addressed", "published", "ours"), latency,
@@ -290,11 +292,12 @@ def _line(row: Row) -> tuple[Cell, ...]:
 
 def plots(data: Data) -> dict[str, Figure]:
     """Return steps, published beside ours, and broken agreements with one step and two."""
-    drawn, (left, right) = figure(10.0, 3.4, columns=2)
-    places = list(range(len(data["steps"])))
-    left.barh([p - 0.2 for p in places], [2] * len(places), 0.4, color=GREY, label="published")
-    left.barh([p + 0.2 for p in places], [row["steps"] for row in data["steps"]], 0.4, color=COLORS[0], label="ours")
-    left.set_yticks(places, [f"{row['protocol']}: {row['addressed']}" for row in data["steps"]], fontsize=8)
+    rows = _table_1(data)
+    drawn, (left, right) = figure(10.0, 1.2 + 0.32 * max(6, len(rows)), columns=2)
+    places = list(range(len(rows)))
+    left.barh([p - 0.2 for p in places], [published for _, published in rows], 0.4, color=GREY, label="published")
+    left.barh([p + 0.2 for p in places], [row["steps"] for row, _ in rows], 0.4, color=COLORS[0], label="ours")
+    left.set_yticks(places, [f"{row['protocol']}: {row['addressed']}" for row, _ in rows], fontsize=8)
     left.set_xlabel("steps of an isolated message")
     left.set_xticks([0, 1, 2])
     left.invert_yaxis()

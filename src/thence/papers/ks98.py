@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ENOUGH = 100
+PROCESSED = ("processes", "log", "snd", "hardware", "rcv", "pairs")
+LOOKS = 4
+"""at each entry of two logs of n² entries, twice"""
 
 
 def _exact(what: str) -> Callable[[Data], Finding]:
@@ -44,6 +47,15 @@ def _grows(data: Data) -> Finding:
     }
     text = ", ".join(f"n = {n}: {value:.2f} n²" for n, value in share.items())
     return found([value >= 0.5 for value in share.values()], text)
+
+
+def _processed(column: str, power: int, factor: int = 1) -> Callable[[Data], Finding]:
+    def judge(data: Data) -> Finding:
+        by = {row["processes"]: row[column] for row in data["processing"]}
+        text = ", ".join(f"n = {n}: {visits / n**power:.2f}" for n, visits in by.items())
+        return found([visits <= factor * n**power for n, visits in by.items()], f"over n{'²³'[power - 2]}, {text}")
+
+    return judge
 
 
 def _entries(protocol: str, most: Callable[[int], int], *, equal: bool = False) -> Callable[[Data], Finding]:
@@ -108,6 +120,35 @@ CLAIMS = (
         "Ω(n²) facts can be needed",
         "a built execution needs at least n²/2, at every n from 10",
         _grows,
+    ),
+    Claim(
+        "snd-processing",
+        "section 6.2",
+        "the processing overhead of SND is O(n³)",
+        "where logs are full, SND(2) visits at most n³ entries, at every n; differs if more",
+        _processed("snd", 3),
+    ),
+    Claim(
+        "snd-hardware",
+        "section 6.2",
+        "with hardware multicast that of SND is O(n²)",
+        "where logs are full, SND visits at most n² entries, at every n; differs if more",
+        _processed("hardware", 2),
+    ),
+    Claim(
+        "rcv-processing",
+        "section 6.2, with logs in order (4.5)",
+        "the processing overhead of RCV is O(n²)",
+        f"where logs are full, `ks` looks at entries at most {LOOKS} n² times at a delivery; differs if more at one n",
+        _processed("rcv", 2, LOOKS),
+    ),
+    Claim(
+        "rcv-printed",
+        "section 6.2, RCV(4) as printed",
+        "the processing overhead of RCV is O(n²)",
+        f"where logs are full, the first loop of RCV(4) goes through at most {LOOKS} n² pairs, at every n; differs if "
+        "more (erratum 32)",
+        _processed("pairs", 2, LOOKS),
     ),
     Claim(
         "broadcast",
@@ -191,6 +232,18 @@ def tables(data: Data) -> list[Table]:
     return [
         Table("Facts against the minimum by definition", columns, tuple(rows), note),
         Table("Special cases: most entries on a copy", head, tuple(cases)),
+        Table(
+            "Section 6.2: entries processed where logs are full",
+            (
+                "n",
+                "log",
+                "SND as printed",
+                "SND with hardware multicast",
+                "RCV as `ks` merges",
+                "RCV(4), pairs as printed",
+            ),
+            tuple(tuple(row[key] for key in PROCESSED) for row in data["processing"]),
+        ),
     ]
 
 

@@ -9,6 +9,7 @@ from thence.model.plain import Row
 from thence.model.roster import Roster, positions
 from thence.papers.ci_dc_runs import worst_case
 from thence.papers.claims import Rows
+from thence.papers.ks98_processing import processing
 from thence.papers.paper import Scale
 from thence.protocols.base import Member
 from thence.protocols.effects import Sent
@@ -142,4 +143,5 @@ def measure(scale: Scale) -> dict[str, Rows]:
         ],
         "special": [special(p, n, 6 * n, scale.seed) for p in SPECIAL for n in sizes],
         "worst case": [{"processes": n, "facts": worst_case(n, "ks")} for n in sizes],
+        "processing": [processing(n) for n in sizes],
     }  # fmt: skip

@@ -4,7 +4,7 @@ Law. GOSSIP[q][r] at p is the time of the latest event of r in the causal past o
 2.1). A message carries the whole of it; of each r of which the sender knows more, the receiver takes the row.
 
 Departure: the clock counts sends. Counting every event, as the text does, theorem 2.1 fails at GOSSIP[p][p]: a delivery
-is an event of p, but the protocol writes that entry at sends only (errata 30). `every_event` is that literal reading.
+is an event of p, but the protocol writes that entry at sends only (errata 31). `every_event` is that literal reading.
 """
 
 from __future__ import annotations

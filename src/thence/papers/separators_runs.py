@@ -6,10 +6,14 @@ from collections import Counter
 
 from thence.model.plain import Row
 from thence.papers.chapter7.experiments import SCENARIOS, StampSizes, mean, stamp_sizes
+from thence.papers.chapter7.group_clocks import group_run
 from thence.papers.chapter7.networks import PLACEMENTS, Network, broadcasts, gateway, office
 from thence.papers.claims import Data, NoDataError, Rows
 from thence.papers.paper import Scale
 from thence.papers.rows import choose, curve
+from thence.protocols.effects import Sent
+from thence.protocols.registry import create
+from thence.protocols.rst import RST
 from thence.sim.stats import Estimate
 
 SIZES = ((6, 10),) * 3
@@ -17,7 +21,13 @@ CHOSEN = "apart"
 NAMES = tuple(SCENARIOS)
 WATCHED = {"pc": "p3", "db": "d2", "dc": "d3"}
 """processes whose histories figure 7.2 shows, with the paper's names"""
-DELAYS = (0.025, 0.05, 0.1)
+USUAL = 0.05
+"""seconds of delay on the mean, as published"""
+OTHERS = {"a tenth less and more": (0.045, 0.055), "half and twice": (0.025, 0.1)}
+"""other delays: the paper does not say how different those were that it tried"""
+DELAYS = tuple(sorted({USUAL, *(delay for pair in OTHERS.values() for delay in pair)}))
+PACES = {"": 1.0, ", small group a twentieth as often": 0.05}
+"""how often the small group of figure 7.5 speaks, which is open"""
 READINGS = {
     "apart": (False, False),
     "together": (True, False),
@@ -27,19 +37,29 @@ READINGS = {
 """hop messages of one forwarding together, R6.3 to the letter"""
 
 
+def messages_of(scale: Scale) -> int:
+    """Return the messages of a run."""
+    return scale.pick(60, 300, 1000)
+
+
+def seeds_of(scale: Scale) -> list[int]:
+    """Return the seeds, each a run."""
+    return scale.seeds(1, 5, 5)
+
+
 def measure(scale: Scale) -> dict[str, Rows]:
     """Run everything of chapter 7."""
     sizes = scale.sizes(SIZES)
-    messages, seeds = scale.pick(60, 300, 1000), scale.seeds(1, 5, 5)
+    messages, seeds = messages_of(scale), seeds_of(scale)
     placements = list(PLACEMENTS)[: scale.pick(2, len(PLACEMENTS), len(PLACEMENTS))]
     made: dict[str, Rows] = {
-        "fixed": [_fixed(n) for n in sizes],
+        "fixed": [_fixed(n, place, scale.seed) for n in sizes for place in placements],
         "table 7.1": [row for n in sizes for place in placements for row in _cells(n, place, messages, seeds)],
         "delays": [row for n in sizes for p in placements for seed in seeds for row in _delays(n, p, messages, seed)],
         "figure 7.5": [], "figure 7.7": [],
     }  # fmt: skip
     if not scale.processes:
-        made["figure 7.5"] = [row for seed in seeds for row in _beside(gateway(4, 32), 2 * messages, seed)]
+        made["figure 7.5"] = [row for seed in seeds for row in _gateways(messages, seed)]
         made["figure 7.7"] = [
             row for seed in seeds for kind in ("pairs", "ring")
             for row in _beside(broadcasts(kind, 8), 2 * messages, seed)
@@ -47,9 +67,15 @@ def measure(scale: Scale) -> dict[str, Rows]:
     return made
 
 
-def _fixed(n: int) -> Row:
-    network = office(processes=n)
-    return {"processes": n, "matrix clock": network.matrix, "vector clocks": network.vectors}
+def _fixed(n: int, placement: str, seed: int) -> Row:
+    """Run what has clocks of a fixed size, and take the largest stamp."""
+    network = office(placement, n)
+    processes = network.extended.processes
+    sent = create("rst", processes, 0).send(processes[1:])
+    assert isinstance(sent, Sent)
+    _, sizes = group_run(network.groups, seed, messages=60)
+    clocks = {"matrix clock": RST.entries(sent.copies[0]), "vector clocks": max(sizes)}
+    return {"processes": n, "placement": placement} | clocks
 
 
 def _cells(n: int, placement: str, messages: int, seeds: list[int]) -> list[Row]:
@@ -84,14 +110,24 @@ def _delays(n: int, placement: str, messages: int, seed: int) -> list[Row]:
     ]  # fmt: skip
 
 
-def _beside(network: Network, messages: int, seed: int) -> list[Row]:
+def _gateways(messages: int, seed: int) -> list[Row]:
+    """Run figure 7.5 in every reading; where the small group speaks seldom, longer, so that it speaks at all."""
+    return [
+        row | {"network": row["network"] + how + ", R6.3 to the letter" * literal}
+        for how, pace in PACES.items() for literal in (False, True)
+        for row in _beside(gateway(4, 32), (2 if pace == 1.0 else 5) * messages, seed, literal=literal, pace=pace)
+    ]  # fmt: skip
+
+
+def _beside(network: Network, messages: int, seed: int, *, literal: bool = False, pace: float = 1.0) -> list[Row]:
     rows = []
     for separators in ("without", "with"):
         chosen = tuple(network.extended.separators) if separators == "with" else ()
-        sizes = stamp_sizes(network, chosen, seed, messages=messages)
+        sizes = stamp_sizes(network, chosen, seed, messages=messages, literal=literal, pace=pace)
         own = network.watched[0]
         rows.append({
-            "network": network.name, "separators": separators, "seed": seed, "elements": sizes.focus_average,
+            "network": network.name, "separators": separators, "seed": seed,
+            "elements": sizes.focus_average if sizes.focus else None,
             "history": mean(sizes.histories[own]), "stamps": _plain(sizes.focus),
             "histories": _plain(sizes.histories[own]),
         })  # fmt: skip
@@ -104,6 +140,18 @@ def _beside(network: Network, messages: int, seed: int) -> list[Row]:
 def cells(data: Data, n: int, scenario: str, reading: str = CHOSEN) -> dict[str, Estimate]:
     """Return one cell of the table for each placement."""
     return curve(data["table 7.1"], "elements", "placement", processes=n, scenario=scenario, reading=reading)
+
+
+def everywhere(data: Data, n: int, scenario: str) -> dict[tuple[str, str], Estimate]:
+    """Return one cell of the table for each reading and placement."""
+    return {
+        (reading, place): value for reading in READINGS for place, value in cells(data, n, scenario, reading).items()
+    }
+
+
+def placements_of(data: Data) -> list[str]:
+    """Return the placements there are."""
+    return sorted({row["placement"] for row in data["table 7.1"]})
 
 
 def sizes_of(data: Data) -> list[int]:
@@ -119,9 +167,10 @@ def histogram(rows: Rows, column: str) -> Counter[int]:
     return total
 
 
-def chosen(data: Data, n: int, scenario: str) -> Rows:
-    """Return the runs of one scenario under the chosen reading, over all placements."""
-    rows = choose(data["table 7.1"], processes=n, scenario=scenario, reading=CHOSEN)
+def chosen(data: Data, n: int, scenario: str, placement: str | None = None) -> Rows:
+    """Return the runs of one scenario under the chosen reading, in one placement or over all of them."""
+    where: Row = {} if placement is None else {"placement": placement}
+    rows = choose(data["table 7.1"], processes=n, scenario=scenario, reading=CHOSEN, **where)
     if not rows:
         raise NoDataError(f"n = {n}")
     return rows

@@ -35,7 +35,7 @@ def tables(data: Data) -> list[Table]:
         for n in sizes_of(data) for name in NAMES
     ]  # fmt: skip
     titles = tuple(f"{1000 * delay:g} ms" for delay in DELAYS)
-    shown.append(Table("Other network delays, placement ring 2-2-2", ("n", "scheme", *titles), tuple(slow)))
+    shown.append(Table("Other network delays, over all placements", ("n", "scheme", *titles), tuple(slow)))
     beside: list[tuple[Cell, ...]] = []
     for row in choose([*data["figure 7.5"], *data["figure 7.7"]], separators="with"):
         name, same = row["network"], (data["figure 7.5"], data["figure 7.7"])["broadcasts" in row["network"]]

@@ -32,8 +32,13 @@ def exponential(mean: float) -> Delay:
     return lambda rng: rng.expovariate(1.0 / mean)
 
 
-def requests(groups: Mapping[str, Sequence[str]], rate: float, rng: Random) -> Iterator[tuple[float, str, Names]]:
-    """Yield (time, process, destinations) for ever; every process that is in a group sends at that rate."""
+def requests(
+    groups: Mapping[str, Sequence[str]], rate: float, rng: Random, paces: Mapping[str, float] | None = None
+) -> Iterator[tuple[float, str, Names]]:
+    """Yield (time, process, destinations) for ever; every process that is in a group sends at that rate.
+
+    `paces` makes some slower: the share of the rate at which a process sends.
+    """
     if not rate > 0:
         raise MisuseError(f"rate {rate}; messages per second above 0 are accepted")
     of: dict[str, list[str]] = {}
@@ -46,6 +51,8 @@ def requests(groups: Mapping[str, Sequence[str]], rate: float, rng: Random) -> I
     while True:
         now += rng.expovariate(rate * len(processes))
         process = rng.choice(processes)
+        if paces and rng.random() >= paces.get(process, 1.0):
+            continue
         group = rng.choice(of[process])
         yield now, process, tuple(name for name in groups[group] if name != process)
 
@@ -59,11 +66,12 @@ def drive(
     rate: float = 10.0,
     delay: Delay | None = None,
     watch: Watch | None = None,
+    paces: Mapping[str, float] | None = None,
 ) -> float:
     """Send that many messages of the application, let everything arrive, and return when the last hop did."""
     travel = delay or exponential(0.05)
     traffic, hops, tick = Random(f"traffic {seed}"), Random(f"hops {seed}"), count().__next__
-    asked = islice(requests(groups, rate, traffic), messages)
+    asked = islice(requests(groups, rate, traffic, paces), messages)
     heap: list[tuple[float, int, Copy | tuple[str, Names]]] = []
 
     def ask() -> None:

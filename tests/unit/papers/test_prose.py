@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -13,6 +15,7 @@ sys.path.insert(0, str(ROOT / "benchmarks" / "reproduce"))
 
 import pages  # noqa: E402
 import prose  # noqa: E402
+import stated  # noqa: E402
 
 ERRATA = tomllib.loads((ROOT / "benchmarks" / "explore" / "errata.toml").read_text(encoding="utf-8"))["finding"]
 PAGE = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
@@ -54,3 +57,38 @@ def test_another_result_would_be_noticed_there_too(monkeypatch: pytest.MonkeyPat
         pages, "result", lambda path: {k: r | {"states": 7} if "states" in r else r for k, r in read(path).items()}
     )
     assert pages.current("tried", page) != page
+
+
+@pytest.mark.parametrize("sentence", stated.SENTENCES, ids=lambda sentence: f"{sentence.page}: {sentence.text[:40]}")
+def test_figures_in_sentences_are_those_of_results_and_code(sentence: stated.Sentence) -> None:
+    page = (ROOT / "docs" / sentence.page).read_text(encoding="utf-8")
+    assert stated.current(sentence, page) == page, "run benchmarks/reproduce/stated.py"
+
+
+def test_a_figure_in_a_sentence_that_is_wrong_is_put_right() -> None:
+    sentence = stated.Sentence("x.md", "{few} of {many} runs", lambda: {"few": 3, "many": "1,000"})
+    assert stated.current(sentence, "so 7 of\n12 runs go") == "so 3 of\n1,000 runs go"
+    with pytest.raises(AssertionError, match="0 times"):
+        stated.current(sentence, "so some runs go")
+
+
+def test_the_command_samples_what_the_page_says() -> None:
+    from thence.cli import cost
+    from thence.costing.local import SAMPLE
+
+    assert inspect.signature(cost.command).parameters["sample"].default == SAMPLE
+
+
+def test_errata_have_numbers_of_their_own() -> None:
+    numbers = [finding["number"] for finding in ERRATA]
+    assert sorted(numbers) == list(range(1, len(numbers) + 1))
+
+
+def test_pages_name_files_that_are_there() -> None:
+    """Tests and modules that the papers' pages name."""
+    for page in (ROOT / "docs").glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        for file in re.findall(r"(?<![\w/])tests/[\w/]+\.py", text):
+            assert (ROOT / file).exists(), f"{page.name} names {file}"
+        for file in re.findall(r"`((?:papers|protocols|check|model|topology|sim|costing)/[\w/]+\.py)`", text):
+            assert (ROOT / "src" / "thence" / file).exists() or (ROOT / "tests" / file).exists(), f"{page.name}: {file}"

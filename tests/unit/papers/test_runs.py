@@ -9,6 +9,7 @@ from thence.papers.ci_dc_runs import grid, worst_case
 from thence.papers.claims import NoDataError
 from thence.papers.costs import TRAFFIC, is_settled, planned
 from thence.papers.genuine import steps
+from thence.papers.ks98_processing import processing
 from thence.papers.ks98_runs import compared
 from thence.papers.paper import Scale
 from thence.papers.rows import growth, joined
@@ -35,6 +36,15 @@ def test_a_form_that_keeps_too_much_is_found_out(name: str) -> None:
 def test_the_worst_case_is_of_the_order_of_the_square() -> None:
     assert [worst_case(n) for n in (4, 8, 16)] == [worst_case(n, "ks") for n in (4, 8, 16)]
     assert 15 * 14 <= worst_case(16) <= 16**2
+
+
+def test_what_a_delivery_processes_is_counted() -> None:
+    """Every entry of both logs is looked at, none more than a few times; pairs as printed are many more."""
+    few, many = processing(8), processing(16)
+    for row in (few, many):
+        assert row["log"] < row["rcv"] < 4 * row["processes"] ** 2
+    assert many["pairs"] > 6 * few["pairs"], "eight times as many where n doubles"
+    assert many["rcv"] < 6 * few["rcv"], "four times as many"
 
 
 def test_growth_is_an_exponent_with_an_interval_over_seeds() -> None:

@@ -5,8 +5,8 @@ and the number of elements in the histories of the watched processes, after each
 beginning of a run, until a fifth of its messages have been asked for, is left out.
 
 What the paper leaves open is an argument or a placement: who sits where; whether the hop messages of one forwarding go
-out apart or together; whether R6.3 is taken to the letter (`literal`), so that histories grow, or as `ech-r9` does. The
-delays are exponential. `table_7_1` runs them all.
+out apart or together; whether R6.3 is taken to the letter (`literal`), so that histories grow, or as `ech-r9` does; how
+often the small group of figure 7.5 speaks (`pace`). The delays are exponential. `table_7_1` runs the first three.
 """
 
 from __future__ import annotations
@@ -82,8 +82,12 @@ def stamp_sizes(
     messages: int = 1000,
     together: bool = False,
     literal: bool = False,
+    pace: float = 1.0,
 ) -> StampSizes:
-    """Run a network with R9 at the separators of these names and measure it."""
+    """Run a network with R9 at the separators of these names and measure it.
+
+    `pace` is how often the focus group speaks, as a share of the rate of all others.
+    """
     chosen, extended, kind = tuple(separators), network.extended, Growing if literal else ECHR9
     text = option_text(extended.at(chosen))
     routed = Routed(
@@ -110,7 +114,10 @@ def stamp_sizes(
         if here in found.histories:
             found.histories[here][routed.member(here).log_size()] += 1
 
-    drive(routed, network.groups, seed, messages=messages, rate=rate, delay=exponential(delay), watch=watch)
+    paces = dict.fromkeys(network.groups[network.focus], pace) if network.focus and pace != 1.0 else None
+    drive(
+        routed, network.groups, seed, messages=messages, rate=rate, delay=exponential(delay), watch=watch, paces=paces
+    )
     return found
 
 

@@ -1,0 +1,173 @@
+"""Figures that stand in the middle of a sentence, taken from results or from the code that they speak of.
+
+    python benchmarks/reproduce/stated.py            write them anew
+    python benchmarks/reproduce/stated.py --check    say whether they are current (exit code 1 if not)
+
+Law. A sentence of `SENTENCES` stands once in its page, whatever its line breaks, with every figure that its function
+gives. What a page says beyond that in figures is a definition (2n², B), a number of a section or an erratum, or what a
+reader types.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from pages import result
+from prose import claims, numbers
+
+ROOT = Path(__file__).parents[2]
+Figures = dict[str, object]
+FIGURE = r"[\d.,]*\d"
+
+
+class Sentence(NamedTuple):
+    """A page, a sentence of it with names for its figures, and where these come from."""
+
+    page: str
+    text: str
+    figures: Callable[[], Figures]
+
+
+def costing() -> Figures:
+    from thence.costing.local import SAMPLE
+    from thence.costing.recommending import ENOUGH, GROWTH, MARGIN
+    from thence.costing.replaying import LOOK
+
+    shares = {"growth": round(100 * GROWTH), "margin": round(100 * MARGIN)}
+    return {"sample": f"{SAMPLE:,}", "look": LOOK, "enough": ENOUGH} | shares
+
+
+@cache
+def first_exploration() -> Figures:
+    from thence.check.search import explore
+    from thence.check.setting import Setting
+
+    found = explore(Setting("ks", 3, 4))
+    assert found.complete
+    return {"states": found.states, "executions": found.executions, "depth": found.depth}
+
+
+def drawn() -> Figures:
+    from thence.check.graph import MOST
+
+    return {"most": f"{MOST:,}"}
+
+
+def scales() -> Figures:
+    """The counts of each level, from the runs that they make for n = 50."""
+    from thence.papers import ci_dc_runs, separators_runs
+    from thence.papers.paper import Scale
+
+    made: Figures = {}
+    for level in ("default", "full"):
+        scale = Scale(level, (50,))
+        runs = [each.scenario for each in ci_dc_runs.grid(scale).scenarios]
+        main = [run for run in runs if run.protocol == "prs" and run.delay == ci_dc_runs.DELAY and not run.fifo]
+        seeds = {run.seed for run in main}
+        multi, uni = (max(run.messages for run in main if run.fanout == fanout) for fanout in ("uniform", "unicast"))
+        made |= {f"{level}-seeds": len(seeds), f"{level}-multi": multi // 50, f"{level}-uni": uni // 50**2}
+        made |= {f"{level}-received": f"{uni // 50:,}"}
+        made |= {
+            f"{level}-chapter": separators_runs.messages_of(scale),
+            f"{level}-again": len(separators_runs.seeds_of(scale)),
+        }
+    return made
+
+
+def least() -> Figures:
+    found = result("multicast/results/multicast.json")["stamps"]
+    ours, matrix = found["ks-ft"], found["a-causal"]
+    return {
+        "entries": ours["entries"], "facts": ours["group facts"], "bytes": ours["bytes"],
+        "numbers": matrix["entries"], "all": matrix["bytes"],
+    }  # fmt: skip
+
+
+def carried() -> Figures:
+    found = result("multicast/results/multicast.json")["a-causal-carry"]
+    assert found["failed"] == 0
+    return {
+        "runs": found["runs"], "mean": f"{found['carried']:.1f}", "most": found["carried at most"],
+        "longest": found["longest run"], "outsiders": found["with outsiders"],
+    }  # fmt: skip
+
+
+def modulo() -> Figures:
+    return dict(result("multicast/results/multicast.json")["a-fifo-modulo"])
+
+
+def printed() -> Figures:
+    broken, of = numbers(claims()["genuine"]["a-causal-printed"]["ours"])[:2]
+    return {"broken": broken, "of": of}
+
+
+GENUINE = "paper-genuine-multicast.md"
+SENTENCES = (
+    Sentence("cost.md", "Above `--sample` deliveries ({sample} unless you say otherwise)", costing),
+    Sentence("cost.md", "at every {look}th delivery, at the end", costing),
+    Sentence("cost.md", "Nothing is recommended from fewer than {enough} messages", costing),
+    Sentence("cost.md", "more than {growth} % above those of the quarter before", costing),
+    Sentence("cost.md", "Of protocols within {margin} % of the cheapest", costing),
+    Sentence(
+        "explore.md", "covered: all of it; {states} states, {executions} executions, depth {depth}", first_exploration
+    ),
+    Sentence("explore.md", "a system of at most {most} states", drawn),
+    Sentence(
+        "reproduce.md",
+        "{default-multi} messages a process (multicast), {default-uni} n² (unicast), {default-seeds} seeds; "
+        "{default-chapter} messages and {default-again} seeds for separators",
+        scales,
+    ),
+    Sentence(
+        "reproduce.md",
+        "each process receives {full-received} messages, {full-seeds} runs; {full-chapter} messages and {full-again} "
+        "seeds for separators",
+        scales,
+    ),
+    Sentence(
+        GENUINE,
+        "stamps hold {entries} entries with {facts} facts about groups, {bytes} bytes in all, where the matrix has "
+        "{numbers} numbers in {all} bytes",
+        least,
+    ),
+    Sentence(GENUINE, "no failure in {runs} random executions with up to two crashes", carried),
+    Sentence(GENUINE, "({mean} carried messages on the mean, up to {most}, in runs of at most {longest})", carried),
+    Sentence(GENUINE, "(in {outsiders} of {runs} runs)", carried),
+    Sentence(GENUINE, "breaks integrity or validity in {failed} of {runs} random executions", modulo),
+    Sentence(GENUINE, "The printed A_causal fails in {broken} of {of} such executions", printed),
+)
+
+
+def current(sentence: Sentence, page: str) -> str:
+    """Return the page with the figures of one sentence as they should be."""
+    figures = sentence.figures()
+    names = re.findall(r"\{([a-z-]+)\}", sentence.text)
+    words = [re.escape(part) for part in re.split(r"\{[a-z-]+\}", sentence.text)]
+    pattern = re.sub(r"(\\ )+", r"\\s+", f"({FIGURE})".join(words))
+    found = list(re.finditer(pattern, page))
+    assert len(found) == 1, f"{sentence.page} has {sentence.text!r} {len(found)} times"
+    for place in range(len(names), 0, -1):
+        begin, end = found[0].span(place)
+        page = f"{page[:begin]}{figures[names[place - 1]]}{page[end:]}"
+    return page
+
+
+def main() -> None:
+    """Write or check every sentence."""
+    for sentence in SENTENCES:
+        path = ROOT / "docs" / sentence.page
+        page = path.read_text(encoding="utf-8")
+        wanted = current(sentence, page)
+        if "--check" in sys.argv and wanted != page:
+            sys.exit(f"docs/{sentence.page} is not what the results say: {sentence.text}")
+        if wanted != page:
+            path.write_text(wanted, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
