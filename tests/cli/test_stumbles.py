@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
 import sys
 from importlib import util
 from pathlib import Path
@@ -146,3 +148,41 @@ def test_a_set_of_endpoints_is_not_mixed_with_another(capsys) -> None:
         "endpoint", "--init", "duo", "--plain", "--protocol", "nope", code=2, capsys=capsys
     )
     assert not Path("duo").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["protocols"], ["audit", "early.jsonl"], ["audit", "early.jsonl", "-q", "--json", "-"]]
+)
+def test_a_reader_that_has_gone_is_no_violation(arguments: list[str]) -> None:
+    """Exit code 1 would say that the data violates causal order."""
+    Path("early.jsonl").write_text(f"{GOOD}{GOOD}")
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer) as nobody:
+        done = subprocess.run([sys.executable, "-m", "thence.cli", *arguments], stdout=nobody, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_errors_that_nobody_reads(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer) as nobody:
+        done = subprocess.run(
+            [sys.executable, "-m", "thence.cli", "audit", "none"], stdout=subprocess.PIPE, stderr=nobody
+        )
+    assert (done.returncode, done.stdout) == (141, b"")
+
+
+def test_live_processes_say_what_system_they_need() -> None:
+    Path("a.toml").touch()
+    code = (
+        "import sys; sys.modules['fcntl'] = None; from thence.cli import main; sys.exit(main(['endpoint', 'a.toml']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("thence: thence.runtime needs a POSIX system")
+    code = "import sys; sys.modules['fcntl'] = None; import thence.runtime"
+    assert (
+        "ImportError: thence.runtime needs"
+        in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
+    )

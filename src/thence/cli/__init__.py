@@ -3,7 +3,8 @@
 To add a verb: write `cli/<verb>.py` with a function `command` and a text `EXAMPLE`, and name it twice in `build`.
 What a verb needs beyond typer it imports inside its function, so that `thence --help` stays fast.
 
-Exit codes: 0 fine, 1 the data violates causal order or a check failed, 2 wrong usage or unreadable input.
+Exit codes: 0 fine, 1 the data violates causal order or a check failed, 2 wrong usage or unreadable input, 70 a mistake
+of ours, 130 interrupted, 141 whoever read the output has gone, as a shell says it of a command that SIGPIPE has ended.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from thence.model.escape import visible
 if TYPE_CHECKING:
     import typer
 
-OK, FAILED, MISUSE, BUG, INTERRUPTED = 0, 1, 2, 70, 130
+OK, FAILED, MISUSE, BUG, INTERRUPTED, UNREAD = 0, 1, 2, 70, 130, 141
 
 
 def build() -> typer.Typer:
@@ -96,8 +97,18 @@ def build() -> typer.Typer:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code. No error that we foresaw shows a traceback."""
     try:
+        code = _run(argv)
+    except BrokenPipeError:  # while an error was told
+        code = UNREAD
+    return _flushed(code)
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
         build()(args=None if argv is None else list(argv), prog_name="thence")
     except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # typer took it, and says 1, which means something else here
+            return UNREAD
         if ended.code == INTERRUPTED:
             return _interrupted(leave=argv is None)
         return ended.code if isinstance(ended.code, int) else OK if ended.code is None else MISUSE
@@ -106,6 +117,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         return _explain(error)
     return OK
+
+
+def _flushed(code: int) -> int:
+    """Hand over what is still kept back, and return the exit code: another one where nobody takes it any more."""
+    for stream in filter(None, (sys.__stdout__, sys.__stderr__)):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # or Python complains as it ends
+            code = UNREAD
+    return code
 
 
 def _interrupted(*, leave: bool) -> int:
@@ -131,6 +153,8 @@ def _explain(error: Exception) -> int:
         return _complain(error.strerror or str(error))  # Arrow's, which name the file in their words
     if isinstance(error, ModuleNotFoundError) and (extra := EXTRA_OF.get((error.name or "").partition(".")[0])):
         return _complain(f'the package {error.name} is missing: pip install "thence[{extra}]"')
+    if isinstance(error, ImportError) and (error.name or "").startswith("thence."):
+        return _complain(str(error))  # a room of ours that cannot be on this system
     if type(error).__name__ == "Py4JNetworkError" or (type(error) is ConnectionRefusedError and "py4j" in sys.modules):
         return _complain(
             "Spark's Java process has ended before its work was done; if it says OutOfMemoryError above, "
