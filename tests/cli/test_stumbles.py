@@ -186,3 +186,11 @@ def test_live_processes_say_what_system_they_need() -> None:
         "ImportError: thence.runtime needs"
         in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
     )
+
+
+def test_an_operator_without_spark_names_the_extra() -> None:
+    code = "import sys; sys.modules['pyspark'] = None; from thence.spark import deliver"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == (
+        'ModuleNotFoundError: thence.spark.deliver needs pyspark: pip install "thence[spark]"'
+    )
