@@ -35,7 +35,7 @@ goes down, `*` marks the causal path from the message that is missing to the one
 
 "Holds" means: no counterexample in all executions of the sizes named and in the random ones named. It is not
 a proof. The page is made by `python benchmarks/explore/errata.py docs/errata.md`;
-tests/check/test_errata_found.py finds each failure again.
+`tests/check/test_errata_found.py` finds each failure again.
 """
 
 
