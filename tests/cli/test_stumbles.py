@@ -140,6 +140,20 @@ def test_bytes_without_a_format_are_called_binary() -> None:
     assert found.reason.startswith("this looks like binary data")
 
 
+def test_tables_that_are_not_read_are_called_what_they_are(capsys) -> None:
+    Path("orders.csv").write_text("account,event\na,1\n")
+    assert "orders.csv: this looks like CSV" in said("audit", "orders.csv", code=2, capsys=capsys)
+    told = said("deliver", "-", "--by", "depends_on", "--out", "o", code=2, capsys=capsys)
+    assert "- would be standard input, which can be read only once; write it to a file first" in told
+
+
+def test_a_clock_says_where_its_destination_is_named(capsys) -> None:
+    Path("t.jsonl").write_text('{"account":"a","sender":"s","clock":{"s":1}}\n')
+    asked = ["deliver", "t.jsonl", "--by", "clock", "--out", "o", "--key", "account"]
+    assert "--columns says which of yours it is" in said(*asked, code=2, capsys=capsys)
+    said(*asked, "--columns", "destination=account", code=0, capsys=capsys)
+
+
 def test_a_set_of_endpoints_is_not_mixed_with_another(capsys) -> None:
     assert cli.main(["endpoint", "--init", "trio", "--plain", "--processes", "web,ledger"]) == 0
     told = said("endpoint", "--init", "trio", "--plain", code=2, capsys=capsys)

@@ -160,6 +160,11 @@ def _explain(error: Exception) -> int:
             "Spark's Java process has ended before its work was done; if it says OutOfMemoryError above, "
             "give it more with THENCE_MEMORY, as in THENCE_MEMORY=8g thence ..."
         )
+    if "Python worker failed to connect back" in str(error):
+        return _complain(
+            "a Python worker did not answer Spark in time; the machine may be too busy: run the command again (a "
+            "stream goes on where it was), or let `thence doctor` look"
+        )
     sys.excepthook(type(error), error, error.__traceback__)
     print("thence: this is a mistake in thence itself; the lines above say where", file=sys.stderr)
     return BUG

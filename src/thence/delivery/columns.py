@@ -57,7 +57,8 @@ class Columns:
             raise MisuseError("key= is empty; name at least one column")
         if by != "depends_on" and chosen["destination"] not in keys:
             raise MisuseError(
-                f"by={by!r} needs the destination in the key: a delivered clock belongs to one destination"
+                f"by={by!r} needs the destination in the key: a delivered clock belongs to one destination; columns= "
+                "says which of yours it is"
             )
         for name in keys:
             if name in OUTPUT_COLUMNS:
