@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -162,6 +163,22 @@ def test_a_set_of_endpoints_is_not_mixed_with_another(capsys) -> None:
         "endpoint", "--init", "duo", "--plain", "--protocol", "nope", code=2, capsys=capsys
     )
     assert not Path("duo").exists()
+    said("endpoint", "--init", "duo", "--plain", "--processes", "a,b/c", code=2, capsys=capsys)
+    assert not Path("duo").exists()
+
+
+def test_a_line_that_cannot_be_used_ends_no_endpoint(capsys) -> None:
+    said("endpoint", "--init", "one", "--plain", "--processes", "a", code=0, capsys=capsys)
+    deep = b"[" * 100_000
+    odd = [b'{"send": ["a"], "payload": "x", "label": 5}', rb'{"send": ["a"], "payload": "\ud800"}', deep, b"a\xff"]
+    lines = b"\n".join([*odd, b'{"send": ["a"], "payload": "hello"}', b""])
+    command = [sys.executable, "-m", "thence.cli", "endpoint", "one/a.toml", "--linger", "1"]
+    strict = os.environ | {"PYTHONIOENCODING": "utf-8:strict"}
+    done = subprocess.run(command, input=lines, capture_output=True, env=strict)
+    assert (done.returncode, done.stderr) == (0, b"")
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert ["error" in row for row in told[1:5]] == [True] * 4
+    assert told[5] == {"sent": "a1"}
 
 
 @pytest.mark.parametrize(
