@@ -225,3 +225,9 @@ def test_an_operator_without_spark_names_the_extra() -> None:
     assert done.stderr.splitlines()[-1] == (
         'ModuleNotFoundError: thence.spark.deliver needs pyspark: pip install "thence[spark]"'
     )
+
+
+def test_consistent_clocks_of_a_log_with_lines_set_aside_are_unknown(capsys) -> None:
+    Path("t.log").write_text('[x/a] {"a":1} one\nhello\n')
+    told = said("audit", "t.log", code=1, capsys=capsys)
+    assert "clocks are consistent: 1 host, 1 event, 1 execution verdict: unknown, since lines were set aside" in told

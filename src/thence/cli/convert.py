@@ -216,7 +216,8 @@ def _write_log(source: Trace, out: Path | None) -> int:
 def _tell(count: int, left_out: list[dict[str, object]], out: Path | None, choice: Choice) -> None:
     """Say what was done on stderr: stdout may carry the trace itself."""
     where = "standard output" if out is None else out
-    tell(f"{count} events written to {where}, {len(left_out)} rows left out")
+    left = f"{len(left_out)} row{'s' * (len(left_out) != 1)} left out"
+    tell(f"{count} event{'s' * (count != 1)} written to {where}, {left}")
     for each in left_out[:SHOWN]:
         place = ":".join(str(part) for part in (each["file"], each["line"]) if part is not None)
         tell(f"  {place + ': ' if place else ''}{each['reason']}")

@@ -147,6 +147,7 @@ def _local(asked: Asked) -> Row:
     setup = setup_of(asked.by, roster, asked.columns, asked.key, options)
     names = setup.columns
     table, unread, line_column = read_arrivals(files, setup.by, names.cause, names.message, names.arrival)
+    names.check_given(asked.columns, table.column_names)
     setup = setup if asked.key is not None else keyed(setup, table)
     with working("Delivering") as say, _policy_may_stop():
         ordered = deliver_table(table, sized(setup, table), lambda stage: say(f"Delivering{stage}"))

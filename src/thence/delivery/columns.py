@@ -75,6 +75,15 @@ class Columns:
         other = "columns= says other names" + (", and key= which columns part the rows" if name in self.key else "")
         return MisuseError(f"no column {name!r}; the table has {', '.join(has) or 'no column at all'}. {other}")
 
+    @staticmethod
+    def check_given(given: Mapping[str, str] | None, has: Iterable[str]) -> None:
+        """Refuse a name that the caller gave and the table has not; an empty one says that there is no such column."""
+        present = list(has)
+        for ours, theirs in (given or {}).items():
+            if theirs and theirs not in present:
+                known = ", ".join(present) or "no column at all"
+                raise MisuseError(f"columns= says {ours!r} is called {theirs!r}; the table has {known}")
+
     def with_key(self, key: Iterable[str]) -> Columns:
         """Return the same names with another key."""
         return Columns.__new__(Columns)._set(**vars(self) | {"key": tuple(key)})

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from thence.errors import MisuseError
+from thence.model.moments import seconds
 from thence.model.plain import Field
 from thence.sources.arrival import Arrival, Fields, text
 
@@ -84,7 +85,7 @@ def from_event(
         "destination": place or own,
         "message": own,
         "sender": text(_field(event, names.sender)),
-        "time": instant(_field(event, names.time)),
+        "time": seconds(_field(event, names.time)),
         "depends_on": causes,
         "kind": "event" if known else "unreadable",
         "note": no_id(names) if not known else alone(names) if causes and place is None else None,
@@ -146,19 +147,6 @@ def preset_of(name: str) -> Preset:
     if name not in PRESETS:
         raise MisuseError(f"no preset {name!r}; there are {', '.join(PRESETS)}")
     return PRESETS[name]
-
-
-def instant(value: object) -> float | None:
-    """Return a time as seconds: a number as it is, an ISO 8601 text as such, anything else not at all."""
-    from datetime import UTC, datetime
-
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    try:
-        found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-    except ValueError:
-        return None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 def _field(event: Fields, name: str) -> Field:
