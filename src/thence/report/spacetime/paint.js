@@ -6,6 +6,7 @@
 // are stroked one by one: many lines in one path take a software raster a hundred times as long.
 
 import { RECEIVE, DELIVER, INTERNAL, CRASH } from "./data.js";
+import { timeAt } from "./axis.js";
 import { PAST, FUTURE, CHOSEN, PATH } from "./view.js";
 
 export const MOST_ARROWS = 5000, MOVING_ARROWS = 1500;
@@ -388,11 +389,13 @@ export class Panel {
     context.textBaseline = "bottom";
     const step = tick((view.to - view.from) / Math.max(2, (this.width - this.gutter) / 110), view.by);
     const shift = view.by === "order" ? 1 : 0; // events count from 1
+    this.ticks = [];
     for (let place = Math.ceil((view.from + shift) / step) * step - shift; place <= view.to; place += step) {
       const x = this.at(place);
       if (view.by === "order" && place < 0) continue;
       context.fillRect(x, this.height - FOOT + 4, 1, 4);
-      context.fillText(view.by === "time" ? `${Number(place.toPrecision(8))} s` : String(Math.round(place) + 1), x, this.height);
+      this.ticks.push(view.by === "time" ? timeAt(place, step) : String(Math.round(place) + 1));
+      context.fillText(this.ticks.at(-1), x, this.height);
     }
   }
 
