@@ -93,3 +93,9 @@ export function timeAt(seconds, step) {
 export function timeOf(seconds) {
   return isMoment(seconds) ? `${seconds} s, ${new Date(seconds * 1000).toISOString()}` : `${seconds} s`;
 }
+
+export function tick(least, by) {
+  const power = 10 ** Math.floor(Math.log10(least));
+  const step = [1, 2, 5, 10].map((times) => times * power).find((each) => each >= least) ?? 10 * power;
+  return by === "order" ? Math.max(1, step) : step;
+}
