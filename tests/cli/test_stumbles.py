@@ -38,6 +38,7 @@ def said(*arguments: str, code: int, capsys: pytest.CaptureFixture[str]) -> str:
         (["cost", "t.jsonl", "--plot", "c.svg"], ["matplotlib"], "report"),
         (["simulate", "--messages", "5", "--trace", "x.parquet"], ["pyarrow"], "trace"),
         (["endpoint", "--init", "trio"], ["cryptography"], "live"),
+        (["convert", "t.jsonl", "--to", "perfetto", "--out", "p"], ["perfetto"], "perfetto"),
     ],
 )
 def test_what_is_missing_is_said_before_anything_is_done(
@@ -231,3 +232,23 @@ def test_consistent_clocks_of_a_log_with_lines_set_aside_are_unknown(capsys) -> 
     Path("t.log").write_text('[x/a] {"a":1} one\nhello\n')
     told = said("audit", "t.log", code=1, capsys=capsys)
     assert "clocks are consistent: 1 host, 1 event, 1 execution verdict: unknown, since lines were set aside" in told
+
+
+@pytest.mark.parametrize("arguments", [["audit", "t.jsonl"], ["convert", "t.jsonl", "--to", "jsonl"], ["--help"]])
+def test_a_disk_that_is_full_is_no_mistake_of_ours(arguments: list[str]) -> None:
+    Path("t.jsonl").write_text(GOOD)
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "thence.cli", *arguments, *(["-q"] if arguments[0] == "convert" else [])]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "thence: what was to be written could not be: No space left on device\n",
+    )
+
+
+def test_a_command_whose_output_was_closed() -> None:
+    Path("t.jsonl").write_text(GOOD)
+    done = subprocess.run(
+        [sys.executable, "-m", "thence.cli", "audit", "t.jsonl"], preexec_fn=lambda: os.close(1), stderr=subprocess.PIPE
+    )
+    assert (done.returncode, done.stderr) == (0, b"")

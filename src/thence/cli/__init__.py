@@ -9,6 +9,7 @@ of ours, 130 interrupted, 141 whoever read the output has gone, as a shell says 
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from thence.model.escape import visible
 if TYPE_CHECKING:
     import typer
 
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 OK, FAILED, MISUSE, BUG, INTERRUPTED, UNREAD = 0, 1, 2, 70, 130, 141
 
 
@@ -96,6 +98,9 @@ def build() -> typer.Typer:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code. No error that we foresaw shows a traceback."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed before we began
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # for as long as this process lives
     try:
         code = _run(argv)
     except BrokenPipeError:  # while an error was told
@@ -124,9 +129,9 @@ def _flushed(code: int) -> int:
     for stream in filter(None, (sys.__stdout__, sys.__stderr__)):
         try:
             stream.flush()
-        except BrokenPipeError:
+        except OSError as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # or Python complains as it ends
-            code = UNREAD
+            code = UNREAD if isinstance(error, BrokenPipeError) else _explain(error)
     return code
 
 
@@ -149,6 +154,8 @@ def _explain(error: Exception) -> int:
         return _complain(str(error))
     if isinstance(error, OSError) and error.filename is not None:
         return _complain(f"{error.filename}: {error.strerror}")
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        return _complain(f"what was to be written could not be: {error.strerror}")
     if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError | NotADirectoryError):
         return _complain(error.strerror or str(error))  # Arrow's, which name the file in their words
     if isinstance(error, ModuleNotFoundError) and (extra := EXTRA_OF.get((error.name or "").partition(".")[0])):

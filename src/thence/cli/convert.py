@@ -24,6 +24,7 @@ from thence.cli._common import (
     tell,
     write_json,
 )
+from thence.cli._packages import needs
 from thence.cli._targets import check_target
 from thence.errors import MisuseError, TraceError
 
@@ -85,6 +86,8 @@ def command(
         raise MisuseError("--files is for Parquet; the other formats are one file")
     if out is not None:
         check_target("--out", out, folder=files > 1)
+    if to is To.perfetto:
+        needs("perfetto")
     source = open_trace(trace, format, pattern, delimiter, columns=named_columns(columns))
     if out is not None and out.resolve() in {path.resolve() for path in source.files}:
         raise MisuseError(f"{out} is read and cannot be written at once")
