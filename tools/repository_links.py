@@ -4,7 +4,7 @@
 
 Law. The pages are written for readers of the repository, where every relative link leads to a file. On the site a file
 that is shown by a page (`--8<--`, or under docs/) is that page; any other file has no address there, so its link is
-left as the text it stands on. `tools/links.py` checks that all of them lead somewhere.
+left as the text it stands on. Pictures are under docs/. `tools/links.py` checks that all of them lead somewhere.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ INCLUDED = re.compile(r'^--8<-- "([^"]+)"\s*$')
 def shown() -> dict[Path, str]:
     """Return the files outside docs/ that a page shows, and that page."""
     found = {page: INCLUDED.match(page.read_text()) for page in DOCS.glob("*.md")}
-    pages = {(ROOT / match[1]).resolve(): page.name for page, match in found.items() if match}
-    return {**pages, ROOT / "README.md": "index.md"}
+    return {(ROOT / match[1]).resolve(): page.name for page, match in found.items() if match}
 
 
 class RepositoryLinks(Treeprocessor):
@@ -43,6 +42,8 @@ class RepositoryLinks(Treeprocessor):
             if not target or re.match(r"[a-z][a-z0-9+.-]*:", target):
                 continue
             self.place(link, target, anchor)
+        for picture in root.iter("img"):
+            picture.set("src", picture.get("src", "").removeprefix(f"{DOCS.name}/"))
 
     def place(self, link: Element, target: str, anchor: str) -> None:
         """Give one link its address."""

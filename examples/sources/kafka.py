@@ -2,8 +2,8 @@
 
 python examples/sources/kafka.py [localhost:9092]
 
-Needs pip install 'thence[kafka]'. Without an address it starts the broker of the tests, which comes from Maven Central,
-and ends it again. An order is placed, its payment is taken by a process that has seen the
+Needs pip install 'thence[kafka]'. Without an address, in a clone, it starts the broker of the tests, which comes from
+Maven Central, and ends it again. An order is placed, its payment is taken by a process that has seen the
 order; the payment is read first, and handed on second.
 """
 
@@ -18,12 +18,20 @@ from thence.sources.kafka import CausalConsumer, CausalProducer
 
 
 def main(bootstrap: str) -> list[str]:
-    from confluent_kafka.admin import AdminClient, NewTopic
+    try:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient, NewTopic
+    except ModuleNotFoundError as error:
+        sys.exit(f"kafka.py: the package {error.name} is missing: pip install 'thence[kafka]'")
 
     run = uuid.uuid4().hex[:8]
     payments, orders = f"payments-{run}", f"orders-{run}"
     config = {"bootstrap.servers": bootstrap}
-    admin = AdminClient(config)
+    admin = AdminClient(config | {"log_level": 0})
+    try:
+        admin.list_topics(timeout=10)
+    except KafkaException:
+        sys.exit(f"kafka.py: no broker answers at {bootstrap}")
     for made in admin.create_topics([NewTopic(payments, 1, 1), NewTopic(orders, 1, 1)]).values():
         made.result()
 
@@ -46,9 +54,12 @@ def main(bootstrap: str) -> list[str]:
 
 
 def with_a_broker() -> None:
-    """Run it on a broker of our own."""
-    sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
-    from support.broker import broker
+    """Run it on a broker of our own, which is in a clone."""
+    sys.path.insert(0, str(Path(__file__).parent / "../../tests"))
+    try:
+        from support.broker import broker
+    except ModuleNotFoundError:
+        sys.exit("kafka.py: only a clone brings a broker; name one of yours, as in: python kafka.py localhost:9092")
 
     with broker() as kafka:
         main(kafka.address)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -222,6 +223,20 @@ def test_a_link_shows_the_same_spot(open_page: Open) -> None:
     assert there["by"] == here["by"] == "time"
     assert there["from"] == pytest.approx(here["from"])
     assert there["to"] == pytest.approx(here["to"])
+
+
+def test_moments_are_told_by_the_clock_and_linked_to_exactly(open_page: Open) -> None:
+    events = [replace(event, time=1794889800 + place / 4) for place, event in enumerate(parse("a!1>b b?a1 b!1>a a?b1"))]
+    opened = open_page(html(events))
+    assert ask(opened, "drawn")[0]["ticks"] == ["1", "2", "3", "4"]
+    opened.click("#by-time")
+    ticks = ask(opened, "drawn")[0]["ticks"]
+    assert len(set(ticks)) == len(ticks) > 2
+    assert {"04:30:00.0Z", "04:30:00.2Z", "04:30:00.4Z", "04:30:00.6Z"} <= set(ticks)
+    assert ask(opened, "facts", 0, 1)["time"] == "1794889800.25 s, 2026-11-17T04:30:00.250Z"
+    opened.keyboard.press("+")
+    here, there = ask(opened, "view"), ask(open_page(html(events), fragment=link_of(opened)), "view")
+    assert (there["from"], there["to"]) == pytest.approx((here["from"], here["to"]), abs=1e-5)
 
 
 @pytest.mark.parametrize(

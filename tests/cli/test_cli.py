@@ -87,6 +87,12 @@ def test_our_errors_are_2_and_one_paragraph(failing, kind, capsys: pytest.Captur
     assert shown.err == "thence: bss needs broadcast: found [b]{a, b}[/b], accepted would be all others\n"
 
 
+def test_a_worker_that_comes_too_late_is_no_mistake_of_ours(failing, capsys: pytest.CaptureFixture[str]) -> None:
+    failing(RuntimeError("[STREAM_FAILED] Query terminated with exception: Python worker failed to connect back."))
+    assert cli.main(["fail"]) == 2
+    assert capsys.readouterr().err.startswith("thence: a Python worker did not answer Spark in time")
+
+
 def test_a_file_that_cannot_be_read_is_2(failing, capsys: pytest.CaptureFixture[str]) -> None:
     failing(FileNotFoundError(2, "No such file or directory", "trace.jsonl"))
     assert cli.main(["fail"]) == 2

@@ -154,3 +154,13 @@ def test_the_clock_of_the_machine_is_for_streams(
     file.write_text(json.dumps(ROWS[4]) + "\n")
     assert main(["deliver", str(file), "--by", "depends_on", "--out", str(tmp_path / "out"), option, "5"]) == 2
     assert f"{option} is for streams; a batch has an end" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_name_that_no_column_has_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text(json.dumps(ROWS[4] | {"arrival": "by train"}) + "\n")
+    asked = ["deliver", str(file), "--by", "depends_on", "--out", str(tmp_path / "out"), "--columns"]
+    assert main([*asked, "arrival=number"]) == 2
+    assert "--columns says 'arrival' is called 'number'; the table has run" in capsys.readouterr().err
+    assert main([*asked, "arrival="]) == 0
+    assert pq.read_table(tmp_path / "out").column("arrival").to_pylist() == ["by train"]

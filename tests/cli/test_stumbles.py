@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
+import os
+import subprocess
 import sys
 from importlib import util
 from pathlib import Path
@@ -35,6 +38,7 @@ def said(*arguments: str, code: int, capsys: pytest.CaptureFixture[str]) -> str:
         (["cost", "t.jsonl", "--plot", "c.svg"], ["matplotlib"], "report"),
         (["simulate", "--messages", "5", "--trace", "x.parquet"], ["pyarrow"], "trace"),
         (["endpoint", "--init", "trio"], ["cryptography"], "live"),
+        (["convert", "t.jsonl", "--to", "perfetto", "--out", "p"], ["perfetto"], "perfetto"),
     ],
 )
 def test_what_is_missing_is_said_before_anything_is_done(
@@ -138,6 +142,20 @@ def test_bytes_without_a_format_are_called_binary() -> None:
     assert found.reason.startswith("this looks like binary data")
 
 
+def test_tables_that_are_not_read_are_called_what_they_are(capsys) -> None:
+    Path("orders.csv").write_text("account,event\na,1\n")
+    assert "orders.csv: this looks like CSV" in said("audit", "orders.csv", code=2, capsys=capsys)
+    told = said("deliver", "-", "--by", "depends_on", "--out", "o", code=2, capsys=capsys)
+    assert "- would be standard input, which can be read only once; write it to a file first" in told
+
+
+def test_a_clock_says_where_its_destination_is_named(capsys) -> None:
+    Path("t.jsonl").write_text('{"account":"a","sender":"s","clock":{"s":1}}\n')
+    asked = ["deliver", "t.jsonl", "--by", "clock", "--out", "o", "--key", "account"]
+    assert "--columns says which of yours it is" in said(*asked, code=2, capsys=capsys)
+    said(*asked, "--columns", "destination=account", code=0, capsys=capsys)
+
+
 def test_a_set_of_endpoints_is_not_mixed_with_another(capsys) -> None:
     assert cli.main(["endpoint", "--init", "trio", "--plain", "--processes", "web,ledger"]) == 0
     told = said("endpoint", "--init", "trio", "--plain", code=2, capsys=capsys)
@@ -146,3 +164,91 @@ def test_a_set_of_endpoints_is_not_mixed_with_another(capsys) -> None:
         "endpoint", "--init", "duo", "--plain", "--protocol", "nope", code=2, capsys=capsys
     )
     assert not Path("duo").exists()
+    said("endpoint", "--init", "duo", "--plain", "--processes", "a,b/c", code=2, capsys=capsys)
+    assert not Path("duo").exists()
+
+
+def test_a_line_that_cannot_be_used_ends_no_endpoint(capsys) -> None:
+    said("endpoint", "--init", "one", "--plain", "--processes", "a", code=0, capsys=capsys)
+    deep = b"[" * 100_000
+    odd = [b'{"send": ["a"], "payload": "x", "label": 5}', rb'{"send": ["a"], "payload": "\ud800"}', deep, b"a\xff"]
+    lines = b"\n".join([*odd, b'{"send": ["a"], "payload": "hello"}', b""])
+    command = [sys.executable, "-m", "thence.cli", "endpoint", "one/a.toml", "--linger", "1"]
+    strict = os.environ | {"PYTHONIOENCODING": "utf-8:strict"}
+    done = subprocess.run(command, input=lines, capture_output=True, env=strict)
+    assert (done.returncode, done.stderr) == (0, b"")
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert ["error" in row for row in told[1:5]] == [True] * 4
+    assert told[5] == {"sent": "a1"}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["protocols"], ["audit", "early.jsonl"], ["audit", "early.jsonl", "-q", "--json", "-"]]
+)
+def test_a_reader_that_has_gone_is_no_violation(arguments: list[str]) -> None:
+    """Exit code 1 would say that the data violates causal order."""
+    Path("early.jsonl").write_text(f"{GOOD}{GOOD}")
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer) as nobody:
+        done = subprocess.run([sys.executable, "-m", "thence.cli", *arguments], stdout=nobody, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_errors_that_nobody_reads(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer) as nobody:
+        done = subprocess.run(
+            [sys.executable, "-m", "thence.cli", "audit", "none"], stdout=subprocess.PIPE, stderr=nobody
+        )
+    assert (done.returncode, done.stdout) == (141, b"")
+
+
+def test_live_processes_say_what_system_they_need() -> None:
+    Path("a.toml").touch()
+    code = (
+        "import sys; sys.modules['fcntl'] = None; from thence.cli import main; sys.exit(main(['endpoint', 'a.toml']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("thence: thence.runtime needs a POSIX system")
+    code = "import sys; sys.modules['fcntl'] = None; import thence.runtime"
+    assert (
+        "ImportError: thence.runtime needs"
+        in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
+    )
+
+
+def test_an_operator_without_spark_names_the_extra() -> None:
+    code = "import sys; sys.modules['pyspark'] = None; from thence.spark import deliver"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == (
+        'ModuleNotFoundError: thence.spark.deliver needs pyspark: pip install "thence[spark]"'
+    )
+
+
+def test_consistent_clocks_of_a_log_with_lines_set_aside_are_unknown(capsys) -> None:
+    Path("t.log").write_text('[x/a] {"a":1} one\nhello\n')
+    told = said("audit", "t.log", code=1, capsys=capsys)
+    assert "clocks are consistent: 1 host, 1 event, 1 execution verdict: unknown, since lines were set aside" in told
+
+
+@pytest.mark.parametrize("arguments", [["audit", "t.jsonl"], ["convert", "t.jsonl", "--to", "jsonl"], ["--help"]])
+def test_a_disk_that_is_full_is_no_mistake_of_ours(arguments: list[str]) -> None:
+    Path("t.jsonl").write_text(GOOD)
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "thence.cli", *arguments, *(["-q"] if arguments[0] == "convert" else [])]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "thence: what was to be written could not be: No space left on device\n",
+    )
+
+
+def test_a_command_whose_output_was_closed() -> None:
+    Path("t.jsonl").write_text(GOOD)
+    done = subprocess.run(
+        [sys.executable, "-m", "thence.cli", "audit", "t.jsonl"], preexec_fn=lambda: os.close(1), stderr=subprocess.PIPE
+    )
+    assert (done.returncode, done.stderr) == (0, b"")

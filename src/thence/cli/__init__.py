@@ -4,11 +4,13 @@ To add a verb: write `cli/<verb>.py` with a function `command` and a text `EXAMP
 A call loads its own verb alone; what a verb needs beyond typer it imports inside its function, so that
 `thence --help`, which loads all of them, stays fast.
 
-Exit codes: 0 fine, 1 the data violates causal order or a check failed, 2 wrong usage or unreadable input.
+Exit codes: 0 fine, 1 the data violates causal order or a check failed, 2 wrong usage or unreadable input, 70 a mistake
+of ours, 130 interrupted, 141 whoever read the output has gone, as a shell says it of a command that SIGPIPE has ended.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -23,7 +25,8 @@ from thence.model.escape import visible
 if TYPE_CHECKING:
     import typer
 
-OK, FAILED, MISUSE, BUG, INTERRUPTED = 0, 1, 2, 70, 130
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
+OK, FAILED, MISUSE, BUG, INTERRUPTED, UNREAD = 0, 1, 2, 70, 130, 141
 
 
 VERBS = (
@@ -64,10 +67,23 @@ def build(verbs: Sequence[str] = VERBS) -> typer.Typer:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code. No error that we foresaw shows a traceback."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed before we began
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # for as long as this process lives
+    try:
+        code = _run(argv)
+    except BrokenPipeError:  # while an error was told
+        code = UNREAD
+    return _flushed(code)
+
+
+def _run(argv: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         build([words[0]] if words and words[0] in VERBS else VERBS)(args=words, prog_name="thence")
     except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # typer took it, and says 1, which means something else here
+            return UNREAD
         if ended.code == INTERRUPTED:
             return _interrupted(leave=argv is None)
         return ended.code if isinstance(ended.code, int) else OK if ended.code is None else MISUSE
@@ -76,6 +92,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         return _explain(error)
     return OK
+
+
+def _flushed(code: int) -> int:
+    """Hand over what is still kept back, and return the exit code: another one where nobody takes it any more."""
+    for stream in filter(None, (sys.__stdout__, sys.__stderr__)):
+        try:
+            stream.flush()
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # or Python complains as it ends
+            code = UNREAD if isinstance(error, BrokenPipeError) else _explain(error)
+    return code
 
 
 def _interrupted(*, leave: bool) -> int:
@@ -97,14 +124,23 @@ def _explain(error: Exception) -> int:
         return _complain(str(error))
     if isinstance(error, OSError) and error.filename is not None:
         return _complain(f"{error.filename}: {error.strerror}")
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        return _complain(f"what was to be written could not be: {error.strerror}")
     if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError | NotADirectoryError):
         return _complain(error.strerror or str(error))  # Arrow's, which name the file in their words
     if isinstance(error, ModuleNotFoundError) and (extra := EXTRA_OF.get((error.name or "").partition(".")[0])):
         return _complain(f'the package {error.name} is missing: pip install "thence[{extra}]"')
+    if isinstance(error, ImportError) and (error.name or "").startswith("thence."):
+        return _complain(str(error))  # a room of ours that cannot be on this system
     if type(error).__name__ == "Py4JNetworkError" or (type(error) is ConnectionRefusedError and "py4j" in sys.modules):
         return _complain(
             "Spark's Java process has ended before its work was done; if it says OutOfMemoryError above, "
             "give it more with THENCE_MEMORY, as in THENCE_MEMORY=8g thence ..."
+        )
+    if "Python worker failed to connect back" in str(error):
+        return _complain(
+            "a Python worker did not answer Spark in time; the machine may be too busy: run the command again (a "
+            "stream goes on where it was), or let `thence doctor` look"
         )
     sys.excepthook(type(error), error, error.__traceback__)
     print("thence: this is a mistake in thence itself; the lines above say where", file=sys.stderr)

@@ -51,18 +51,19 @@ SparkCores = Annotated[int, typer.Option(help="Cores of the embedded Spark sessi
 """The `--cores` of verbs that may start Spark: declare `cores: SparkCores = 2`."""
 
 ColumnsOption = Annotated[
-    str | None, typer.Option(metavar="OURS=YOURS,...", help="Other names for the contract's columns.")
+    str | None,
+    typer.Option(metavar="OURS=YOURS,...", help="Other names for the contract's columns; OURS= says there is none."),
 ]
 """The `--columns` of verbs that read tables of others: declare `columns: ColumnsOption = None`, ask `named_columns`."""
 
 
 def named_columns(columns: str | None) -> dict[str, str]:
-    """Read `--columns`: what the caller calls each column of ours that is named."""
+    """Read `--columns`: what the caller calls each column of ours that is named; nothing: there is no such column."""
     if columns is None:
         return {}
     pairs = [part.partition("=") for part in columns.split(",")]
-    for ours, sign, yours in pairs:
-        if not (ours and sign and yours):
+    for ours, sign, _ in pairs:
+        if not (ours.strip() and sign):
             raise MisuseError(f"--columns {columns}: OURS=YOURS,... is accepted, as in message=event_id")
     return {ours.strip(): yours.strip() for ours, _, yours in pairs}
 

@@ -241,6 +241,10 @@ def _clocks(result: AuditResult) -> Iterator[str]:
     what = ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for noun, count in counts.items())
     consistent = not audited.findings
     yield f"clocks {'are consistent' if consistent else 'are not consistent'}: {what}"
+    if consistent and not result.runs and result.verdict == "unknown":
+        yield (
+            "verdict: unknown, since lines were set aside" if audited.events else "verdict: unknown: there is no event"
+        )
     yield f"layout: {'; '.join(audited.layouts) or 'none'}"
     for row in audited.findings[:SHOWN]:
         yield f"{row.file}:{row.line}: {row.host} breaks {row.rule}: {row.found}"
@@ -265,12 +269,22 @@ def _findings(result: AuditResult, paths: int) -> Iterator[str]:
         yield f"set aside: {_place(row)}: {row['reason']}"
     if more := sum(1 for _ in rows):
         yield f"... and {more:,} more rows set aside; --json has them all"
-    reasons = {row["reason"] for row in shown}
-    required = [column.name for column in JUDGED_COLUMNS if column.required]
-    lacking = [name for name in required if reasons & {f"{name} is missing", f"column {name} is missing"}]
-    if lacking and not result.messages:
-        known = ", ".join(column.name for column in JUDGED_COLUMNS)
-        yield f"note: if your columns have other names, --columns {lacking[0]}=YOURS,... says so; ours are {known}"
+    if not result.messages:
+        yield from _hints([str(row["reason"]).removeprefix("column ") for row in shown])
+
+
+def _hints(reasons: list[str]) -> Iterator[str]:
+    """Yield what may help where rows were set aside for their columns: they may have other names, or not be ours."""
+    for column in JUDGED_COLUMNS:
+        told = [reason for reason in reasons if reason.startswith(f"{column.name} is ")]
+        if not any("accepted" in reason or "missing" in reason for reason in told):
+            continue
+        if column.required:
+            known = ", ".join(column.name for column in JUDGED_COLUMNS)
+            yield f"note: if your columns have other names, --columns {column.name}=YOURS,... says so; ours are {known}"
+        else:
+            yield f"note: if your column {column.name} is not ours, --columns {column.name}= says so"
+        return
 
 
 def _place(row: Row) -> str:

@@ -24,6 +24,7 @@ from thence.cli._common import (
     tell,
     write_json,
 )
+from thence.cli._packages import needs
 from thence.cli._targets import check_target
 from thence.errors import MisuseError, TraceError
 
@@ -85,6 +86,8 @@ def command(
         raise MisuseError("--files is for Parquet; the other formats are one file")
     if out is not None:
         check_target("--out", out, folder=files > 1)
+    if to is To.perfetto:
+        needs("perfetto")
     source = open_trace(trace, format, pattern, delimiter, columns=named_columns(columns))
     if out is not None and out.resolve() in {path.resolve() for path in source.files}:
         raise MisuseError(f"{out} is read and cannot be written at once")
@@ -216,7 +219,8 @@ def _write_log(source: Trace, out: Path | None) -> int:
 def _tell(count: int, left_out: list[dict[str, object]], out: Path | None, choice: Choice) -> None:
     """Say what was done on stderr: stdout may carry the trace itself."""
     where = "standard output" if out is None else out
-    tell(f"{count} events written to {where}, {len(left_out)} rows left out")
+    left = f"{len(left_out)} row{'s' * (len(left_out) != 1)} left out"
+    tell(f"{count} event{'s' * (count != 1)} written to {where}, {left}")
     for each in left_out[:SHOWN]:
         place = ":".join(str(part) for part in (each["file"], each["line"]) if part is not None)
         tell(f"  {place + ': ' if place else ''}{each['reason']}")

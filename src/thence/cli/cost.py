@@ -130,7 +130,8 @@ def _show(report: CostReport, out: Console) -> None:
     causal = [run for run in runs if run["verdict"] == "causal"]
     basis = " and ".join(sorted({run["basis"] for run in causal}))
     counted = f"{sum(r['messages'] for r in causal)} messages, {sum(r['deliveries'] for r in causal)} deliveries"
-    out.print(f"{len(causal)} causal runs and labels, {counted}; copies arrive as recorded ({basis or 'none'})")
+    what = "run and label" if len(causal) == 1 else "runs and labels"
+    out.print(f"{len(causal)} causal {what}, {counted}; copies arrive as recorded ({basis or 'none'})")
     for run in [run for run in runs if run["sampled"]][:SHOWN]:
         part = f"the first {run['deliveries']} of {run['recorded']} deliveries"
         out.print(f"{_named(run)}: only {part}, a causally closed prefix")

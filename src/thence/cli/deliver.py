@@ -137,7 +137,6 @@ def _local(asked: Asked) -> Row:
 
     from thence.delivery.local import counts_in, deliver_table, keyed, setup_of, sized, waiting_in
     from thence.trace.arrival_reader import arrival_files, read_arrivals, with_lines_named
-    from thence.trace.source import Quarantined
 
     options = dict(asked.options)
     for name in ("wait_seconds", "idle_seconds", "ttl_seconds"):
@@ -147,12 +146,12 @@ def _local(asked: Asked) -> Row:
     roster = files.rosters() if asked.roster is None and asked.by == "stamp" else asked.roster
     setup = setup_of(asked.by, roster, asked.columns, asked.key, options)
     names = setup.columns
-    unread: list[Quarantined] = []
-    table = read_arrivals(files, setup.by, names.cause, names.message, names.arrival, unread)
+    table, unread, line_column = read_arrivals(files, setup.by, names.cause, names.message, names.arrival)
+    names.check_given(asked.columns, table.column_names)
     setup = setup if asked.key is not None else keyed(setup, table)
     with working("Delivering") as say, _policy_may_stop():
         ordered = deliver_table(table, sized(setup, table), lambda stage: say(f"Delivering{stage}"))
-    ordered = with_lines_named(ordered) if unread else ordered
+    ordered = ordered if line_column is None else with_lines_named(ordered, line_column)
     asked.out.mkdir(parents=True, exist_ok=True)
     pq.write_table(ordered, asked.out / "part-00000.parquet")
     lines: list[Row] = [{"file": each.file, "line": each.line, "reason": each.reason} for each in unread]
@@ -203,12 +202,13 @@ def _ordered(session: SparkSession, asked: Asked, streaming: Streaming) -> DataF
     if asked.by not in BYS:
         raise MisuseError(f"--by {asked.by}: one of {', '.join(BYS)} is accepted")
     how: By = asked.by
-    table, carried = read_arrivals(
+    table, carried, lines = read_arrivals(
         session, asked.arrivals, how, Columns(how, asked.columns, asked.key),
         stream=streaming.checkpoint is not None, files_per_batch=streaming.files_per_batch,
     )  # fmt: skip
     roster = carried if asked.roster is None and how == "stamp" else asked.roster
-    return with_lines_named(on_spark(table, how, roster=roster, key=asked.key, columns=asked.columns, **asked.options))
+    ordered = on_spark(table, how, roster=roster, key=asked.key, columns=asked.columns, **asked.options)
+    return ordered if lines is None else with_lines_named(ordered, lines)
 
 
 def _run_stream(ordered: DataFrame, out: Path, checkpoint: Path, once: bool) -> None:

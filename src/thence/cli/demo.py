@@ -202,7 +202,9 @@ def deliver_on_spark(made: Demo) -> None:
     from thence.spark import deliver, with_rosters
     from thence.spark.arrivals import read_arrivals
 
-    arrivals, rosters = read_arrivals(made.session(), str(made.arrivals["ks"]), "stamp", Columns("stamp", None, None))
+    arrivals, rosters, _ = read_arrivals(
+        made.session(), str(made.arrivals["ks"]), "stamp", Columns("stamp", None, None)
+    )
     with working("Delivering on Spark"):
         ordered = deliver(with_rosters(arrivals, rosters), by="stamp")
         rows = ordered.select("destination", "position", "message", "outcome", "held_for").collect()

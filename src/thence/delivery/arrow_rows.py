@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from thence.delivery.columns import Columns
-from thence.delivery.event_time import seconds
 from thence.delivery.outcome import OUTPUT_COLUMNS, Outcome
+from thence.model.moments import seconds
 from thence.model.plain import Field
 
 Ints = NDArray[np.int64]

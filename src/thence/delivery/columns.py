@@ -57,7 +57,8 @@ class Columns:
             raise MisuseError("key= is empty; name at least one column")
         if by != "depends_on" and chosen["destination"] not in keys:
             raise MisuseError(
-                f"by={by!r} needs the destination in the key: a delivered clock belongs to one destination"
+                f"by={by!r} needs the destination in the key: a delivered clock belongs to one destination; columns= "
+                "says which of yours it is"
             )
         for name in keys:
             if name in OUTPUT_COLUMNS:
@@ -73,6 +74,15 @@ class Columns:
         """Return the error that says a column is not there, what is, and how to name another."""
         other = "columns= says other names" + (", and key= which columns part the rows" if name in self.key else "")
         return MisuseError(f"no column {name!r}; the table has {', '.join(has) or 'no column at all'}. {other}")
+
+    @staticmethod
+    def check_given(given: Mapping[str, str] | None, has: Iterable[str]) -> None:
+        """Refuse a name that the caller gave and the table has not; an empty one says that there is no such column."""
+        present = list(has)
+        for ours, theirs in (given or {}).items():
+            if theirs and theirs not in present:
+                known = ", ".join(present) or "no column at all"
+                raise MisuseError(f"columns= says {ours!r} is called {theirs!r}; the table has {known}")
 
     def with_key(self, key: Iterable[str]) -> Columns:
         """Return the same names with another key."""

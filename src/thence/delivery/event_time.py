@@ -9,10 +9,7 @@ time was known counts from the first time that is.
 
 from __future__ import annotations
 
-import datetime
-import math
 from dataclasses import dataclass
-from decimal import Decimal
 
 
 @dataclass(slots=True)
@@ -59,20 +56,3 @@ class EventTime:
 def doubt(ahead: float, max_jump: float) -> str:
     """Say of a row that its time was not believed."""
     return f"its time is {ahead:g} s ahead of the key's, more than {max_jump:g}: not counted"
-
-
-def seconds(time: object) -> float | None:
-    """Return an event time as seconds: a number, a moment, or a moment as ISO 8601 writes it; what is no time is none.
-
-    A moment without a zone is taken as UTC.
-    """
-    if isinstance(time, str):
-        try:
-            time = datetime.datetime.fromisoformat(time.strip())
-        except ValueError:
-            return None
-    if isinstance(time, datetime.datetime):
-        return (time if time.tzinfo is not None else time.replace(tzinfo=datetime.UTC)).timestamp()
-    if isinstance(time, bool) or not isinstance(time, int | float | Decimal) or not math.isfinite(time):
-        return None
-    return float(time)

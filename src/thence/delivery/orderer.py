@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal
 
 from thence.delivery.columns import Columns, Key
-from thence.delivery.event_time import seconds
 from thence.delivery.outcome import WAITING_COLUMNS, Outcome
 from thence.delivery.packing import Texts, pack, unpack
 from thence.delivery.plain import Delivery
@@ -30,6 +29,7 @@ from thence.delivery.state import decode as decode_state
 from thence.delivery.state import encode as encode_state
 from thence.delivery.state import ints, spans
 from thence.errors import MisuseError
+from thence.model.moments import seconds
 from thence.model.plain import Field, Fields, Json
 
 Row = Fields

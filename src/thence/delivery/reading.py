@@ -143,9 +143,9 @@ class Reading:
         if message is None:
             return "no message id"
         if causes is None:
-            return "no depends_on; an empty list says that there are no causes"
+            return "no list of causes; an empty one says that there are none"
         if isinstance(causes, str | bytes) or not isinstance(causes, Iterable):
-            return f"depends_on is a {type(causes).__name__}; a list of ids is accepted"
+            return f"its causes are a {type(causes).__name__}; a list of ids is accepted"
         message = str(message)
         needs = dict.fromkeys((str(cause), 1) for cause in causes if cause is not None)
         if (message, 1) in needs:

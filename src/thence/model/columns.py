@@ -50,6 +50,8 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     Column("dependencies", DEPENDENCIES, False, "the stamp in the clear, on request"),
 )
 
+_REQUIRED = frozenset(column.name for column in EVENT_COLUMNS if column.required)
+
 PLACE_COLUMNS: tuple[Column, ...] = (
     Column("file", "string", True, "the file a row was read from"),
     Column("line", "long", False, "its line there, from 1 (in Parquet its row); null: the file as a whole"),
@@ -98,14 +100,16 @@ def names_of(columns: Iterable[Column]) -> list[str]:
 
 
 def renamed(columns: Sequence[Column], called: Mapping[str, str]) -> tuple[Column, ...]:
-    """Return columns with the names that the caller has for some of them.
+    """Return columns with the names that the caller has for some of them; an empty one says that there is none.
 
     A column that no audit reads is not there if the caller takes its name for another one.
     """
     known = names_of(columns)
-    for name in called:
+    for name, given in called.items():
         if name not in known:
             raise MisuseError(f"columns= names {name!r}; there are {', '.join(known)}")
+        if not given and name in _REQUIRED:
+            raise MisuseError(f"columns= gives {name!r} no name, and every event has one")
     unread = set(called.values()) - set(names_of(JUDGED_COLUMNS))
     found = tuple(replace(c, called=called.get(c.name, "" if c.name in unread else None)) for c in columns)
     theirs = [column.theirs for column in found]

@@ -8,6 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+try:
+    import fcntl  # noqa: F401
+except ModuleNotFoundError:
+    raise ImportError(
+        "thence.runtime needs a POSIX system, Linux or macOS say: it locks its journal through fcntl, which is missing",
+        name=__name__,
+    ) from None
+
 if TYPE_CHECKING:
     from thence.runtime.config import Config, load
     from thence.runtime.database import JournalError

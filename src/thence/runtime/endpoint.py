@@ -18,6 +18,7 @@ from typing import Self
 
 from thence.errors import MisuseError, ThenceError
 from thence.model.roster import positions
+from thence.protocols.wire import MOST_LABEL_BYTES
 from thence.runtime.admin import Admin
 from thence.runtime.config import Config, load
 from thence.runtime.database import StandardDatabase
@@ -224,6 +225,7 @@ class Endpoint:
             raise MisuseError(f"destinations is the text {destinations!r}; a set of names is expected")
         if not isinstance(payload, bytes | bytearray | memoryview):
             raise MisuseError(f"payload is a {type(payload).__name__}; bytes are expected")
+        _check_label(label)
         limit = self.config.limits.payload_bytes
         if len(payload) > limit:
             raise MisuseError(f"a payload of {len(payload)} bytes; limits.payload_bytes is {limit}")
@@ -290,3 +292,17 @@ class Endpoint:
         async with self.writer.turn:
             self.writer.check()
             self.database.backup(target)
+
+
+def _check_label(label: str | None) -> None:
+    """Refuse what no member takes for a label, before it is written down."""
+    if label is None:
+        return
+    if not isinstance(label, str):
+        raise MisuseError(f"label is a {type(label).__name__}; a text is expected, or none")
+    try:
+        size = len(label.encode())
+    except UnicodeEncodeError:
+        raise MisuseError(f"label is {label[:20]!r}, which UTF-8 can not hold") from None
+    if size > MOST_LABEL_BYTES:
+        raise MisuseError(f"label {label[:20]!r}... is longer than the {MOST_LABEL_BYTES} bytes accepted")

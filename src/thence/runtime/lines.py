@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TextIO
+from typing import IO
 
 from thence.errors import MisuseError, ThenceError
 from thence.model.plain import Row
@@ -47,7 +47,7 @@ async def converse(endpoint: Endpoint, *, manual: bool = False, linger: float | 
         write({"ready": me.config.name})
         waiting: dict[int, Message] = {}
         tasks = [
-            loop.create_task(_read(me, sys.stdin, write, waiting, stop, linger)),
+            loop.create_task(_read(me, sys.stdin.buffer, write, waiting, stop, linger)),
             loop.create_task(_deliver(me, write, waiting, manual)),
             loop.create_task(stop.wait()),
         ]
@@ -78,13 +78,13 @@ async def _deliver(me: Endpoint, write: Write, waiting: dict[int, Message], manu
 
 async def _read(
     me: Endpoint,
-    source: TextIO,
+    source: IO[bytes],
     write: Write,
     waiting: dict[int, Message],
     stop: asyncio.Event,
     linger: float | None,
 ) -> None:
-    lines: asyncio.Queue[str | None] = asyncio.Queue()
+    lines: asyncio.Queue[bytes | None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     room = threading.Semaphore(AHEAD)
 
@@ -110,18 +110,19 @@ async def _read(
         await asyncio.sleep(linger)
 
 
-async def _line(me: Endpoint, line: str, write: Write, waiting: dict[int, Message]) -> None:
+async def _line(me: Endpoint, line: bytes, write: Write, waiting: dict[int, Message]) -> None:
+    shown = repr(line.strip()[:60].decode(errors="backslashreplace"))
     try:
         asked = json.loads(line)
-    except ValueError as error:
-        raise MisuseError(f"not JSON: {line.strip()[:60]!r}: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise MisuseError(f"not JSON: {shown}: {error}") from None
     if isinstance(asked, dict) and "send" in asked:
         write({"sent": await me.send(*_send(asked), label=asked.get("label"))})
     elif isinstance(asked, dict) and isinstance(asked.get("done"), int) and asked["done"] in waiting:
         await waiting.pop(asked["done"]).done()
         write({"done": asked["done"]})
     else:
-        raise MisuseError(f"{line.strip()[:60]!r} is neither a send nor the done of a delivery that is open")
+        raise MisuseError(f"{shown} is neither a send nor the done of a delivery that is open")
 
 
 def _send(asked: Row) -> tuple[list[str], bytes]:
@@ -135,4 +136,7 @@ def _send(asked: Row) -> tuple[list[str], bytes]:
             raise MisuseError(f"base64: {error}") from None
     if not isinstance(asked.get("payload"), str):
         raise MisuseError('a send needs a payload: "payload" with a text is accepted, or "base64" with bytes')
-    return to, asked["payload"].encode()
+    try:
+        return to, asked["payload"].encode()
+    except UnicodeEncodeError as error:
+        raise MisuseError(f"payload: {error.reason} at position {error.start + 1}") from None

@@ -56,8 +56,6 @@ def initialise(
     if len({str(file) for file in files}) != len(processes):
         raise MisuseError(f"processes {', '.join(processes)}: two of these names give the same file name")
     chosen = list(ports) if ports is not None else free_ports(len(processes))
-    if not plain:
-        _certify(folder, processes)
     addresses = "\n".join(f'{json.dumps(n)} = "127.0.0.1:{p}"' for n, p in zip(processes, chosen, strict=True))
     chosen_options = "".join(f"{key} = {json.dumps(value)}\n" for key, value in (options or {}).items())
     for name, file in zip(processes, files, strict=True):
@@ -72,8 +70,17 @@ def initialise(
             addresses=addresses,
         )
         file.write_text(text, encoding="utf-8")
-    for file in files:
-        load(file)
+    try:
+        for file in files:
+            load(file)
+    except MisuseError:
+        for file in files:
+            file.unlink()
+        with suppress(OSError):  # others may have files there
+            folder.rmdir()
+        raise
+    if not plain:
+        _certify(folder, processes)
     return files
 
 

@@ -3,7 +3,7 @@
 Law. A message waits for the one that caused it. Ids are compared as texts, so the id 1 and the cause "1" are one. A
 cause that is empty, or equal to the message's own id (as many frameworks mark the first of a conversation), is none.
 A message without a correlation is the first of its own: its destination is its id, which is what later ones will
-name.
+name. If it names a cause all the same, `note` says that nothing else comes to its destination.
 
 A preset says where a framework keeps these fields; a dot leads into an object.
 """
@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from thence.errors import MisuseError
+from thence.model.moments import seconds
 from thence.model.plain import Field
 from thence.sources.arrival import Arrival, Fields, text
 
@@ -59,7 +60,7 @@ PRESETS = {
 
 
 def from_event(
-    event: Fields,
+    event: Fields | str | bytes,
     *,
     preset: str | None = None,
     id: str = "id",
@@ -68,30 +69,46 @@ def from_event(
     sender: str = "source",
     time: str = "time",
 ) -> Arrival:
-    """Return the arrival of one message; the parameters are the names of its fields, or a preset says them all."""
+    """Return the arrival of one message, a mapping or its JSON text.
+
+    The other parameters are the names of its fields, or a preset says them all.
+    """
     names = Preset(id, causation, destination, sender, time) if preset is None else preset_of(preset)
-    own, cause = text(_field(event, names.id)), _field(event, names.causation)
-    causes = [text(each) for each in (cause if isinstance(cause, list | tuple) else [cause])]
+    event = event_of(event)
+    own, place = text(_field(event, names.id)), text(_field(event, names.destination))
+    cause = _field(event, names.causation)
+    named = [text(each) for each in (cause if isinstance(cause, list | tuple) else [cause])]
+    causes = [*dict.fromkeys(each for each in named if each is not None and each != own)]
     known = own is not None
     return {
         "run": None,
-        "destination": text(_field(event, names.destination)) or own,
+        "destination": place or own,
         "message": own,
         "sender": text(_field(event, names.sender)),
-        "time": instant(_field(event, names.time)),
-        "depends_on": [*dict.fromkeys(each for each in causes if each is not None and each != own)],
+        "time": seconds(_field(event, names.time)),
+        "depends_on": causes,
         "kind": "event" if known else "unreadable",
-        "note": None if known else f"no id: field {names.id!r} is missing or empty",
+        "note": no_id(names) if not known else alone(names) if causes and place is None else None,
     }
 
 
-def from_events(events: Iterable[Fields], *, preset: str) -> list[Arrival]:
+def no_id(names: Preset) -> str:
+    """Return what is said of a message without an id."""
+    return f"no id: field {names.id!r} is missing or empty"
+
+
+def alone(names: Preset) -> str:
+    """Return what is said of a message that waits for another and belongs to no conversation."""
+    return f"it names a cause and no conversation: field {names.destination!r} is missing or empty"
+
+
+def from_events(events: Iterable[Fields | str | bytes], *, preset: str) -> list[Arrival]:
     """Return the arrivals of messages seen together, where a framework names causes by another field than the id.
 
     A cause that one message of the same destination is known by becomes that message's id. Where several are, none is
     waited for, and `note` says so: nothing tells which of them it was.
     """
-    messages, names = list(events), preset_of(preset)
+    messages, names = [event_of(event) for event in events], preset_of(preset)
     rows = [from_event(event, preset=preset) for event in messages]
     known: dict[tuple[str | None, str], set[str]] = defaultdict(set)
     for event, row in zip(messages, rows, strict=True):
@@ -116,13 +133,13 @@ def _resolve(row: Arrival, known: dict[tuple[str | None, str], set[str]]) -> Non
     row["depends_on"] = causes
 
 
-def event_of(value: str | bytes | None) -> Fields:
-    """Return an event from its JSON text; what is no object has no fields, and is set aside for want of an id."""
+def event_of(value: Fields | str | bytes | None) -> Fields:
+    """Return an event, or what its text says; what is no object has no fields, and is set aside for want of an id."""
     try:
-        found = json.loads(value or "")
+        found = json.loads(value) if isinstance(value, str | bytes) else value
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return found if isinstance(found, Mapping) else {}
 
 
 def preset_of(name: str) -> Preset:
@@ -130,19 +147,6 @@ def preset_of(name: str) -> Preset:
     if name not in PRESETS:
         raise MisuseError(f"no preset {name!r}; there are {', '.join(PRESETS)}")
     return PRESETS[name]
-
-
-def instant(value: object) -> float | None:
-    """Return a time as seconds: a number as it is, an ISO 8601 text as such, anything else not at all."""
-    from datetime import UTC, datetime
-
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    try:
-        found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-    except ValueError:
-        return None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 def _field(event: Fields, name: str) -> Field:

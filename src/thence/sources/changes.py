@@ -21,6 +21,7 @@ from thence.sources.debezium import (
     SNAPSHOT_END,
     Change,
     Order,
+    check_order,
     from_change,
     named_before,
     read_change,
@@ -51,6 +52,7 @@ def from_changes(
     `foreign_keys`, for `order="keys"`: which columns refer to which, as in `{"orders.customer": "customer.id"}`;
     several columns are parted by commas.
     """
+    check_order(order)
     mark = None if since is None else since_mark(since)
     reads = [_read(each, order, mark, server, schemas) for each in records]
     known = server or next((read.row["destination"] for read in reads if read.row["destination"]), None)
@@ -59,6 +61,7 @@ def from_changes(
     _number_equal_rows(reads)
     if order == "commit":
         _chain(reads, mark)
+        _name_what_never_began(reads)
     elif order == "keys":
         behind_keys([(each.record, each.body, each.row) for each in reads], foreign_keys or {}, mark is not None)
     return [read.row for read in reads]
@@ -110,6 +113,16 @@ def _chain(reads: list[Read], since: Mark | None) -> None:
             row["depends_on"] += end_of_snapshot
         else:
             row["depends_on"] += named_before(body.get("source") or {}, since) or end_of_snapshot
+
+
+def _name_what_never_began(reads: list[Read]) -> None:
+    """Say of the first change of a transaction, which waits for its BEGIN, that none is there."""
+    began = {row["message"] for _, _, row in reads if row["kind"] == "begin"}
+    for _, _, row in reads:
+        begin = f"{row['transaction']}/begin"
+        if begin in row["depends_on"] and begin not in began and row["kind"] != "end":
+            topic = f"{row['destination'] or 'SERVER'}.transaction"
+            row["note"] = f"{begin} is not among the records: is the topic {topic} read too?"
 
 
 def _opens(row: Change) -> bool:

@@ -66,8 +66,7 @@ def from_change(
     prefix, which is the destination of all its records, where neither record nor topic says it. `schemas`: Avro
     schemas by id, for values with the Confluent header.
     """
-    if order not in get_args(Order):
-        raise MisuseError(f"order is {order!r}; {', '.join(get_args(Order))} are accepted")
+    check_order(order)
     whole = record if isinstance(record, Record) else Record(record)
     mark = None if since is None else since_mark(since)
     try:
@@ -78,6 +77,12 @@ def from_change(
     if row["kind"] == "snapshot" and row["message"] != SNAPSHOT_END and whole.key is None and whole.place is None:
         return row | {"message": None, "note": NAMELESS}
     return row
+
+
+def check_order(order: str) -> None:
+    """Refuse an order that there is not."""
+    if order not in get_args(Order):
+        raise MisuseError(f"order is {order!r}; {', '.join(get_args(Order))} are accepted")
 
 
 def read_change(record: Record, body: Fields | None, order: Order, since: Mark | None, server: str | None) -> Change:

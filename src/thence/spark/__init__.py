@@ -43,4 +43,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"thence.spark.{_WHERE[name]}"), name)
+    try:
+        return getattr(import_module(f"thence.spark.{_WHERE[name]}"), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "pyspark":
+            raise
+        said = f'thence.spark.{name} needs pyspark: pip install "thence[spark]"'
+        raise ModuleNotFoundError(said, name="pyspark") from None

@@ -2,12 +2,15 @@
 
 Law. Columns that are not the contract's are payload and keep whatever type they have. In JSON a stamp is base64, a
 clock is an object; the first line may say the `roster`. Parquet that thence wrote carries its rosters as metadata.
+A line that is no JSON object is a row with nothing but its text, in a column that a table has if there is such a line,
+and a stream always, for one may come.
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -17,7 +20,21 @@ from thence.delivery.columns import Columns
 from thence.delivery.reading import By
 from thence.errors import MisuseError
 from thence.model.roster import Roster
-from thence.trace.arrival_reader import CORRUPT, NO_OBJECT, ROSTER, arrival_files
+from thence.trace.arrival_reader import NO_OBJECT, ROSTER, arrival_files, column_of_lines, refusal_of_all
+
+_LINES = "__thence_line"
+"""Where Spark is to put lines without an object while nobody knows yet which names are taken."""
+_WHERE = "columnNameOfCorruptRecord"
+_STRICT = {"allowSingleQuotes": "false"}
+"""What Spark would take for JSON, and this process does not."""
+
+
+class Arrivals(NamedTuple):
+    """A table of arrivals, the rosters it carries, and the column for lines that hold no object, if it has one."""
+
+    table: DataFrame
+    rosters: list[Roster] | None
+    lines: str | None
 
 
 def read_arrivals(
@@ -28,33 +45,33 @@ def read_arrivals(
     *,
     stream: bool = False,
     files_per_batch: int | None = None,
-) -> tuple[DataFrame, list[Roster] | None]:
+) -> Arrivals:
     """Return the table at a file, folder or glob, and the rosters it carries, if any."""
     found = arrival_files(path)
-    kind, rosters = found.kind, found.rosters()
     names = [spark_name(file) for file in found.files]
-    if kind == "parquet":
-        known = session.read.parquet(*names)
-        schema = known.schema
+    if found.kind == "parquet":
+        schema, lines, options = session.read.parquet(*names).schema, None, dict[str, str]()
     else:
-        known = session.read.json(names)
-        schema = _json_schema(known.schema, by, columns)
-    if not stream:
-        table = known if kind == "parquet" else session.read.schema(schema).json(names)
-    else:
-        reader = session.readStream.schema(schema)
+        schema = session.read.options(**_STRICT, **{_WHERE: _LINES}).json(names).schema
+        if schema.names == [_LINES]:
+            raise refusal_of_all(found.files)
+        lines = column_of_lines(schema.names) if stream or _LINES in schema.names else None
+        schema, options = _json_schema(schema, by, columns, lines), _STRICT | {_WHERE: lines or _LINES}
+    if stream:
+        reader = session.readStream.schema(schema).options(**options)
         if files_per_batch is not None:
             reader = reader.option("maxFilesPerTrigger", files_per_batch)
-        table = reader.parquet(_watched(path)) if kind == "parquet" else reader.json(_watched(path))
-    return (table if kind == "parquet" else _from_json(table, by, columns)), rosters
+        table = reader.format("parquet" if found.kind == "parquet" else "json").load(_watched(path))
+    elif found.kind == "parquet":
+        table = session.read.parquet(*names)
+    else:
+        table = session.read.schema(schema).options(**options).json(names)
+    return Arrivals(table if found.kind == "parquet" else _from_json(table, by, columns), found.rosters(), lines)
 
 
-def with_lines_named(ordered: DataFrame) -> DataFrame:
-    """Say of rows that are lines without an object that they are, not which column they lack."""
-    if CORRUPT not in ordered.columns:
-        return ordered
-    is_line = (F.col("outcome") == "quarantined") & F.col(CORRUPT).isNotNull()
-    return ordered.withColumn("reason", F.when(is_line, NO_OBJECT).otherwise(F.col("reason")))
+def with_lines_named(ordered: DataFrame, lines: str) -> DataFrame:
+    """Say of rows that are lines without an object, which stand in the column `lines`, that they are."""
+    return ordered.withColumn("reason", F.when(F.col(lines).isNotNull(), NO_OBJECT).otherwise(F.col("reason")))
 
 
 def spark_name(path: Path) -> str:
@@ -71,15 +88,16 @@ def _watched(path: str) -> str:
     return str(Path(path).absolute())
 
 
-def _json_schema(told: StructType, by: By, columns: Columns) -> StructType:
-    """Give the contract's columns their types; the rest is as Spark found it."""
+def _json_schema(told: StructType, by: By, columns: Columns, lines: str | None) -> StructType:
+    """Give the contract's columns their types, and lines without an object a column; the rest is as Spark found it."""
     types: dict[str, DataType] = {columns.arrival: LongType(), columns.message: StringType()}
     types[columns.cause] = {
         "stamp": StringType(),
         "clock": MapType(StringType(), LongType()),
         "depends_on": ArrayType(StringType()),
     }[by]
-    return StructType([StructField(f.name, types.get(f.name, f.dataType)) for f in told.fields])
+    fields = [StructField(f.name, types.get(f.name, f.dataType)) for f in told.fields if f.name != _LINES]
+    return StructType([*fields, *([] if lines is None else [StructField(lines, StringType())])])
 
 
 def _from_json(table: DataFrame, by: By, columns: Columns) -> DataFrame:

@@ -133,6 +133,7 @@ def rosters_in(arrivals: DataFrame, stamp: str) -> list[Roster] | None:
 def _names(arrivals: DataFrame, by: By, columns: Mapping[str, str] | None, key: Iterable[str] | None) -> Columns:
     """Return the columns as the table spells them."""
     names = Columns(by, columns, key, lambda name: resolved(arrivals, name))
+    Columns.check_given({ours: resolved(arrivals, name) for ours, name in (columns or {}).items()}, arrivals.columns)
     if key is None and names.run not in arrivals.columns:
         return names.with_key((names.destination,))
     return names

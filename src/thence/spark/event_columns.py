@@ -55,11 +55,11 @@ def with_event_columns(events: DataFrame, *, located: bool = False) -> DataFrame
 
 def in_our_names(events: DataFrame, called: Mapping[str, str]) -> DataFrame:
     """Return the frame with our names for columns that the caller calls otherwise; those that stood in the way move."""
-    ours = {column.theirs: column.name for column in renamed(JUDGED_COLUMNS, called) if column.called is not None}
+    ours = {column.theirs: column.name for column in renamed(JUDGED_COLUMNS, called) if column.called}
     for theirs in ours:
         if events.columns.count(theirs) != 1:
             raise MisuseError(f"columns names {theirs!r}; the frame has {', '.join(events.columns)}")
-    if not ours:
+    if not called:
         return events
     names = [
         ours.get(name, f"other {place} {name}" if name in called else name) for place, name in enumerate(events.columns)

@@ -12,6 +12,8 @@ way out.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -58,6 +60,8 @@ TOLD = "__thence_told"
 one column, since each costs a key of a few rows more than its rows."""
 LEAVING = pd.Index([PACKED, TOLD])
 DRAIN, GIVE_UP = "drain", "give up"
+CHATTY = "pyspark.sql.streaming.transform_with_state_driver_worker"
+"""What Spark runs once for each query, to open its state; it prints what it does, and Java shows that to the user."""
 BLOB = StructType([StructField("blob", BinaryType())])
 PART_NAME = StructType([StructField("name", StringType())])
 MOST_ROWS = 1 << 16
@@ -255,6 +259,13 @@ class Processor(StatefulProcessor):
     def __init__(self, setup: Setup, arrival: str, options: StreamOptions, schema: pa.Schema) -> None:
         """Take what every key is told."""
         self.setup, self.arrival, self.options, self.schema = setup, arrival, options, schema
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Arrive at a worker; the one beside the driver would tell the terminal of its every step."""
+        self.__dict__.update(state)
+        spec = sys.modules["__main__"].__spec__
+        if spec is not None and spec.name == CHATTY:
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # for as long as it lives
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""

@@ -2,8 +2,8 @@
 
 Law. Files are found and their formats told as for traces; one format at a time. In JSON lines a stamp is base64, a
 clock an object, and the first line of a file may say the `roster`. A line that is no JSON object is a row without
-anything in it but its text (`_corrupt_record`), as Spark reads it, and delivery quarantines it; a reader in this
-process also says where it stands (`unread`).
+anything in it but its text, in the column that Spark calls `_corrupt_record`, and delivery quarantines it; a reader in
+this process also says where it stands (`unread`). A column of that name that the files have is the user's own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,8 +29,17 @@ if TYPE_CHECKING:
 
 ROSTER = "roster"
 CORRUPT = "_corrupt_record"
+"""Where the text of a line without an object is kept, with as many underscores behind as make it a name of its own."""
 NO_OBJECT = "the line holds no JSON object"
 """Why a row with nothing in it but its text is quarantined."""
+
+
+class Arrivals(NamedTuple):
+    """A table of arrivals; lines of its files that hold no object, and the column of their texts, if there are any."""
+
+    table: pa.Table
+    unread: list[Quarantined]
+    lines: str | None
 
 
 class ArrivalFiles(NamedTuple):
@@ -79,26 +88,29 @@ def _formats(path: str) -> dict[Path, Format]:
 def _first_roster(file: Path) -> Roster | None:
     with open_bytes(file) as stream:
         line = next(lines(stream), None)
-    row = {} if line is None or not line.whole else _object(line.data)
-    names = row.get(ROSTER)
+    row = None if line is None or not line.whole else _object(line.data)
+    names = None if row is None else row.get(ROSTER)
     return Roster(names) if isinstance(names, list) else None
 
 
-def _object(data: bytes) -> Row:
+def _object(data: bytes) -> Row | None:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):
         found = None
-    return found if isinstance(found, dict) else {CORRUPT: data.decode("utf-8", "replace").rstrip("\r\n")}
+    return found if isinstance(found, dict) else None
 
 
-def read_arrivals(
-    found: ArrivalFiles, by: str, cause: str, message: str, arrival: str, unread: list[Quarantined] | None = None
-) -> pa.Table:
-    """Return all rows; `cause`, `message` and `arrival` are the names of those columns.
+def column_of_lines(names: Iterable[str]) -> str:
+    """Return what the column for texts of lines without an object is called in a table that has these columns."""
+    called, taken = CORRUPT, {name.lower() for name in names}
+    while called in taken:
+        called += "_"
+    return called
 
-    Lines that hold no JSON object are put into `unread`, with their places.
-    """
+
+def read_arrivals(found: ArrivalFiles, by: str, cause: str, message: str, arrival: str) -> Arrivals:
+    """Return all rows; `cause`, `message` and `arrival` are the names of those columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -107,39 +119,53 @@ def read_arrivals(
             tables = [pq.ParquetFile(file).read() for file in found.files]
         except (OSError, pa.ArrowException) as error:
             raise TraceError(f"a file of arrivals cannot be read: {(str(error).splitlines() or [''])[0]}") from error
-        return pa.concat_tables(tables, promote_options="permissive")
-    odd: list[Quarantined] = []
-    rows = [row for file in found.files for row in _rows(file, odd)]
-    if odd and len(odd) == len(rows):
-        raise TraceError(f"{odd[0]}; JSON lines are accepted, one object a line")
-    if unread is not None:
-        unread += odd
+        return Arrivals(pa.concat_tables(tables, promote_options="permissive"), [], None)
+    unread: list[Quarantined] = []
+    read = [each for file in found.files for each in _rows(file, unread)]
+    if unread and len(unread) == len(read):
+        raise _no_object(unread[0])
+    called = column_of_lines({name for row in read if isinstance(row, dict) for name in row})
+    rows = [row if isinstance(row, dict) else {called: row} for row in read]
     causes = {"stamp": pa.binary(), "clock": pa.map_(pa.string(), pa.int64()), "depends_on": pa.list_(pa.string())}
     types = {cause: causes[by], message: pa.string(), arrival: pa.int64()}
     names = dict.fromkeys(name for row in rows for name in row if name != ROSTER)
-    return pa.table({name: _column([row.get(name) for row in rows], types.get(name)) for name in names})
+    table = pa.table({name: _column([row.get(name) for row in rows], types.get(name)) for name in names})
+    return Arrivals(table, unread, called if unread else None)
 
 
-def _rows(file: Path, odd: list[Quarantined]) -> Iterator[Row]:
+def refusal_of_all(files: Iterable[Path]) -> TraceError:
+    """Return what is said of files none of whose lines holds an object, as another reader found."""
+    unread: list[Quarantined] = []
+    for file in files:
+        for _ in _rows(file, unread):
+            return _no_object(unread[0] if unread else Quarantined(str(file), None, NO_OBJECT))
+    raise AssertionError("files without a line have none that holds no object")
+
+
+def _no_object(first: Quarantined) -> TraceError:
+    return TraceError(f"{first}; JSON lines are accepted, one object a line")
+
+
+def _rows(file: Path, unread: list[Quarantined]) -> Iterator[Row | str]:
+    """Yield an object for each line, or the line itself, which is then put into `unread`, with its place."""
     with open_bytes(file) as stream:
         for line in lines(stream):
             if not line.whole:
                 raise TraceError(f"{file}:{line.number}: a line longer than 64 MB; arrivals of that size are for Spark")
             if line.data.strip():
                 row = _object(line.data)
-                if row.keys() == {CORRUPT}:  # among others it is a column of the user's own
+                if row is None:
                     reason = parse_row(line.data)
                     why = reason if isinstance(reason, str) else NO_OBJECT
-                    odd.append(Quarantined(str(file), line.number, why, excerpt(line.data)))
-                yield row
+                    unread.append(Quarantined(str(file), line.number, why, excerpt(line.data)))
+                yield line.data.decode("utf-8", "replace").rstrip("\r\n") if row is None else row
 
 
-def with_lines_named(ordered: pa.Table) -> pa.Table:
-    """Say of delivered rows that are lines without an object that they are, not which column they lack."""
+def with_lines_named(ordered: pa.Table, lines: str) -> pa.Table:
+    """Say of delivered rows that are lines without an object, which stand in the column `lines`, that they are."""
     import pyarrow.compute as pc
 
-    is_line = pc.and_(pc.equal(ordered.column("outcome"), "quarantined"), pc.is_valid(ordered.column(CORRUPT)))
-    reasons = pc.if_else(is_line, NO_OBJECT, ordered.column("reason"))
+    reasons = pc.if_else(pc.is_valid(ordered.column(lines)), NO_OBJECT, ordered.column("reason"))
     return ordered.set_column(ordered.column_names.index("reason"), "reason", reasons)
 
 

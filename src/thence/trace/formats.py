@@ -50,6 +50,9 @@ _LIKE: tuple[tuple[bytes, str], ...] = (
 )
 _JOURNAL = "part of the journal of a `thence endpoint`; its events are in the file that its configuration calls record"
 _LINES = "JSON lines are accepted, one object a line"
+_CSV = f"CSV; {_LINES}, or Parquet"
+_TABLES = {".csv": _CSV, ".tsv": _CSV}
+"""What names say that are none of ours."""
 _BINARY = f"binary data of no format known here; {_LINES}, or Parquet"
 SAY_WHICH = f"; say which by --format: {', '.join(FORMATS)}, or give a pattern with the groups host, clock and event"
 """What is said to those who may say it."""
@@ -82,7 +85,7 @@ def detect(path: Path, *, log: bool = False) -> Format | Unfit:
     except BROKEN as error:
         return named or Unfit(f"it cannot be read: {first_line(error)}", claims=False)
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
-    looks = _magic(raw) or (None if log else _layout(text))
+    looks = _magic(raw) or (None if log else _layout(text) or _TABLES.get(path.suffix.lower()))
     if looks is not None:
         return Unfit(f"this looks like {_JOURNAL if _in_journal(path) else looks}", claims=named is not None)
     if named is not None:
@@ -139,7 +142,7 @@ def _layout(text: str) -> str | None:
     if begins.startswith("<") and re.match(r"<(\?xml|!doctype|html)", begins, re.IGNORECASE):
         return f"XML or HTML; {_LINES}"
     if "{" not in first and len(_NAMES & {part.strip(' "\r') for part in re.split("[,;\t]", first)}) > 2:
-        return f"CSV; {_LINES}, or Parquet"
+        return _CSV
     return None
 
 

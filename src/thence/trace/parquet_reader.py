@@ -13,6 +13,7 @@ from itertools import accumulate
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from thence.kernels.columns import ARROW_TYPES
@@ -60,12 +61,21 @@ def _read(part: Slice, columns: Sequence[Column]) -> pa.Table | Quarantined:
             found = [column for column in columns if column.theirs in present]
             names = [column.theirs for column in found]
             table = file.read_row_group(part.group, columns=names, use_threads=False).select(names)
+            for place, column in enumerate(found):
+                if column.type == "double" and pa.types.is_timestamp(table.schema.types[place]):
+                    table = table.set_column(place, column.theirs, _in_seconds(table.column(place)))
             return table.rename_columns([column.name for column in found])
     except (*BROKEN, pa.ArrowException) as error:
         lost = (
             f"row group {part.group + 1}, rows {part.first} to {last}, cannot be read as Parquet: {first_line(error)}"
         )
         return Quarantined(part.file, part.first, lost)
+
+
+def _in_seconds(moments: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return moments as seconds; one without a zone is taken as UTC, as `model.moments` has it."""
+    exact = moments.cast(pa.timestamp("us", moments.type.tz), safe=False)
+    return pc.divide(exact.cast(pa.int64()).cast(pa.float64()), 1e6)
 
 
 def group_batches(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS) -> Iterator[pa.RecordBatch]:
@@ -164,7 +174,7 @@ def _fits(found: pa.DataType, column: Column) -> bool:
     if column.type in ("long", "int"):
         return bool(pa.types.is_integer(found))
     if column.type == "double":
-        return bool(pa.types.is_floating(found) or pa.types.is_integer(found))
+        return bool(pa.types.is_floating(found) or pa.types.is_integer(found) or pa.types.is_timestamp(found))
     if column.type == "binary":
         return bool(pa.types.is_binary(found) or pa.types.is_large_binary(found))
     if column.type == "map<string,long>":

@@ -60,6 +60,8 @@ def _behind(given: str | Path) -> list[File]:
     files = [
         File(each, False) for name in sorted(glob.glob(str(path), recursive=True)) for each in _matched(Path(name))
     ]
+    if not files and str(given) == "-":
+        raise MisuseError("- would be standard input, which can be read only once; write it to a file first")
     if not files:
         raise MisuseError(f"{given} is no file, folder or glob that matches one")
     return files

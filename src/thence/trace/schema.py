@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from thence.model.events import KINDS, Event, Kind
+from thence.model.moments import seconds
 
 VERSION = 1
 """Of the trace table; every later version reads what this one wrote."""
@@ -167,15 +168,17 @@ def _size(value: object, name: str) -> int | None:
 def _seconds(value: object) -> float | None:
     if value is None:
         return None
+    if isinstance(value, str):
+        value = moment if (moment := seconds(value)) is not None else value
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _Refused(f"time is {shown(value)}; a number of seconds is accepted")
+        raise _Refused(f"time is {shown(value)}; a number of seconds is accepted, or a moment as ISO 8601 writes it")
     try:
-        seconds = float(value)
+        found = float(value)
     except OverflowError:
-        seconds = math.inf
-    if not math.isfinite(seconds):
+        found = math.inf
+    if not math.isfinite(found):
         raise _Refused(f"time is {shown(value)}; a finite number of seconds is accepted")
-    return seconds
+    return found
 
 
 def _names(value: object, name: str) -> tuple[str, ...] | None:

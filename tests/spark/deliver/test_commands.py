@@ -33,17 +33,41 @@ def table(folder: Path) -> list[dict[str, object]]:
 
 
 def test_lines_that_are_no_json(spark: object, tmp_path: Path) -> None:
-    """The rows say the same on both engines; where the lines stand, this process says."""
-    file = tmp_path / "in.jsonl"
-    row = {"run": "r", "destination": "d", "message": "a", "depends_on": []}
-    file.write_text(json.dumps(row) + "\n{oops\nhello\n")
+    """The rows say the same on both engines, whatever columns they have; where the lines stand, this process says."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    file = folder / "1.jsonl"
+    row = {"run": "r", "destination": "d", "message": "a", "depends_on": [], "_corrupt_record": "mine"}
+    unusable = {**row, "message": None}  # quarantined for a reason of its own
+    file.write_text(f"{json.dumps(row)}\n{json.dumps(unusable)}\n{{oops\n{{'message': 'b'}}\n")
     rows = {}
     for engine in ("local", "spark"):
         out = tmp_path / engine
         assert main(["deliver", str(file), "--by", "depends_on", "--out", str(out), "--engine", engine]) == 0
         rows[engine] = table(out)
     assert rows["local"] == rows["spark"]
-    assert [row["reason"] for row in rows["spark"]].count("the line holds no JSON object") == 2
+    line = {"reason": "the line holds no JSON object", "_corrupt_record_": "{oops"}
+    assert [line.items() <= row.items() for row in rows["spark"]].count(True) == 1
+    assert sorted(str(row["reason"]) for row in rows["spark"]) == [
+        "None", "no message id", "the line holds no JSON object", "the line holds no JSON object",
+    ]  # fmt: skip
+    file.write_text(json.dumps(row) + "\n")
+    stream = [str(folder), "--out", str(tmp_path / "out"), "--stream", "--once", "--checkpoint", str(tmp_path / "c")]
+    for said in ("2.jsonl", "3.jsonl"):
+        assert main(["deliver", "--by", "depends_on", *stream]) == 0
+        (folder / said).write_text("{oops\n")  # where all lines were objects when the stream began
+    assert [line.items() <= row.items() for row in table(tmp_path / "out")].count(True) == 1
+
+
+def test_files_without_any_object(spark: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "in.jsonl").write_text("\nhello\n[1]\n")
+    said = []
+    for engine in ("local", "spark"):
+        asked = ["--by", "depends_on", "--out", str(tmp_path / "out"), "--engine", engine]
+        assert main(["deliver", str(tmp_path / "in.jsonl"), *asked]) == 2
+        said.append(capsys.readouterr().err.splitlines()[-1])
+    assert said[0] == said[1]
+    assert "in.jsonl:2: not JSON" in said[0]
 
 
 def test_files_in_and_out_batch_and_stream(spark: object, tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
 from typing import Any
 
 import pandas as pd
@@ -11,7 +14,7 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 from thence.delivery import Columns, Policy
 from thence.delivery.key_state import Setup
 from thence.spark.stream_options import StreamOptions
-from thence.spark.streaming import ACTION, CAUSE, DRAIN, GIVE_UP, PACKED, Processor, ipc, unpack
+from thence.spark.streaming import ACTION, CAUSE, CHATTY, DRAIN, GIVE_UP, PACKED, Processor, ipc, unpack
 
 SCHEMA = pa.schema([("destination", pa.string()), ("arrival", pa.int64()), ("message", pa.string()),
                     ("depends_on", pa.list_(pa.string()))])  # fmt: skip
@@ -97,3 +100,12 @@ def test_an_operators_word() -> None:
         ("c", "delivered", 3, None),
         ("d", "released", 4, "released without r, given up by hand"),
     ]
+
+
+def test_the_worker_beside_the_driver_tells_nobody_what_it_does() -> None:
+    sent = pickle.dumps(Processor(SETUP, "arrival", StreamOptions(), SCHEMA))
+    code = "import pickle, sys\nsys.modules['__main__'].__spec__ = type('Spec', (), {'name': sys.argv[1]})\n"
+    code += f"pickle.loads({sent!r})\nprint('Starting execution of UDF')"
+    for module, told in ((CHATTY, ""), ("pyspark.daemon", "Starting execution of UDF\n")):
+        done = subprocess.run([sys.executable, "-c", code, module], capture_output=True, text=True, check=True)
+        assert done.stdout == told

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.other_names import CALLED, other_table, write_other
 from support.results import told
@@ -17,6 +19,7 @@ from thence.errors import MisuseError
 from thence.model.events import Event, parse
 from thence.testing import assert_causal
 from thence.trace.read import open_trace
+from thence.trace.schema import row_of
 
 SPELLED = ",".join(f"{ours}={theirs}" for ours, theirs in CALLED.items())
 
@@ -100,6 +103,8 @@ def test_a_name_of_ours_may_mean_something_else(tmp_path: Path) -> None:
         ("pid=process", "--columns names 'pid'"),
         ("process", "OURS=YOURS"),
         ("process=x,kind=x", "--columns takes 'x' for more than one column"),
+        ("=x", "OURS=YOURS"),
+        ("process=", "--columns gives 'process' no name, and every event has one"),
     ],
 )
 def test_what_is_refused(given: str, found: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,3 +121,29 @@ def test_a_column_that_is_not_there_is_said(tmp_path: Path) -> None:
         assert [row["reason"].partition(";")[0] for row in result.quarantine] == ["column colour is missing"]  # type: ignore[union-attr]
     with pytest.raises(MisuseError, match="events have none"):
         thence.audit(runs(), columns=CALLED)
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_a_column_of_ones_own_that_has_our_name(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A shop's order is no order of events."""
+    events = parse("a!1>bc b?a1 b!1>c c?b1 c?a1")
+    rows = [row_of(event) | {"order": f"order {place}"} for place, event in enumerate(events)]
+    file = tmp_path / f"trace.{kind}"
+    if kind == "jsonl":
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), file)
+    assert main(["audit", str(file)]) == 1
+    assert "note: if your column order is not ours, --columns order= says so" in capsys.readouterr().out
+    with thence.audit(file, columns={"order": ""}) as result:
+        assert [row["missing"] for row in result.violations] == ["a1"]
+    with thence.audit(pa.Table.from_pylist(rows), columns={"order": ""}) as result:
+        assert [row["missing"] for row in result.violations] == ["a1"]
+    assert main(["show", str(file), "--columns", "order=", "--out", str(tmp_path / "page.html")]) == 0
+
+
+def test_a_file_of_other_columns_is_told_how_to_name_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "trace.parquet"
+    write_other(runs(), file)
+    assert main(["audit", str(file)]) == 1
+    assert "if your columns have other names, --columns index=YOURS" in capsys.readouterr().out

@@ -127,7 +127,7 @@ def test_the_number_of_missing_causes_is_the_true_one() -> None:
 def test_no_causes_told_is_not_no_causes() -> None:
     out = deliver([{"destination": "d", "message": "a"}, *causes(("b", None), ("c", []))])
     assert [r["outcome"] for r in out] == ["quarantined", "quarantined", "delivered"]
-    assert out[0]["reason"] == "no depends_on; an empty list says that there are no causes"
+    assert out[0]["reason"] == "no list of causes; an empty one says that there are none"
 
 
 def test_iso_texts_are_times() -> None:

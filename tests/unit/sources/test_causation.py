@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from thence import Orderer
 from thence.errors import MisuseError
-from thence.sources import from_event, from_events, from_headers
+from thence.sources import from_cloudevent, from_event, from_events, from_headers
 
 
 @pytest.mark.parametrize("cause", ["1", "", None, 1, [], ["", None, 1]])
@@ -22,6 +23,27 @@ def test_without_an_id_it_is_set_aside_with_a_note() -> None:
         row = from_event(event)
         assert (row["message"], row["kind"]) == (None, "unreadable")
         assert row["note"] == "no id: field 'id' is missing or empty"
+
+
+def test_the_text_of_an_event_is_an_event() -> None:
+    event = {"id": 2, "causation_id": "1", "correlation_id": "c"}
+    assert from_event(json.dumps(event)) == from_event(json.dumps(event).encode()) == from_event(event)
+    message = {"messageId": "m2", "conversationId": "c", "initiatorId": "k1"}
+    assert from_events([json.dumps(message)], preset="masstransit") == from_events([message], preset="masstransit")
+    assert from_event("[1]")["kind"] == from_event("{")["kind"] == "unreadable"
+
+
+def test_a_cause_without_a_conversation_is_told_of() -> None:
+    """Its destination is its own id, so what it waits for never comes there."""
+    event = {"id": "2", "source": "/a", "specversion": "1.0", "type": "t", "causationid": "1"}
+    assert from_cloudevent(event)["note"] == (
+        "it names a cause and no conversation: field 'correlationid' is missing or empty"
+    )
+    assert from_event({"id": 2, "causation_id": 1})["note"] is not None
+    for known in ({"correlationid": "c"}, {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}, {"causationid": "2"}):
+        assert from_cloudevent(event | known)["note"] is None
+    rows = [from_cloudevent(each) | {"destination": "ledger"} for each in (event, event | {"id": "1"})]
+    assert [row["message"] for row in Orderer("depends_on").deliver(rows)] == ["1", "2"]
 
 
 def test_masstransit_names_causes_by_correlation() -> None:

@@ -211,3 +211,16 @@ def test_what_a_change_waits_for_by_keys_is_not_known_before_all_earlier_ones_ha
 def test_an_order_that_does_not_exist() -> None:
     with pytest.raises(MisuseError, match="transaction, commit, keys"):
         from_change(None, order="time")  # type: ignore[arg-type]
+    with pytest.raises(MisuseError, match="transaction, commit, keys"):
+        from_changes([], order="time")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("database", IDS)
+def test_changes_without_the_transaction_topic_say_what_is_not_read(database: str) -> None:
+    records, _ = topic(database, offsets=True)
+    assert {row["note"] for row in from_changes(records)} == {None}
+    rows = from_changes([each for each in records if each.topic != "shop.transaction"])
+    assert [row["note"] is None for row in rows] == [False, True] * 4
+    assert rows[0]["note"] == (
+        f"{rows[0]['transaction']}/begin is not among the records: is the topic shop.transaction read too?"
+    )

@@ -25,6 +25,16 @@ def test_an_example_runs_with_one_command(name: str, tmp_path: Path) -> None:
     assert "delivered" in done.stdout
 
 
+def test_the_example_of_kafka_says_where_there_is_a_broker(tmp_path: Path) -> None:
+    alone = tmp_path / "kafka.py"
+    alone.write_text((EXAMPLES / "kafka.py").read_text())
+    done = subprocess.run([sys.executable, str(alone)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "kafka.py: only a clone brings a broker; name one of yours, as in: python kafka.py localhost:9092\n"
+    )
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_the_notebook_runs_and_shows_pictures() -> None:
     book = nbformat.read(EXAMPLES / "payments_before_orders.ipynb", as_version=4)  # type: ignore[no-untyped-call]

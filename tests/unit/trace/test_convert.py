@@ -79,7 +79,7 @@ def test_rows_left_out_are_told_and_the_code_is_1(tmp_path: Path, capfd: pytest.
     given = ["convert", str(path), "--to", "jsonl", "--out", str(tmp_path / "u.jsonl"), "--json", str(tmp_path / "j")]
     assert main(given) == 1
     told = capfd.readouterr().err
-    assert "1 events written" in told
+    assert "1 event written" in told
     assert f"{path}:2: not JSON" in told
     assert "... and 2 more" in told
     result = json.loads((tmp_path / "j").read_text())

@@ -40,6 +40,17 @@ def test_events_come_back(tmp_path: Path) -> None:
     assert read(tmp_path / "t.parquet") == (events, [])
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.timestamp("us"), pa.timestamp("ns", "Asia/Kolkata"), pa.timestamp("s"), pa.float64()]
+)
+def test_a_time_may_be_a_timestamp(kind: pa.DataType, tmp_path: Path) -> None:
+    moments = pa.array([1794889800], pa.int64()).cast(pa.timestamp("s")).cast(pa.timestamp("us"))
+    values = pa.array([1794889800.0]) if kind == pa.float64() else moments.cast(pa.int64()).cast(pa.timestamp("us"))
+    pq.write_table(table(time=values.cast(kind)), tmp_path / "t.parquet")
+    events, refused = read(tmp_path / "t.parquet")
+    assert ([event.time for event in events], refused) == ([1794889800.0], [])
+
+
 def test_order_is_always_there(tmp_path: Path) -> None:
     write_parquet([replace(event, order=None) for event in EVENTS], tmp_path / "t.parquet")
     assert read(tmp_path / "t.parquet")[0] == EVENTS

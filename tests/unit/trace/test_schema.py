@@ -58,6 +58,13 @@ def test_seconds_may_be_a_whole_number() -> None:
     assert (time, type(time)) == (5.0, float)
 
 
+@pytest.mark.parametrize(
+    "moment", ["2026-11-17T10:00:00.5+05:30", "2026-11-17T04:30:00.5Z", "2026-11-17 04:30:00.5", 1794889800.5]
+)
+def test_a_time_is_seconds_or_a_moment(moment: object) -> None:
+    assert event_of(SEND | {"time": moment}).time == 1794889800.5  # type: ignore[union-attr]
+
+
 def test_a_message_may_be_for_nobody() -> None:
     assert event_of(SEND | {"destinations": []}).destinations == ()  # type: ignore[union-attr]
 
@@ -90,8 +97,8 @@ def test_a_message_may_be_for_nobody() -> None:
         ({"destinations": [""]}, "an entry of destinations is empty; a name is accepted"),
         ({"label": 4}, "label is 4; a string is accepted"),
         ({"order": 1.5}, "order is 1.5; a whole number is accepted"),
-        ({"time": "now"}, "time is 'now'; a number of seconds is accepted"),
-        ({"time": False}, "time is False; a number of seconds is accepted"),
+        ({"time": "now"}, "time is 'now'; a number of seconds is accepted, or a moment as ISO 8601 writes it"),
+        ({"time": False}, "time is False; a number of seconds is accepted, or a moment as ISO 8601 writes it"),
         ({"time": float("nan")}, "time is nan; a finite number of seconds is accepted"),
         ({"time": 10**400}, "time is int; a finite number of seconds is accepted"),
         ({"bytes": -1}, "bytes is -1; a size is not negative"),

@@ -74,3 +74,28 @@ function times(run) {
   for (let i = 0; i < run.count; i++) place[i] = last = Number.isNaN(run.time[i]) ? last : run.time[i];
   return place;
 }
+
+/** Tell whether a time counts seconds since 1970: those of a simulation are small, and more are no time of ours. */
+function isMoment(seconds) {
+  return seconds >= 1e8 && seconds < 1e11;
+}
+
+/** A place of the time axis in words; `step` says how exactly. A moment is shown by its time of day, in UTC. */
+export function timeAt(seconds, step) {
+  const digits = Math.min(9, Math.max(0, -Math.floor(Math.log10(step))));
+  const text = seconds.toFixed(digits);
+  if (!isMoment(seconds)) return `${Number(text)} s`;
+  const [whole, fraction] = text.split(".");
+  return `${new Date(whole * 1000).toISOString().slice(11, 19)}${fraction ? `.${fraction}` : ""}Z`;
+}
+
+/** A recorded time in words, with its day where it has one. */
+export function timeOf(seconds) {
+  return isMoment(seconds) ? `${seconds} s, ${new Date(seconds * 1000).toISOString()}` : `${seconds} s`;
+}
+
+export function tick(least, by) {
+  const power = 10 ** Math.floor(Math.log10(least));
+  const step = [1, 2, 5, 10].map((times) => times * power).find((each) => each >= least) ?? 10 * power;
+  return by === "order" ? Math.max(1, step) : step;
+}

@@ -4,7 +4,7 @@
 
 import { KINDS, SEND, RECEIVE, DELIVER, destinationsOf, entriesOf } from "./data.js";
 import { pastOf, futureOf, waitsOf } from "./causes.js";
-import { isHeld } from "./axis.js";
+import { isHeld, timeOf } from "./axis.js";
 import { logOf } from "./log.js";
 
 const DEEDS = ["sent", "received", "delivered", "did something of its own", "crashed"];
@@ -46,7 +46,7 @@ export function factsOf(page, run, event) {
   if (page.runs.length > 1) add("run", run.name);
   if (run.label[event] >= 0) add("label", page.labels[run.label[event]]);
   add("position", `row ${run.index[event]} of its process, ${event + 1} in the order`);
-  if (run.timed && !Number.isNaN(run.time[event])) add("time", `${run.time[event]} s`);
+  if (run.timed && !Number.isNaN(run.time[event])) add("time", timeOf(run.time[event]));
   if (run.kind[event] === SEND) add("destinations", names(destinationsOf(run, event)) || "nobody");
   if (run.aside[event]) add("set aside", "the definition cannot use this row");
   else if (run.kind[event] === RECEIVE) add("causality", "an arrival carries none; its delivery does");

@@ -352,7 +352,7 @@ window.thence = {
     },
     finding: () => (view.finding < 0 ? null : { number: view.finding, ...page.findings[view.finding] }),
     view: () => ({ by: view.by, from: view.from, to: view.to, cursor: view.cursor, runs: [...view.runs], lanes: drawnNow().map((panel) => panel.rows.map((lanes) => view.lanes.title(lanes))) }),
-    drawn: () => drawnNow().map((panel) => ({ thinned: panel.thinned, arrows: panel.drawn, events: panel.events.length })),
+    drawn: () => drawnNow().map((panel) => ({ thinned: panel.thinned, arrows: panel.drawn, events: panel.events.length, ticks: panel.ticks })),
     frames: () => frames.splice(0),
     point: (number, event) => {
       const panel = drawnNow().find((each) => each.run.number === number), box = panel.canvas.getBoundingClientRect();

@@ -6,6 +6,7 @@
 // are stroked one by one: many lines in one path take a software raster a hundred times as long.
 
 import { RECEIVE, DELIVER, INTERNAL, CRASH } from "./data.js";
+import { tick, timeAt } from "./axis.js";
 import { PAST, FUTURE, CHOSEN, PATH } from "./view.js";
 
 export const MOST_ARROWS = 5000, MOVING_ARROWS = 1500;
@@ -388,11 +389,14 @@ export class Panel {
     context.textBaseline = "bottom";
     const step = tick((view.to - view.from) / Math.max(2, (this.width - this.gutter) / 110), view.by);
     const shift = view.by === "order" ? 1 : 0; // events count from 1
+    this.ticks = [];
     for (let place = Math.ceil((view.from + shift) / step) * step - shift; place <= view.to; place += step) {
-      const x = this.at(place);
       if (view.by === "order" && place < 0) continue;
+      const x = this.at(place), text = view.by === "time" ? timeAt(place, step) : String(Math.round(place) + 1);
+      const half = context.measureText(text).width / 2;
+      this.ticks.push(text);
       context.fillRect(x, this.height - FOOT + 4, 1, 4);
-      context.fillText(view.by === "time" ? `${Number(place.toPrecision(8))} s` : String(Math.round(place) + 1), x, this.height);
+      context.fillText(text, Math.min(Math.max(x, this.gutter + half), this.width - half), this.height);
     }
   }
 
@@ -425,12 +429,6 @@ function diamond(context, x, y, size) {
   context.lineTo(x, y + size);
   context.lineTo(x - size, y);
   context.closePath();
-}
-
-function tick(least, by) {
-  const power = 10 ** Math.floor(Math.log10(least));
-  const step = [1, 2, 5, 10].map((times) => times * power).find((each) => each >= least) ?? 10 * power;
-  return by === "order" ? Math.max(1, step) : step;
 }
 
 /** A text cut so that it fits a width. */

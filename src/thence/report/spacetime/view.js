@@ -184,5 +184,5 @@ export function eventsOf(found) {
 }
 
 function round(value) {
-  return Number(value.toPrecision(9));
+  return Number(value.toFixed(6)); // seconds since 1970 have ten places before the point
 }

@@ -25,7 +25,7 @@ from thence.sources import Record, from_change
 from thence.sources import from_changes as plain
 from thence.sources.avro import Schemas
 from thence.sources.commits import since_mark
-from thence.sources.debezium import Order
+from thence.sources.debezium import Order, check_order
 from thence.sources.keyed import foreign_keys_of
 from thence.spark.sources.kafka import arrival
 from thence.spark.sources.together import ARRIVAL, beside
@@ -67,6 +67,7 @@ def from_changes(
 
 
 def _refuse(records: DataFrame, order: str) -> None:
+    check_order(order)
     if "value" not in records.columns:
         raise MisuseError(f"no column 'value'; the table has {', '.join(records.columns)}")
     taken = [name for name in (*ADDED.names, "arrival") if name in records.columns]

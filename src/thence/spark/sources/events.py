@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, TimestampType
 
 from thence.errors import MisuseError
-from thence.sources.causation import Preset, event_of, preset_of
+from thence.sources.causation import Preset, alone, event_of, no_id, preset_of
 from thence.sources.causation import from_events as plain
 from thence.spark.sources.together import ARRIVAL, beside
 
@@ -46,7 +46,7 @@ def from_events(
     if preset is not None and names.aliases:
         return _by_conversation(records, value, preset)
     own = _field(F.col(f"`{value}`").cast("string"), names.id)
-    needed = [(f"no id: field {names.id!r} is missing or empty", own.isNull())]
+    needed = [(no_id(names), own.isNull())]
     return _arrivals(records, value, names, F.lit(None).cast("string"), needed)
 
 
@@ -112,16 +112,18 @@ def _arrivals(
     listed = F.when(F.startswith(cause, F.lit("[")), F.from_json(cause, "array<string>")).otherwise(F.array(cause))
     causes = F.array_distinct(F.filter(listed, lambda each: each.isNotNull() & (each != "") & (each != own)))
     none = F.array().cast("array<string>")
+    place = F.coalesce(_field(text, names.destination), otherwise)
+    by_itself = place.isNull() & (F.size(F.coalesce(causes, none)) > 0)
     return records.select(
         "*",
         F.lit(None).cast("string").alias("run"),
-        F.coalesce(_field(text, names.destination), otherwise, own).alias("destination"),
+        F.coalesce(place, own).alias("destination"),
         F.when(usable, own).alias("message"),
         _field(text, names.sender).alias("sender"),
         _seconds(_field(text, names.time)).alias("time"),
         F.when(usable, F.coalesce(causes, none)).otherwise(none).alias("depends_on"),
         F.when(usable, F.lit("event")).otherwise(F.lit("unreadable")).alias("kind"),
-        F.when(~usable, F.concat(lacks, F.lit(what))).alias("note"),
+        F.when(~usable, F.concat(lacks, F.lit(what))).when(by_itself, F.lit(alone(names))).alias("note"),
     )
 
 

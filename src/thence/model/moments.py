@@ -1,0 +1,24 @@
+"""Moments as seconds, by one rule wherever somebody else wrote them down: event times, times of events, of changes."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from decimal import Decimal
+
+
+def seconds(time: object) -> float | None:
+    """Return a time as seconds: a number, a moment, or a moment as ISO 8601 writes it; what is no time is none.
+
+    A moment without a zone is taken as UTC.
+    """
+    if isinstance(time, str):
+        try:
+            time = datetime.datetime.fromisoformat(time.strip())
+        except ValueError:
+            return None
+    if isinstance(time, datetime.datetime):
+        return (time if time.tzinfo is not None else time.replace(tzinfo=datetime.UTC)).timestamp()
+    if isinstance(time, bool) or not isinstance(time, int | float | Decimal) or not math.isfinite(time):
+        return None
+    return float(time)
