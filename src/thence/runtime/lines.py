@@ -39,6 +39,8 @@ async def converse(endpoint: Endpoint, *, manual: bool = False, linger: float | 
         sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
         sys.stdout.flush()
 
+    # A reader of our own: where a thread still waits for a line of Python's, Python aborts as it ends.
+    source = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for each in (signal.SIGINT, signal.SIGTERM):
@@ -47,7 +49,7 @@ async def converse(endpoint: Endpoint, *, manual: bool = False, linger: float | 
         write({"ready": me.config.name})
         waiting: dict[int, Message] = {}
         tasks = [
-            loop.create_task(_read(me, sys.stdin.buffer, write, waiting, stop, linger)),
+            loop.create_task(_read(me, source, write, waiting, stop, linger)),
             loop.create_task(_deliver(me, write, waiting, manual)),
             loop.create_task(stop.wait()),
         ]

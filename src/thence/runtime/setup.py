@@ -49,6 +49,7 @@ def initialise(
 ) -> list[Path]:
     """Write configurations, and certificates unless `plain`, into a folder; return the files, one for each process."""
     lookup(protocol)
+    new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"{safe(name)}.toml" for name in processes]
     for file in sorted(folder.glob("*.toml")):
@@ -73,14 +74,14 @@ def initialise(
     try:
         for file in files:
             load(file)
-    except MisuseError:
+        if not plain:
+            _certify(folder, processes)
+    except (MisuseError, ImportError):
         for file in files:
             file.unlink()
-        with suppress(OSError):  # others may have files there
+        if new:
             folder.rmdir()
         raise
-    if not plain:
-        _certify(folder, processes)
     return files
 
 

@@ -9,11 +9,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks" / "reproduce"))
 
-import coverage
+import coverage_page as coverage
 
 
 def test_the_page_is_current() -> None:
-    assert coverage.PAGE.read_text(encoding="utf-8") == coverage.page(), "run benchmarks/reproduce/coverage.py"
+    assert coverage.PAGE.read_text(encoding="utf-8") == coverage.page(), "run benchmarks/reproduce/coverage_page.py"
 
 
 @pytest.mark.parametrize("row", coverage.rows(), ids=lambda row: f"{row[0]}: {row[1]}")

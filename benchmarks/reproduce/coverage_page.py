@@ -1,7 +1,7 @@
 """Write docs/coverage.md: a row for each algorithm, variant, theorem, table and figure of the papers.
 
-    python benchmarks/reproduce/coverage.py            write the page
-    python benchmarks/reproduce/coverage.py --check    say whether it is current (exit code 1 if not)
+    python benchmarks/reproduce/coverage_page.py            write the page
+    python benchmarks/reproduce/coverage_page.py --check    say whether it is current (exit code 1 if not)
 
 Law. The rows stand in coverage.txt. A file or a test that a row names must be there; the verdict of a claim is that of
 results/default. What is missing says so.
@@ -46,8 +46,8 @@ A row, or a part of one, for each algorithm, variant, definition, theorem, lemma
 it lives, and what shows it. Claims are those of
 [`thence reproduce`](reproduce.md), with their verdicts at the default scale; tests name the file, and the test where
 one stands for it. Refuted parts have an execution in [errata.md](errata.md). The page is made by
-`python benchmarks/reproduce/coverage.py`; `tests/unit/papers/test_coverage.py` fails when it is not current, when a row
-names what is not there, and when something that a paper numbers, or a claim, has no row.
+`python benchmarks/reproduce/coverage_page.py`; `tests/unit/papers/test_coverage.py` fails when it is not current, when
+a row names what is not there, and when something that a paper numbers, or a claim, has no row.
 """
 
 
