@@ -20,13 +20,14 @@ from thence.protocols.ks_ft import KsFt
 
 RESULTS = Path(__file__).parent / "results" / "multicast.json"
 PROTOCOLS = ("a-fifo", "a-causal", "ks-ft")
+MESSAGES = 2000
 GROUPS = "abc|def|ghi|jkl|mno|pqr|stu|vwx"
 
 
 def long_run(protocol: str, *, counts: bool, spread: bool) -> RandomWalk:
-    """Three of six processes crash, early on or one after each 500 messages of 2,000."""
+    """Three of six processes crash, early on or one after each quarter of the messages."""
     setting = Setting(
-        protocol, 6, 2000, "any", groups="ab|cd|ef", crashes=3, options={} if counts else {"counts": False}
+        protocol, 6, MESSAGES, "any", groups="ab|cd|ef", crashes=3, options={} if counts else {"counts": False}
     )
     return walk(setting, 11, patience=0.02, calm=True, spread=spread)
 
@@ -86,6 +87,8 @@ def modulo() -> dict[str, int]:
 
 def measured() -> dict[str, Any]:
     return {
+        "messages": MESSAGES,
+        "groups": [len(group) for group in GROUPS.split("|")],
         "records": {
             name_of(protocol, counts=counts, spread=spread): records(long_run(protocol, counts=counts, spread=spread))
             for protocol in PROTOCOLS for spread in (False, True) for counts in (True, False)

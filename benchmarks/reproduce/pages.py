@@ -142,7 +142,8 @@ def tried() -> str:
 
 def records() -> str:
     """What the multicasts keep of messages, over the quarters of long runs with crashes."""
-    found = result("multicast/results/multicast.json")["records"]
+    kept = result("multicast/results/multicast.json")
+    found, each = kept["records"], kept["messages"] // 4
     columns = [(name, counts) for name in ("a-fifo", "a-causal", "ks-ft") for counts in ("counts", "no counts")]
     once, spread = (
         [found[f"{name}, {how}, crashes {when}"] for name, how in columns] for when in ("at once", "spread")
@@ -161,7 +162,7 @@ def records() -> str:
         line("last quarter", (row["records"][3] for row in once)),
         line("bytes of the living members' snapshots, second quarter (mean)", (row["bytes"][1] for row in once)),
         line("last quarter", (row["bytes"][3] for row in once)),
-        line("one crash after each 500 messages: most records in each quarter", (joined(r["records"]) for r in spread)),
+        line(f"one crash after each {each} messages: most records by quarter", (joined(r["records"]) for r in spread)),
         line("bytes of snapshots in each quarter (means)", (joined(row["bytes"]) for row in spread)),
     ))  # fmt: skip
 

@@ -47,9 +47,11 @@ def first_exploration() -> Figures:
     from thence.check.search import explore
     from thence.check.setting import Setting
 
-    found = explore(Setting("ks", 3, 4))
+    setting = Setting("ks", 3, 4)
+    found = explore(setting)
     assert found.complete
-    return {"states": found.states, "executions": found.executions, "depth": found.depth}
+    size = {"processes": setting.processes, "messages": setting.messages, "changes": setting.changes}
+    return size | {"states": found.states, "executions": found.executions, "depth": found.depth}
 
 
 def drawn() -> Figures:
@@ -79,10 +81,21 @@ def scales() -> Figures:
     return made
 
 
+def long_runs() -> Figures:
+    return {"messages": f"{result('multicast/results/multicast.json')['messages']:,}"}
+
+
+def chapter_7() -> Figures:
+    found = result("topology/results/topology.json")
+    return {"messages": found["messages"], "seeds": len(found["table 7.1"][0]["seeds"])}
+
+
 def least() -> Figures:
-    found = result("multicast/results/multicast.json")["stamps"]
-    ours, matrix = found["ks-ft"], found["a-causal"]
+    found = result("multicast/results/multicast.json")
+    groups, ours, matrix = found["groups"], found["stamps"]["ks-ft"], found["stamps"]["a-causal"]
+    assert len(set(groups)) == 1
     return {
+        "groups": len(groups), "of": groups[0],
         "entries": ours["entries"], "facts": ours["group facts"], "bytes": ours["bytes"],
         "numbers": matrix["entries"], "all": matrix["bytes"],
     }  # fmt: skip
@@ -116,6 +129,8 @@ SENTENCES = (
     Sentence(
         "explore.md", "covered: all of it; {states} states, {executions} executions, depth {depth}", first_exploration
     ),
+    Sentence("explore.md", "system: {processes} processes, up to {messages} messages (unicast)", first_exploration),
+    Sentence("explore.md", "`--changes` of them ({changes} unless told otherwise)", first_exploration),
     Sentence("explore.md", "a system of at most {most} states", drawn),
     Sentence(
         "reproduce.md",
@@ -131,10 +146,12 @@ SENTENCES = (
     ),
     Sentence(
         GENUINE,
-        "stamps hold {entries} entries with {facts} facts about groups, {bytes} bytes in all, where the matrix has "
-        "{numbers} numbers in {all} bytes",
+        "With {groups} groups of {of} and messages to one group each, stamps hold {entries} entries with {facts} facts "
+        "about groups, {bytes} bytes in all, where the matrix has {numbers} numbers in {all} bytes",
         least,
     ),
+    Sentence(GENUINE, "({messages} messages, six processes in three groups", long_runs),
+    Sentence("paper-separators.md", "{messages} messages and {seeds} seeds for each cell", chapter_7),
     Sentence(GENUINE, "no failure in {runs} random executions with up to two crashes", carried),
     Sentence(GENUINE, "({mean} carried messages on the mean, up to {most}, in runs of at most {longest})", carried),
     Sentence(GENUINE, "(in {outsiders} of {runs} runs)", carried),

@@ -92,3 +92,19 @@ def test_pages_name_files_that_are_there() -> None:
             assert (ROOT / file).exists(), f"{page.name} names {file}"
         for file in re.findall(r"`((?:papers|protocols|check|model|topology|sim|costing)/[\w/]+\.py)`", text):
             assert (ROOT / "src" / "thence" / file).exists() or (ROOT / "tests" / file).exists(), f"{page.name}: {file}"
+
+
+def test_erratum_1_names_what_was_explored() -> None:
+    """Its sizes are rows of the benchmark, on both kinds of channels."""
+    known = [row["setting"] for row in pages.result("explore/results/speed.json")["rows"]]
+    sizes = [(3, 5, None), (4, 4, None), (3, 4, "any")]
+    for processes, messages, destinations in sizes:
+        for fifo in (False, True):
+            wanted = {"protocol": "ks", "processes": processes, "messages": messages}
+            wanted |= ({"destinations": destinations} if destinations else {}) | ({"fifo": True} if fifo else {})
+            assert wanted in known
+    (one, two, _), (three, four, _), (five, six, _) = sizes
+    said = (
+        f"{one} processes with {two} unicasts, {three} with {four}, and {five} with {six} messages to any destinations"
+    )
+    assert said in " ".join(PAGE.split())
