@@ -7,6 +7,7 @@ behind. Rows that do not fit into arrays are not taken: `step` returns None and 
 from __future__ import annotations
 
 import math
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -282,11 +283,10 @@ class ArrayStepper:
         doubted = np.flatnonzero(~np.isnan(ahead)).tolist()
         if not special and not doubted:
             return words
-        texts = words.to_pylist()
+        texts, cycles = words.to_pylist(), self._cycles(taken, left)
         for place in special:
-            row = int(left.row[place])
             unusable = left.status[place] == Status.UNUSABLE
-            texts[place] = read.unusable[row - held] if unusable else self._cycle(taken, left, place)
+            texts[place] = read.unusable[int(left.row[place]) - held] if unusable else cycles[int(left.at[place])]
         for place in doubted:
             words = doubt(float(ahead[place]), float(self.policy.max_jump or 0))
             texts[place] = words if texts[place] is None else f"{texts[place]}; {words}"
@@ -309,10 +309,15 @@ class ArrayStepper:
         beyond = pc.if_else(pa.array(more > 0), beyond, "")
         return pc.binary_join_element_wise("released without ", shown, beyond, why, "")
 
-    def _cycle(self, taken: Arrived, left: Left, place: int) -> str:
-        members = left.row[(left.status == Status.CYCLE) & (left.at == left.at[place])]
-        names = self.reader.cause_names(taken.source[members], taken.number[members]).to_pylist()
-        return f"on a cycle of causes: {listed(names)}"
+    def _cycles(self, taken: Arrived, left: Left) -> dict[int, str]:
+        """Say which rows are on each cycle, by the row that closed it; they left one after the other."""
+        rows = left.row[left.status == Status.CYCLE]
+        closed, first, count = np.unique(left.at[left.status == Status.CYCLE], return_index=True, return_counts=True)
+        shown = np.minimum(count, SHOWN)
+        members = rows[places_in(first, shown)]
+        names = iter(self.reader.cause_names(taken.source[members], taken.number[members]).to_pylist())
+        told = zip(closed.tolist(), shown.tolist(), count.tolist(), strict=True)
+        return {at: f"on a cycle of causes: {listed(list(islice(names, few)), many)}" for at, few, many in told}
 
     # -- memory ----------------------------------------------------------------------------------------------------
 

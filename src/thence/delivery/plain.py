@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from thence.delivery.cycles import Cycles
 from thence.delivery.event_time import EventTime, doubt
 from thence.delivery.foreign import ForeignRule
 from thence.delivery.outcome import Kind, Outcome, Waiting, listed
@@ -51,8 +52,13 @@ class Delivery:
         self.kept: dict[int, Kept] = {}
         self.doubts: dict[int, float] = {}
         """by how much the times of rows that are here were too far ahead to be believed"""
+        self.cycles = Cycles()
 
     # -- rows ------------------------------------------------------------------------------------------------------
+
+    def expect(self, coming: Sequence[Read | str]) -> None:
+        """Be told what was read of the next rows, which then have to come: the search for cycles takes less time."""
+        self.cycles = Cycles(len(self.kept), self.rows + 1, coming)
 
     def push(self, read: Read | str, message: str | None = None, time: float | None = None) -> list[Outcome]:
         """Take the next row: what was read of it (or why nothing could be), its id, its event time."""
@@ -190,7 +196,7 @@ class Delivery:
             out.append(Outcome(freed, Kind.DELIVERED, self.position, waited, self.rows - freed, self._seconds(known)))
 
     def _quarantine_cycle(self, rule: Rule, ticket: int, out: list[Outcome]) -> None:
-        members = rule.cycle(ticket)
+        members = self.cycles.of(rule, ticket)
         if not members:
             return
         reason = f"on a cycle of causes: {listed([str(rule.held[t].source) for t in members])}"

@@ -5,6 +5,8 @@ Law. What leaves is what `plain.Delivery` lets go, row by row.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from thence.delivery.arrow_rows import Ints, Leaving, Rows, leaving
@@ -12,7 +14,7 @@ from thence.delivery.outcome import Outcome
 from thence.delivery.plain import Delivery
 from thence.delivery.plain_state import resumed, state_of
 from thence.delivery.policy import Policy
-from thence.delivery.reading import Reading
+from thence.delivery.reading import Read, Reading
 from thence.delivery.state import State
 from thence.model.plain import Field
 
@@ -48,9 +50,13 @@ class PlainStepper:
         lists: list[list[Field]] = [[None] * rows.count if c is None else c.to_pylist() for c in columns]
         delivery, out = self.delivery, list[Outcome]()
         delivery.moment = rows.moment
-        for time, message, sender, destination, cause in zip(rows.times.tolist(), *lists, strict=True):
-            read = self.refused or delivery.reading.read(message, sender, destination, cause)
+        reads: Iterable[Read | str] = (self.refused or delivery.reading.read(*row) for row in zip(*lists, strict=True))
+        if delivery.reading.by == "depends_on":  # a stamp is read as those before it say
+            reads = list(reads)
+            delivery.expect(reads)
+        for read, time, message in zip(reads, rows.times.tolist(), lists[0], strict=True):
             out += delivery.push(read, None if message is None else str(message), None if time != time else time)
+        delivery.expect(())
         return leaving(out)
 
     def state(self, messages: list[str | None]) -> State:

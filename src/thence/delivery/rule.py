@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -269,52 +269,6 @@ class Rule:
             found += _numbers(source, spans)
             total += sum(last - first + 1 for first, last in spans)
         return Absent(tuple(found), total)
-
-    # -- cycles ----------------------------------------------------------------------------------------------------
-
-    def cycle(self, ticket: int) -> list[int]:
-        """Return the held rows that are on a cycle with this one, in the order of arrival, or nothing.
-
-        What it waits for and what waits for it are looked through in turn, so that the smaller side decides.
-        """
-        causes, effects = _Search(ticket, self._causes), _Search(ticket, self._effects)
-        while causes.step() and effects.step():
-            if ticket in causes.reached or ticket in effects.reached:
-                break
-        if ticket not in causes.reached and ticket not in effects.reached:
-            return []
-        while causes.step():
-            pass
-        while effects.step():
-            pass
-        return sorted(causes.reached & effects.reached)
-
-    def _causes(self, ticket: int) -> Iterable[int]:
-        waited = self.held[ticket].waited
-        return [self.at[need] for need in waited if need in self.at and self.level(need[0]) < need[1]]
-
-    def _effects(self, ticket: int) -> Iterable[int]:
-        row = self.held[ticket]
-        return self.wanting.get(row.source, ()) if self.level(row.source) < row.number else ()
-
-
-class _Search:
-    """A search through held rows, one step at a time; the start is reached only if an edge leads back to it."""
-
-    def __init__(self, start: int, neighbours: Callable[[int], Iterable[int]]) -> None:
-        self.neighbours = neighbours
-        self.reached: set[int] = set()
-        self.stack = [start]
-
-    def step(self) -> bool:
-        """Look at one row; tell whether there was one."""
-        if not self.stack:
-            return False
-        for there in self.neighbours(self.stack.pop()):
-            if there not in self.reached:
-                self.reached.add(there)
-                self.stack.append(there)
-        return True
 
 
 def _numbers(source: Source, spans: Iterable[tuple[int, int]]) -> list[Need]:

@@ -141,8 +141,9 @@ ROW = np.dtype(
 """A row. `now` is the event time of the key as it comes. `left` is the row that was the so-and-so-many-th to leave;
 then of a row that has left at which row it did, why, how much it lacks in truth and where its part of the list of
 missing causes ends."""
-WALK = np.dtype(_of_longs("mark below other_below"))
-"""A row on a walk along causes and effects: marked by the second, and the next row on the stack of each."""
+WALK = np.dtype(_of_longs("mark below other_below group"))
+"""A row on a walk along causes and effects: marked by the second, and the next row on the stack of each; the group that
+walks from it stay in."""
 NODE = np.dtype(_of_longs("key child sibling"))
 """A place in a pairing heap. Row r is in two: 2r among those that watch a source, and then among those that are free;
 2r + 1 among the held of a source, or for explicit causes among those on a cycle."""
@@ -155,9 +156,10 @@ CAUSE = np.dtype(_of_longs("source number"))
 """A number of a source: what a row needs, or goes without."""
 LIMITS = np.dtype([("after_seconds", "f8"), *_of_longs("after_rows most_held fails fails_full dense cyclic")])
 """What `Limits` says."""
-TALLY = np.dtype(_of_longs("held oldest epoch left holes ready missing stopped"))
+TALLY = np.dtype(_of_longs("held oldest epoch left holes ready missing stopped row walked patience seen"))
 """How many rows are held, a row before which none is, what marks rows on the present walk, how many have left, how many
-holes there are, the heap of free rows, how many missing causes are listed, the row at which a limit was an error."""
+holes there are, the heap of free rows, how many missing causes are listed, the row at which a limit was an error; the
+row that comes next, how many steps walks have taken, after how many or at which row to stop for a look at all rows."""
 READ = np.dtype(_of_longs("sender number start length good"))
 """What a row says of itself, as in `RowsRead`."""
 

@@ -17,9 +17,9 @@ import numpy as np
 from thence.kernels.arrays import Bytes, Doubles, Longs, Number, Records
 from thence.kernels.arrival_rows import NONE, Arrived, Holes, Known, Left, Limits, Status, Why
 from thence.kernels.compiling import inlined, loop, part
-from thence.kernels.cycles import on_a_cycle
+from thence.kernels.cycles import look_ahead, on_a_cycle, outlook_of
 from thence.kernels.holes import fill_hole, give_up, in_hole, lacks, list_missing
-from thence.kernels.records import records_of, written_back
+from thence.kernels.records import Step, records_of, written_back
 from thence.kernels.waiting import entered, first_unmet, hold, is_held, lowest, popped, wake
 
 
@@ -138,8 +138,7 @@ def _quarantine_cycle(
     row: int, rows: Records, walk: Records, nodes: Records, needs: Records, sources: Records, tally: Records
 ) -> None:
     """Let go of the rows on a cycle with this one, if it closes one."""
-    tally[0].epoch += 1
-    found = on_a_cycle(row, tally[0].epoch, rows, walk, nodes, needs, sources)
+    found = on_a_cycle(row, rows, walk, nodes, needs, sources, tally)
     while found != NONE:
         member = found >> 1
         found = popped(found, nodes)
@@ -214,7 +213,10 @@ def _run(
     held: int, rows: Records, walk: Records | None, nodes: Records, needs: Records, sources: Records,
     holes: Records | None, table: Longs | None, missing: Records, tally: Records, limits: Records,
 ) -> None:  # fmt: skip
-    for row in range(len(rows)):
+    for row in range(tally[0].row, len(rows)):
+        if walk is not None and (tally[0].walked > tally[0].patience or row == tally[0].seen):
+            tally[0].row = row
+            return
         s = rows[row].source
         if row < held:
             hold(row, rows, nodes, needs, sources, table, tally)
@@ -235,7 +237,7 @@ def _run(
                 _cascade(row, Why.FREE, rows, nodes, needs, sources, holes, missing, tally, limits)
             else:
                 hold(row, rows, nodes, needs, sources, table, tally)
-                if walk is not None and sources[s].want != NONE:
+                if walk is not None and walk[row].group != NONE and sources[s].want != NONE:
                     _quarantine_cycle(row, rows, walk, nodes, needs, sources, tally)
         if (
             holes is not None
@@ -243,7 +245,17 @@ def _run(
             and _enforce(row, rows, nodes, needs, sources, holes, missing, tally, limits)
         ):
             tally[0].stopped = row
-            return
+            break
+    tally[0].row = len(rows)
+
+
+def _run_on(held: int, step: Step) -> None:
+    """Step through all rows, with looks ahead where the search for cycles wants them."""
+    outlook = outlook_of(step)
+    _run(held, *step)
+    while step.tally[0]["row"] < len(step.rows):
+        look_ahead(step, outlook)
+        _run(held, *step)
 
 
 def run(held: int, arrived: Arrived, now: Doubles, known: Known, given_up: Holes, limits: Limits) -> tuple[Bytes, Left]:
@@ -256,7 +268,7 @@ def run(held: int, arrived: Arrived, now: Doubles, known: Known, given_up: Holes
     room = len(arrived.need_source)
     while True:
         step = records_of(arrived, now, known, given_up, limits, room)
-        _run(held, *step)
+        _run_on(held, step)
         if step.tally[0]["missing"] <= room:
             return written_back(step, arrived, known, given_up)
         room = int(step.tally[0]["missing"])  # more is missing than there was room for: again, with enough

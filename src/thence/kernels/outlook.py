@@ -1,0 +1,104 @@
+"""Which rows can be on a cycle of explicit causes at all: looked at together, and how often that is worth it.
+
+Law. A cycle that closes while the rows of a step come is also a cycle among all rows of the step: those that are held
+and those still to come, each with its causes that are rows too and count as not delivered. (Of several rows of one
+message the first usable one stands for it: the others are duplicates, whatever becomes of it.) So the rows of a cycle
+belong to one strongly connected component; a row that is alone in its own closes no cycle, and a walk from any other
+row need not leave the component. Components are found in time linear in rows and causes.
+
+A look costs about as much as a walk through all rows, so it is made once walks have taken as many steps as the step has
+rows: the few rows of a batch in a stream are walked as they come, and where looks are of no use they cost less than the
+walks. A component may be large though no cycle closes for long: one that leads through many rows closes with the last
+of them. So whoever has walked for as long again after a look makes the next one less far; there may be no cycle yet.
+
+This module is plain Python for the plain stepper, which has neither numpy nor numba; `cycles` compiles it for arrays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from thence.kernels.arrays import Longs
+
+Numbers: TypeAlias = "list[int] | Longs"
+"""Whole numbers, in a list or in an array."""
+PATIENCE = 1
+"""How many steps of walks for each row of a step go before the first look."""
+ALONE = -1
+"""The group of a row that is on no cycle."""
+
+
+class Outlook:
+    """When the next look is due in a step of so many rows, and how far it reaches; rows are counted up to `end`."""
+
+    def __init__(self, rows: int, end: int) -> None:
+        """Begin a step."""
+        self.rows, self.end = rows, end
+        self.patience = PATIENCE * rows
+        """how many steps of walks go before the next look"""
+        self.seen = -1
+        """the row at which the last look ends; -1 if there is none"""
+
+    def reach(self, row: int) -> int:
+        """Return up to which row to look, now that walks up to this one have taken so long.
+
+        First to the end. If that was of no use, not quite as far: only cycles through few rows close early. Then half.
+        """
+        if row >= self.seen:
+            return self.end
+        return row + (self.seen - row) * (7 if self.seen == self.end else 4) // 8
+
+    def looked(self, seen: int, found: bool) -> None:
+        """Note a look, and whether it found anything: if it did though it was a shorter one, the next has to wait."""
+        self.seen = seen
+        if not found:
+            self.patience = PATIENCE * self.rows
+        elif seen < self.end:
+            self.patience += PATIENCE * self.rows
+
+
+def components(
+    start: Numbers, causes: Numbers, at: Numbers, number: Numbers, low: Numbers, under: Numbers, groups: Numbers
+) -> bool:
+    """Give the rows of each component of more than one row a number of their own; tell whether there is one.
+
+    The causes of row r, which are rows, are `causes[start[r]:start[r + 1]]`. Given: `at` is a copy of `start`, `number`
+    is 0 and `groups` is ALONE throughout; the rest is room. This is Tarjan's search, as a loop: rows are numbered as
+    they are met; `low` is the lowest number of a row in reach that is not closed; `under` leads back to where a row was
+    met from and, once it is done, to the row that was done before it and is not closed either.
+    """
+    count, closed, done, found = 0, len(groups) + 1, ALONE, False
+    for first in range(len(groups)):
+        if number[first]:
+            continue
+        here = first
+        count += 1
+        under[here] = ALONE
+        number[here] = low[here] = count
+        while here != ALONE:
+            if at[here] < start[here + 1]:
+                cause = causes[at[here]]
+                at[here] += 1
+                if number[cause] == 0:
+                    count += 1
+                    under[cause] = here
+                    number[cause] = low[cause] = count
+                    here = cause
+                elif number[cause] < low[here]:
+                    low[here] = number[cause]
+                continue
+            back = under[here]
+            if low[here] < number[here]:
+                under[here], done = done, here
+            else:  # the first of its component: it leads back to nothing before it
+                while done != ALONE and number[done] > number[here]:
+                    groups[done] = groups[here] = here
+                    number[done] = closed
+                    done = under[done]
+                    found = True
+                number[here] = closed
+            if back != ALONE and low[here] < low[back]:
+                low[back] = low[here]
+            here = back
+    return found
