@@ -16,6 +16,8 @@ FOREIGN = ("kafka", "KafkaError", "os")
 MOST_LINES, MOST_OF_A_FUNCTION = 450, 55
 LONG = ("command", "build", "_read_by_numbers")
 """Functions that may be longer: options of a verb, the table of verbs, and a loop over bytes that makes no calls."""
+VAGUE = {"told", "said", "mine"}
+"""Names that do not say what a local holds."""
 Rule = Callable[[str], Iterator[str]]
 
 
@@ -92,12 +94,23 @@ def too_long(source: str) -> Iterator[str]:
                 yield f"{node.name} has {lines} lines"
 
 
+def vague(source: str) -> Iterator[str]:
+    """Yield the locals and parameters of functions whose names do not say what they hold."""
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            for node in ast.walk(function):
+                name = node.arg if isinstance(node, ast.arg) else node.id if isinstance(node, ast.Name) else ""
+                if name in VAGUE and not isinstance(getattr(node, "ctx", None), ast.Load):
+                    yield f"{getattr(function, 'name', 'lambda')} has {name}"
+
+
 BREACHES: dict[Rule, str] = {
     of_another: "from thence.model.order import _closure\nengine._enforce()\n",
     excused: "try:\n    pass\nexcept (KeyError, LookupError):\n    pass\n",
     settings_changed: "spark.conf.set('a', 'b')\n",
     unused: "def _alone() -> None:\n    pass\n",
     too_long: "def long() -> None:\n" + 60 * "    pass\n",
+    vague: "def last(counts: list[int]) -> int:\n    told = counts[-1]\n    return told\n",
 }
 
 

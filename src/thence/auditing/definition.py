@@ -53,9 +53,9 @@ class DefinitionFindings(Findings):
         if name == "quarantine":
             for rejected in judged.quarantine:
                 file, line = self._places.get(id(rejected.event), (None, None))
-                said = {"file": file, "line": line, "reason": rejected.reason}
+                place_and_reason = {"file": file, "line": line, "reason": rejected.reason}
                 yield {
-                    column: said[column] if column in said else getattr(rejected.event, column)
+                    column: place_and_reason[column] if column in place_and_reason else getattr(rejected.event, column)
                     for column in COLUMNS[name]
                 }
             return

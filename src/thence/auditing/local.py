@@ -153,5 +153,5 @@ def _by_definition(
 
 def refused_row(refused: Quarantined) -> Row:
     """Return what a reader refused as a row of the list `quarantine`."""
-    said = refused.row()
-    return {column: said.get(column) for column in COLUMNS["quarantine"]}  # type: ignore[misc]
+    row = refused.row()
+    return {column: row.get(column) for column in COLUMNS["quarantine"]}  # type: ignore[misc]

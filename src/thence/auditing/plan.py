@@ -107,12 +107,12 @@ def slots_of(table: pa.Table, plan: Plan) -> Ints:
         large = plan.large.get(name) if name is not None else None
         if large is None:
             continue
-        mine = codes == place
+        in_run = codes == place
         if large.cuts is None:
-            slots[mine] = large.slot
+            slots[in_run] = large.slot
         else:
-            order = table.column("order").to_numpy()[mine]
-            slots[mine] = large.slot + np.searchsorted(np.array(large.cuts, np.int64), order, side="right")
+            order = table.column("order").to_numpy()[in_run]
+            slots[in_run] = large.slot + np.searchsorted(np.array(large.cuts, np.int64), order, side="right")
     return slots
 
 

@@ -86,8 +86,8 @@ def of_table(table: pa.Table, called: Mapping[str, str] | None = None) -> pa.Tab
 
 def refused_table(refused: Quarantined) -> pa.Table:
     """Return what a reader refused as a finding."""
-    said = refused.row()
-    columns = {name: said.get(name) for name in COLUMNS["quarantine"] if name != "run"}
+    row = refused.row()
+    columns = {name: row.get(name) for name in COLUMNS["quarantine"] if name != "run"}
     return tagged(QUARANTINE, refused.run, 1, **columns)
 
 

@@ -138,10 +138,10 @@ def delivered(past: Past, space: Space, process: int, slot: int, guarantee: Guar
     known = tuple((facts | learned if p == process else facts) & ~bit for p, facts in enumerate(past.known))
     left = of_message & ~bit
     carried = tuple((other, before & ~bit) for other, before in past.carried if other != slot or left)
-    told = 0
+    slots = 0
     if tell:
-        told = past.told | 1 << slot if left else past.told & ~(1 << slot)
-    return Past(known, carried, past.out & ~bit, past.held & ~bit, past.lost & ~bit, told)
+        slots = past.told | 1 << slot if left else past.told & ~(1 << slot)
+    return Past(known, carried, past.out & ~bit, past.held & ~bit, past.lost & ~bit, slots)
 
 
 def gone(past: Past, space: Space, process: int) -> Past:
@@ -175,9 +175,9 @@ def renamed(past: Past, space: Space, perm: Perm) -> tuple[object, ...]:
     for p, facts in enumerate(past.known):
         known[perm[p]] = move(facts, perm)
     carried = sorted((space.renamed_slot(slot, perm), move(before, perm)) for slot, before in past.carried)
-    told = sum(1 << space.renamed_slot(slot, perm) for slot in positions(past.told))
+    slots = sum(1 << space.renamed_slot(slot, perm) for slot in positions(past.told))
     return (
-        tuple(known), tuple(carried), move(past.out, perm), move(past.held, perm), move(past.lost, perm), told
+        tuple(known), tuple(carried), move(past.out, perm), move(past.held, perm), move(past.lost, perm), slots
     )  # fmt: skip
 
 

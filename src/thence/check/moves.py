@@ -159,8 +159,8 @@ class Moves:
             return self._crash(system, step.process)
         trust = (*system.trust[: step.process], step.target, *system.trust[step.process + 1 :])
         if system.told:
-            told = system.told[step.process] + 1
-            system = system._replace(told=(*system.told[: step.process], told, *system.told[step.process + 1 :]))
+            times = system.told[step.process] + 1
+            system = system._replace(told=(*system.told[: step.process], times, *system.told[step.process + 1 :]))
         node, effects = self._move(system.nodes[step.process], "trust", step.target)
         return self._settle(system._replace(trust=trust), step.process, node, effects, barrier=True)
 

@@ -235,7 +235,7 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
     Hand out what is called with what to say instead.
     """
     if not shows_progress():
-        yield lambda said: None
+        yield lambda stage: None
         return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -243,7 +243,7 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(what, total=None)
-        yield lambda said: shown.update(task, description=said)
+        yield lambda stage: shown.update(task, description=stage)
 
 
 def start_spark(cores: int = 2, *, quick: bool = False, what: str = "Starting Spark") -> SparkSession:

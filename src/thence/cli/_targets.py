@@ -30,14 +30,17 @@ def check_targets(parameters: Mapping[str, inspect.Parameter], given: Mapping[st
 
 def declared(parameter: inspect.Parameter) -> OptionInfo | None:
     """Return what typer is told of an option; None if the parameter is an argument."""
-    told = getattr(parameter.annotation, "__metadata__", ())
-    return next((each for each in told if isinstance(each, OptionInfo)), None)
+    declarations = getattr(parameter.annotation, "__metadata__", ())
+    return next((each for each in declarations if isinstance(each, OptionInfo)), None)
 
 
 def spelled(name: str, option: OptionInfo) -> str:
     """Return an option as people type it."""
-    said = (option.default, *(option.param_decls or ()))  # typer tells names from a default when it builds the command
-    named = [each for each in said if isinstance(each, str) and each.startswith("--")]
+    spellings = (
+        option.default,
+        *(option.param_decls or ()),
+    )  # typer tells names from a default when it builds the command
+    named = [each for each in spellings if isinstance(each, str) and each.startswith("--")]
     return named[0] if named else f"--{name.replace('_', '-')}"
 
 

@@ -222,8 +222,8 @@ def _runs(result: AuditResult, out: Console) -> Iterator[str]:
                 yield f"... and {len(some) - SHOWN} more runs; --json has them all"
     if len(runs) > 1:
         counts = {verdict: sum(run["verdict"] == verdict for run in runs) for verdict in rank}
-        said = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items() if count)
-        yield f"{len(runs):,} runs: {said}; {result.events:,} events, {result.messages:,} messages"
+        verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items() if count)
+        yield f"{len(runs):,} runs: {verdicts}; {result.events:,} events, {result.messages:,} messages"
 
 
 def _run_table(runs: list[RunRow], title: str | None) -> object:
@@ -276,8 +276,8 @@ def _findings(result: AuditResult, paths: int) -> Iterator[str]:
 def _hints(reasons: list[str]) -> Iterator[str]:
     """Yield what may help where rows were set aside for their columns: they may have other names, or not be ours."""
     for column in JUDGED_COLUMNS:
-        told = [reason for reason in reasons if reason.startswith(f"{column.name} is ")]
-        if not any("accepted" in reason or "missing" in reason for reason in told):
+        about_it = [reason for reason in reasons if reason.startswith(f"{column.name} is ")]
+        if not any("accepted" in reason or "missing" in reason for reason in about_it):
             continue
         if column.required:
             known = ", ".join(column.name for column in JUDGED_COLUMNS)

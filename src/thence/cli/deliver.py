@@ -189,8 +189,8 @@ def _result(out: Path, counts: dict[tuple[str, str | None], int], waiting: list[
         outcomes[outcome] += count
         if outcome == "quarantined" and len(unusable) < SHOWN:
             unusable[reason] = count
-    said: Row = {"out": str(out), "outcomes": dict(sorted(outcomes.items())), "rows": outcomes.total()}
-    return said | {"quarantined": unusable, "waiting": waiting}
+    report: Row = {"out": str(out), "outcomes": dict(sorted(outcomes.items())), "rows": outcomes.total()}
+    return report | {"quarantined": unusable, "waiting": waiting}
 
 
 def _ordered(session: SparkSession, asked: Asked, streaming: Streaming) -> DataFrame:

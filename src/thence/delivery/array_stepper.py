@@ -242,7 +242,7 @@ class ArrayStepper:
         self.position += int(placed.sum())
         if self.reading.by == "depends_on" and placed.any():
             self.sequence.append(taken.source[left.row[placed]])
-        told = placed | (status == Status.CYCLE)
+        explained = placed | (status == Status.CYCLE)
         since = np.where(np.isnan(times[left.at]), np.nan, times[left.at] - taken.since[left.row])
         tickets = taken.ticket[left.row]
         return Leaving(
@@ -250,17 +250,17 @@ class ArrayStepper:
             [
                 _OUTCOMES.take(pa.array(status)),
                 pa.array(position, mask=~placed),
-                self._waited(taken, left, told),
+                self._waited(taken, left, explained),
                 pa.array(taken.ticket[left.at] - tickets),
-                pa.array(since, mask=~told | np.isnan(since)),
+                pa.array(since, mask=~explained | np.isnan(since)),
                 self._reasons(taken, left, read, held),
                 self._missing(left),
                 pa.nulls(len(status), pa.string()),
             ],
         )
 
-    def _waited(self, taken: Arrived, left: Left, told: Flags) -> pa.ListArray:
-        lengths = np.where(told, taken.length[left.row], 0)
+    def _waited(self, taken: Arrived, left: Left, explained: Flags) -> pa.ListArray:
+        lengths = np.where(explained, taken.length[left.row], 0)
         flat = places_in(taken.start[left.row], lengths)
         keep = taken.need_waited[flat]
         kept = np.concatenate([[0], np.cumsum(keep)])[np.concatenate([[0], np.cumsum(lengths)])]
@@ -316,8 +316,8 @@ class ArrayStepper:
         shown = np.minimum(count, SHOWN)
         members = rows[places_in(first, shown)]
         names = iter(self.reader.cause_names(taken.source[members], taken.number[members]).to_pylist())
-        told = zip(closed.tolist(), shown.tolist(), count.tolist(), strict=True)
-        return {at: f"on a cycle of causes: {listed(list(islice(names, few)), many)}" for at, few, many in told}
+        cycles = zip(closed.tolist(), shown.tolist(), count.tolist(), strict=True)
+        return {at: f"on a cycle of causes: {listed(list(islice(names, few)), many)}" for at, few, many in cycles}
 
     # -- memory ----------------------------------------------------------------------------------------------------
 

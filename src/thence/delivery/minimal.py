@@ -57,8 +57,8 @@ class _Order:
         before = self.before[who]
         causes = {d: self._last(before.get(d, {})) for d in destinations}
         self.clock[who] = self.clock[who] | {who: count}
-        mine = {who: count}
-        self.before[who] = before | dict.fromkeys(destinations, mine)
+        newest = {who: count}
+        self.before[who] = before | dict.fromkeys(destinations, newest)
         assert event.message is not None
         self.carried[event.message] = (self.before[who], self.clock[who], len(destinations))
         self.past[who, count] = self.clock[who]
@@ -77,16 +77,16 @@ class _Order:
         found = self.carried.get(event.message)
         if found is None:
             return
-        theirs, clock, left = found
+        carried, clock, left = found
         if left == 1:
             del self.carried[event.message]
         else:
-            self.carried[event.message] = (theirs, clock, left - 1)
+            self.carried[event.message] = (carried, clock, left - 1)
         here = event.process
-        mine = self.before[here].copy()
-        for d, pairs in theirs.items():
-            mine[d] = _later(mine.get(d), pairs)
-        self.before[here] = mine
+        before = self.before[here].copy()
+        for d, pairs in carried.items():
+            before[d] = _later(before.get(d), pairs)
+        self.before[here] = before
         self.clock[here] = _later(self.clock[here], clock)
 
     def _sweep(self) -> None:
@@ -97,10 +97,10 @@ class _Order:
         self.names = {pair: name for pair, name in self.names.items() if pair in live}
 
 
-def _later(mine: dict[str, int] | None, theirs: dict[str, int]) -> dict[str, int]:
-    if mine is None or mine is theirs:
-        return theirs
-    return mine | {s: c for s, c in theirs.items() if mine.get(s, 0) < c}
+def _later(known: dict[str, int] | None, carried: dict[str, int]) -> dict[str, int]:
+    if known is None or known is carried:
+        return carried
+    return known | {s: c for s, c in carried.items() if known.get(s, 0) < c}
 
 
 def from_events(events: Iterable[Event], roster: Roster | None = None) -> Iterator[Stamped]:

@@ -60,12 +60,12 @@ def records_of(arrived: Arrived, now: Doubles, known: Known, given_up: Holes, li
     sources = _filled(len(known.level), SOURCE, known, "level seen quarantined hole", heap=NONE, own=NONE, want=NONE)
     tally = np.zeros(1, TALLY)
     tally["holes"], tally["ready"], tally["stopped"] = holes, NONE, NONE
-    told = _filled(1, LIMITS, limits, " ".join(LIMITS.names or ()))
+    limit_records = _filled(1, LIMITS, limits, " ".join(LIMITS.names or ()))
     given = _filled(len(given_up.first), HOLE, given_up, "first last following") if holes or limits.any else None
     table = None if limits.cyclic else np.zeros(1 << max(4, (2 * count - 1).bit_length()), np.int64)
     walk = _filled(count, WALK, arrived, "", mark=NONE) if limits.cyclic else None
     nodes, missing = np.empty(2 * count, NODE), np.empty(room, CAUSE)
-    return Step(rows, walk, nodes, needs, sources, given, table, missing, tally, told)
+    return Step(rows, walk, nodes, needs, sources, given, table, missing, tally, limit_records)
 
 
 def _filled(count: int, kind: np.dtype[np.void], values: NamedTuple, names: str, **others: int) -> Records:

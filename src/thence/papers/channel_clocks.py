@@ -159,13 +159,13 @@ class ChannelClocks(Member):
         return effects
 
     def _delivered(self, copy: Copy) -> list[Effect]:
-        theirs, own = copy.stamp
-        p, mine = copy.sender, self.gossip[self.me]
-        known = (*theirs[p][:p], own, *theirs[p][p + 1 :])
+        gossip, own = copy.stamp
+        p, known_here = copy.sender, self.gossip[self.me]
+        known_there = (*gossip[p][:p], own, *gossip[p][p + 1 :])
         for r in range(self.size):
-            if r != self.me and any(map(TIMES.later, known[r], mine[r])):  # best(r) = p
-                self._know(self.me, r, known[r])
-                self.gossip[r] = known if r == p else theirs[r]
+            if r != self.me and any(map(TIMES.later, known_there[r], known_here[r])):  # best(r) = p
+                self._know(self.me, r, known_there[r])
+                self.gossip[r] = known_there if r == p else gossip[r]
         self._turn()
         return []
 

@@ -44,13 +44,13 @@ def full_logs(n: int) -> list[KS]:
     """Return n members of which the first two have heard of messages from everybody else to everybody else."""
     members = [KS(Roster.of(n), place) for place in range(n)]
     for sender in range(2, n):
-        told = [*_send(members[sender], LISTENERS).copies]
+        copies = [*_send(members[sender], LISTENERS).copies]
         for other in range(2, n):
             if other != sender:
                 _send(members[sender], 1 << other)
-        told += _send(members[sender], LISTENERS).copies
-        told += _send(members[sender], 0b01).copies
-        for copy in told:
+        copies += _send(members[sender], LISTENERS).copies
+        copies += _send(members[sender], 0b01).copies
+        for copy in copies:
             members[copy.destination].receive(copy)
     return members
 
@@ -66,9 +66,9 @@ def processing(n: int) -> Row:
     first, second, *_ = full_logs(n)
     log = entry_count(first.log)
     (copy,) = _send(first, 0b10).copies
-    mine: dict[int, Group] = second.log
-    pairs = sum(len(group) * len(mine.get(sender, ())) for sender, group in copy.stamp.items())
-    second.log = {sender: Watched(group) for sender, group in mine.items()}
+    groups: dict[int, Group] = second.log
+    pairs = sum(len(group) * len(groups.get(sender, ())) for sender, group in copy.stamp.items())
+    second.log = {sender: Watched(group) for sender, group in groups.items()}
     stamp = {sender: Watched(group) for sender, group in copy.stamp.items()}
     Watched.looks = 0
     second.receive(replace(copy, stamp=stamp))

@@ -39,8 +39,8 @@ class NaiveGossip:
         """Step 2: of each r with best(r) = p, take over what p knows."""
         if self.every_event:
             self.clock += 1
-        theirs, mine = message.gossip, self.gossip
-        newer = [r for r, time in enumerate(theirs[message.sender]) if time > mine[self.me][r] and r != self.me]
+        carried, gossip = message.gossip, self.gossip
+        newer = [r for r, time in enumerate(carried[message.sender]) if time > gossip[self.me][r] and r != self.me]
         for r in newer:
-            mine[self.me][r] = theirs[message.sender][r]
-            mine[r] = list(theirs[r])
+            gossip[self.me][r] = carried[message.sender][r]
+            gossip[r] = list(carried[r])

@@ -171,15 +171,15 @@ class LazyOkays(FifoOkays):
         if number < following:
             return super().receive(copy)
         home = Copy(copy.sender, copy.count, copy.destinations, copy.sender, self.me, copy.stamp, copy.label)
-        said = number == following
-        known[copy.count] = Mail(home, votes.pop(copy.count, 0) | (self.bit if said else 0), said)
-        effects = self._tell(home, OK) if said else []
+        is_next = number == following
+        known[copy.count] = Mail(home, votes.pop(copy.count, 0) | (self.bit if is_next else 0), is_next)
+        effects = self._tell(home, OK) if is_next else []
         return effects + self._handed_on(home) + self.advance(copy.sender)
 
     def progress(self) -> list[Effect]:
         """Hand on what came from senders that are not trusted any more."""
         tables = (*self.mails, *self.kept)
-        relays = [effect for mine in tables for mail in mine.values() for effect in self._handed_on(mail.copy)]
+        relays = [effect for table in tables for mail in table.values() for effect in self._handed_on(mail.copy)]
         return super().progress() + relays
 
     def _handed_on(self, home: Copy) -> list[Effect]:

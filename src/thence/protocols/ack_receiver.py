@@ -52,7 +52,7 @@ class Mail(NamedTuple):
 
     copy: Copy
     okayed: int
-    said: bool
+    okayed_here: bool
 
 
 _mail = partial(tuple.__new__, Mail)
@@ -144,10 +144,10 @@ class AckReceiver(Receiver):
         if said_ok:
             stamp = stamp[0]
             if mail is not None and mail[0].stamp is stamp:
-                home, okayed, said = mail
+                home, okayed, okayed_here = mail
                 okayed |= 1 << copy.source
                 if home.destinations & self.trust & ~okayed:  # one more of those it waits for, and others to come
-                    mails[count] = _mail((home, okayed, said))
+                    mails[count] = _mail((home, okayed, okayed_here))
                     return []
         elif mail is not None:
             return [Duplicate(copy)]  # relayed to whoever has it; it says nothing of OKs
@@ -157,15 +157,15 @@ class AckReceiver(Receiver):
         effects: list[Effect]
         if mail is None:
             home = Copy(sender, count, copy.destinations, sender, self.me, stamp, copy.label)
-            said = number == following  # line 12
-            okayed = self.bit if said else 0
-            effects = self._tell(home, OK if said else MESSAGE)  # lines 13, 15
+            okayed_here = number == following  # line 12
+            okayed = self.bit if okayed_here else 0
+            effects = self._tell(home, OK if okayed_here else MESSAGE)  # lines 13, 15
         else:
-            home, okayed, said = mail
+            home, okayed, okayed_here = mail
             effects = []
         if said_ok:
             okayed |= 1 << copy.source
-        mails[count] = _mail((home, okayed, said))
+        mails[count] = _mail((home, okayed, okayed_here))
         if number == following and self.secured(home.destinations, okayed):
             effects += self.advance(sender)
         return effects
@@ -225,7 +225,7 @@ class AckReceiver(Receiver):
         """Lines 20-21, for every message that has become the next one and is not OKed yet."""
         effects: list[Effect] = []
         for mail in self.next_of(sender):
-            if not mail.said:
+            if not mail.okayed_here:
                 self.mails[sender][mail.copy.count] = _mail((mail.copy, mail.okayed | self.bit, True))
                 effects += self._tell(mail.copy, OK)
         return effects

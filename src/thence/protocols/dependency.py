@@ -44,25 +44,25 @@ def appended(group: Group | None, count: int, destinations: int) -> Group:
     return (*group, (count, destinations))
 
 
-def merged(mine: Group, theirs: Group) -> Group:
+def merged(logged: Group, arriving: Group) -> Group:
     """Merge two groups of one sender (KS98 RCV(4), first loop as its comment says, and RCV(5)).
 
     An entry one side lacks is redundant if that side knows a newer message of the sender; of an entry both have, the
     destinations both have remain.
     """
-    newest = theirs[-1][0]
+    newest = arriving[-1][0]
     result = []
-    at, end = 0, len(theirs)
-    for entry in mine:
+    at, end = 0, len(arriving)
+    for entry in logged:
         count, dests = entry
-        while at < end and theirs[at][0] < count:
+        while at < end and arriving[at][0] < count:
             at += 1
-        if at < end and theirs[at][0] == count:
-            result.append((count, dests & theirs[at][1]))
+        if at < end and arriving[at][0] == count:
+            result.append((count, dests & arriving[at][1]))
             at += 1
         elif count > newest:
             result.append(entry)
-    result += theirs[at:]
+    result += arriving[at:]
     last = result.pop()
     kept = [entry for entry in result if entry[1]]
     kept.append(last)
@@ -76,30 +76,30 @@ def merge_into(log: Log, other: Iterable[tuple[int, Group]], delivered: int = 0)
     worked out.
     """
     known = log.get
-    for sender, theirs in other:
-        mine = known(sender)
-        newest, dests = theirs[-1]
-        if mine is None:
-            log[sender] = without(theirs, delivered) if delivered else theirs
-        elif newest < mine[0][0]:
+    for sender, arriving in other:
+        logged = known(sender)
+        newest, dests = arriving[-1]
+        if logged is None:
+            log[sender] = without(arriving, delivered) if delivered else arriving
+        elif newest < logged[0][0]:
             pass  # older throughout
-        elif len(theirs) == 1:
+        elif len(arriving) == 1:
             dests &= ~delivered
-            if mine[-1][0] < newest:
+            if logged[-1][0] < newest:
                 log[sender] = ((newest, dests),)
-            elif len(mine) == 1:  # neither is older nor newer, so both speak of one message
-                common = mine[0][1] & dests
-                if common != mine[0][1]:
+            elif len(logged) == 1:  # neither is older nor newer, so both speak of one message
+                common = logged[0][1] & dests
+                if common != logged[0][1]:
                     log[sender] = ((newest, common),)
             else:
-                log[sender] = merged(mine, ((newest, dests),))
+                log[sender] = merged(logged, ((newest, dests),))
         else:
             if delivered:
-                theirs = without(theirs, delivered)
-            if mine[-1][0] < theirs[0][0]:
-                log[sender] = theirs
-            elif mine != theirs:
-                log[sender] = merged(mine, theirs)
+                arriving = without(arriving, delivered)
+            if logged[-1][0] < arriving[0][0]:
+                log[sender] = arriving
+            elif logged != arriving:
+                log[sender] = merged(logged, arriving)
 
 
 def needs_of(log: Log, me: int) -> list[tuple[int, int]]:

@@ -80,8 +80,8 @@ class ECH(ClockMember):
         stamp = self._stamp(destinations)
         sent = self._sent(destinations, lambda d: stamp)
         for sender, elements in self.history.items():  # R6.2
-            for count, (address, told) in elements.items():
-                elements[count] = (address, told | destinations | self._aware(self.me, sender, address))
+            for count, (address, reported) in elements.items():
+                elements[count] = (address, reported | destinations | self._aware(self.me, sender, address))
         self.history.setdefault(self.me, {})[self.count] = (destinations, 0)  # R4
         self._forget()
         return sent
@@ -91,12 +91,12 @@ class ECH(ClockMember):
         addresses: Log = {}
         copies: Log = {}
         for sender, elements in self.history.items():
-            chosen = [(c, a, told) for c, (a, told) in elements.items() if destinations & ~told]
+            chosen = [(c, a, reported) for c, (a, reported) in elements.items() if destinations & ~reported]
             if chosen:
                 chosen.sort()
                 addresses[sender] = tuple((c, a) for c, a, _ in chosen)
                 if self.carbon:
-                    copies[sender] = tuple((c, told) for c, _, told in chosen)
+                    copies[sender] = tuple((c, reported) for c, _, reported in chosen)
         return addresses, copies
 
     def _check(self, copy: Copy) -> None:
@@ -121,21 +121,21 @@ class ECH(ClockMember):
     def _learn(self, history: Elements, copy: Copy) -> None:
         """Add a delivered message and its stamp to a history."""
         sender, address = copy.sender, copy.destinations
-        for count, (a, told) in history.get(sender, {}).items():  # R6.3, elements of the same sender
+        for count, (a, reported) in history.get(sender, {}).items():  # R6.3, elements of the same sender
             if count < copy.count:
-                history[sender][count] = (a, told | address)
+                history[sender][count] = (a, reported | address)
         stamped, carbon = copy.stamp
         for source, group in stamped.items():  # R6.3, elements of the stamp
-            told_of = dict(carbon.get(source, ()))
-            mine = history.setdefault(source, {})
+            carbon_copies = dict(carbon.get(source, ()))
+            elements = history.setdefault(source, {})
             for count, a in group:
-                told = told_of.get(count, 0) | address | self._aware(sender, source, a)
-                mine[count] = (a, told | mine.get(count, (a, 0))[1])
+                reported = carbon_copies.get(count, 0) | address | self._aware(sender, source, a)
+                elements[count] = (a, reported | elements.get(count, (a, 0))[1])
         own = history.setdefault(sender, {})
-        _, told = own.get(copy.count, (address, 0))
+        _, reported = own.get(copy.count, (address, 0))
         own[copy.count] = (
             address,
-            told | self.bit | (0 if address >> sender & 1 else 1 << sender),
+            reported | self.bit | (0 if address >> sender & 1 else 1 << sender),
         )  # R4, R6.3
         self._take_over_from_earlier(history, {sender, *stamped})
 
@@ -144,8 +144,8 @@ class ECH(ClockMember):
         for sender in senders:
             elements, later = history[sender], 0
             for count in sorted(elements, reverse=True):
-                address, told = elements[count]
-                elements[count] = (address, told | later)
+                address, reported = elements[count]
+                elements[count] = (address, reported | later)
                 later |= address
 
     @staticmethod
@@ -219,5 +219,5 @@ def add_elements(history: Elements, other: Elements) -> None:
     """Add the elements of another history; who was told of one in either was told of it."""
     for sender, elements in other.items():
         known = history.setdefault(sender, {})
-        for count, (address, told) in elements.items():
-            known[count] = (address, told | known.get(count, (address, 0))[1])
+        for count, (address, reported) in elements.items():
+            known[count] = (address, reported | known.get(count, (address, 0))[1])

@@ -166,9 +166,9 @@ class ECHR9(ECH):
                 kept[sender] = rest
         return kept
 
-    def _omits(self, cut: Cut, address: int, told: int) -> bool:
+    def _omits(self, cut: Cut, address: int, reported: int) -> bool:
         """R9: tell whether an element may be left out of what goes to the forward set; who left needs no telling."""
-        return not address & ~cut.backward and not cut.members & ~(told | self.bit | self.gone)
+        return not address & ~cut.backward and not cut.members & ~(reported | self.bit | self.gone)
 
     def worth_telling(self, destinations: int) -> int:
         """Return who should be sent a message first, so that R9 leaves more out of one to these destinations.
@@ -180,9 +180,9 @@ class ECHR9(ECH):
         for cut in self.mine:
             if not destinations & ~cut.forward:
                 for elements in self.history.values():
-                    for address, told in elements.values():
-                        if not address & ~cut.backward and destinations & ~told:
-                            told_nothing |= cut.members & ~(told | self.bit | self.gone)
+                    for address, reported in elements.values():
+                        if not address & ~cut.backward and destinations & ~reported:
+                            told_nothing |= cut.members & ~(reported | self.bit | self.gone)
         return told_nothing
 
     def _check(self, copy: Copy) -> None:
@@ -202,8 +202,8 @@ class ECHR9(ECH):
         orders = self.orders()
         for order in orders:
             for elements in order.history.values():
-                for count, (address, told) in elements.items():
-                    elements[count] = (address, told | bit & ~address)
+                for count, (address, reported) in elements.items():
+                    elements[count] = (address, reported | bit & ~address)
         out = bytearray()
         put_varint(out, self.size)
         self.handed.write([(order.label, order.history) for order in orders], out, self.size)

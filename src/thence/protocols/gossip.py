@@ -52,10 +52,10 @@ class Times:
         """Return what is left of an old stamp of a process of which `latest` is known."""
         return stamp
 
-    def newer(self, theirs: Sequence[int], mine: Sequence[int], me: int) -> list[int]:
-        """Return each r other than me with best(r) = p: their row knows more of it than mine."""
+    def newer(self, carried: Sequence[int], known: Sequence[int], me: int) -> list[int]:
+        """Return each r other than me with best(r) = p: the row carried knows more of it than the known one."""
         later = self.later
-        return [r for r, stamp in enumerate(theirs) if stamp != mine[r] and r != me and later(stamp, mine[r])]
+        return [r for r, stamp in enumerate(carried) if stamp != known[r] and r != me and later(stamp, known[r])]
 
 
 class GossipReceiver(Receiver):
@@ -292,14 +292,14 @@ class Gossip(Member):
     def _delivered(self, copy: Copy) -> list[Effect]:
         gossip, sent = copy.stamp[:2]
         me, p = self.me, copy.sender
-        theirs, mine = gossip[p], list(self.gossip[me])
-        for r in self.times.newer(theirs, self.gossip[me], me):  # best(r) = p
-            mine[r] = theirs[r]
+        carried, known = gossip[p], list(self.gossip[me])
+        for r in self.times.newer(carried, self.gossip[me], me):  # best(r) = p
+            known[r] = carried[r]
             self.gossip[r] = gossip[r]
             self.sent[r] = sent[r]
-        self.gossip[me] = tuple(mine)
+        self.gossip[me] = tuple(known)
         if p != me:
-            self.sent[p] = put(self.sent[p], self._addressed(copy), theirs[p])  # SENT[p, q] := GP_M[p, p]
+            self.sent[p] = put(self.sent[p], self._addressed(copy), carried[p])  # SENT[p, q] := GP_M[p, p]
         return []
 
     def _check(self, copy: Copy) -> None:

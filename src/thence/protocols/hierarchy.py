@@ -103,8 +103,8 @@ class Hierarchy(RelayingMember):
         effects = self.upper.receive(self._upper_copy(copy, origin))
         if isinstance(effects[0], Duplicate):
             return [Duplicate(copy)]
-        mine = {**self.carried.get(origin, {}), count: (copy.sender, copy.count, copy.destinations)}
-        self.carried = {**self.carried, origin: mine}
+        carried = {**self.carried.get(origin, {}), count: (copy.sender, copy.count, copy.destinations)}
+        self.carried = {**self.carried, origin: carried}
         copies: list[Copy] = []
         for effect in effects:
             if isinstance(effect, Deliver):

@@ -77,11 +77,11 @@ class KS(ClockMember):
         def stamp(destination: int) -> Log:  # SND(2)
             if destination not in due:
                 return after
-            mine = after.copy()
+            log = after.copy()
             suppressed = destinations & ~(1 << destination)
             for sender, group in due[destination]:
-                mine[sender] = without(group, suppressed)
-            return mine
+                log[sender] = without(group, suppressed)
+            return log
 
         sent = self._sent(destinations, stamp)
         self.log = after.copy()

@@ -130,18 +130,18 @@ class PRS(ClockMember):
         return sum(map(len, self.before.values()))
 
 
-def _later(mine: dict[int, int] | None, theirs: dict[int, int]) -> dict[int, int]:
+def _later(pairs: dict[int, int] | None, more: dict[int, int]) -> dict[int, int]:
     """Union that keeps the later message of each sender."""
-    if mine is None or mine is theirs:
-        return theirs
-    result = mine.copy()
-    for sender, count in theirs.items():
+    if pairs is None or pairs is more:
+        return more
+    result = pairs.copy()
+    for sender, count in more.items():
         if result.get(sender, 0) < count:
             result[sender] = count
     return result
 
 
-def _beyond(mine: dict[int, int], theirs: dict[int, int]) -> dict[int, int]:
-    """Keep what is later than theirs."""
-    get = theirs.get
-    return {sender: count for sender, count in mine.items() if count > get(sender, 0)}
+def _beyond(pairs: dict[int, int], covered: dict[int, int]) -> dict[int, int]:
+    """Keep what is later than what is covered."""
+    get = covered.get
+    return {sender: count for sender, count in pairs.items() if count > get(sender, 0)}

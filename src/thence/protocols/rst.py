@@ -71,10 +71,10 @@ class RST(ClockMember):
 
     def _check(self, copy: Copy) -> None:
         if self.me < len(copy.stamp):
-            for d, (told, sent) in enumerate(zip(copy.stamp[self.me], self.sent[self.me], strict=False)):
-                if told > sent:
+            for d, (stamped, sent) in enumerate(zip(copy.stamp[self.me], self.sent[self.me], strict=False)):
+                if stamped > sent:
                     name, to = self.roster.name(self.me), self.roster.name(d)
-                    raise self.beyond(f"{name} to {to}, who was sent {sent}", told, copy)
+                    raise self.beyond(f"{name} to {to}, who was sent {sent}", stamped, copy)
         most = max(copy.stamp[copy.sender])
         if most > LARGEST:
             raise self.beyond(f"its sender to somebody, where {LARGEST} is the most", most, copy)

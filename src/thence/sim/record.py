@@ -59,8 +59,8 @@ class Sizes:
         key = (copy.label, copy.sender, copy.count)
         found = self._found.get(key)
         if found is None or found[0] is not copy.stamp:
-            said, length = member.entries(copy), len(member.encode(copy))
-            size = Size(said, member.facts(copy), length, member.paper_bytes(copy))
+            entries, length = member.entries(copy), len(member.encode(copy))
+            size = Size(entries, member.facts(copy), length, member.paper_bytes(copy))
             found = self._found[key] = (copy.stamp, size)
             if len(self._found) > REMEMBERED:
                 del self._found[next(iter(self._found))]
@@ -120,8 +120,8 @@ class Recorder(Observer):
         """Record a receive, once, and keep what the delivery will say again."""
         key = (copy.label, copy.sender, copy.count, copy.destination)
         if key not in self._here:
-            self._here[key] = said = self._said(copy)
-            self._row(now, copy.destination, "receive", said[0], copy.label, None, said[1], said[2])
+            self._here[key] = known = self._said(copy)
+            self._row(now, copy.destination, "receive", known[0], copy.label, None, known[1], known[2])
 
     def delivered(self, now: float, copy: Copy) -> None:
         """Record a delivery."""

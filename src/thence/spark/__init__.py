@@ -48,5 +48,5 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "pyspark":
             raise
-        said = f'thence.spark.{name} needs pyspark: pip install "thence[spark]"'
-        raise ModuleNotFoundError(said, name="pyspark") from None
+        lacking = f'thence.spark.{name} needs pyspark: pip install "thence[spark]"'
+        raise ModuleNotFoundError(lacking, name="pyspark") from None

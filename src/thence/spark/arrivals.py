@@ -88,7 +88,7 @@ def _watched(path: str) -> str:
     return str(Path(path).absolute())
 
 
-def _json_schema(told: StructType, by: By, columns: Columns, lines: str | None) -> StructType:
+def _json_schema(inferred: StructType, by: By, columns: Columns, lines: str | None) -> StructType:
     """Give the contract's columns their types, and lines without an object a column; the rest is as Spark found it."""
     types: dict[str, DataType] = {columns.arrival: LongType(), columns.message: StringType()}
     types[columns.cause] = {
@@ -96,7 +96,7 @@ def _json_schema(told: StructType, by: By, columns: Columns, lines: str | None) 
         "clock": MapType(StringType(), LongType()),
         "depends_on": ArrayType(StringType()),
     }[by]
-    fields = [StructField(f.name, types.get(f.name, f.dataType)) for f in told.fields if f.name != _LINES]
+    fields = [StructField(f.name, types.get(f.name, f.dataType)) for f in inferred.fields if f.name != _LINES]
     return StructType([*fields, *([] if lines is None else [StructField(lines, StringType())])])
 
 

@@ -40,14 +40,14 @@ def with_event_columns(events: DataFrame, *, located: bool = False) -> DataFrame
         if name in fields or name in _ALWAYS:
             columns[name] = _typed(fields, name, _WHOLE, "BIGINT", "a whole number is accepted", odd)
     columns["destinations"] = _destinations(fields, odd)
-    said = _typed(fields, "kind", (T.StringType,), "STRING", "a string is accepted", odd)
+    kind_text = _typed(fields, "kind", (T.StringType,), "STRING", "a string is accepted", odd)
     if "reason" in fields:
         odd.insert(0, "`reason`")
     for name, kind in (("file", "STRING"), ("line", "BIGINT")):
         if name in fields:
             columns[name] = f"CAST(`{name}` AS {kind})"
     names = [name for name in NORMAL.names if name in columns or name == "kind"]
-    columns |= {"kind": _kind(said), "_said": said, "_odd": f"coalesce({', '.join([*odd, 'NULL'])})"}
+    columns |= {"kind": _kind(kind_text), "_said": kind_text, "_odd": f"coalesce({', '.join([*odd, 'NULL'])})"}
     coded = events.selectExpr(*(f"{column} AS `{name}`" for name, column in columns.items()))
     unknown = f"CASE WHEN `kind` = {UNKNOWN} THEN {_unknown('_said')} END"  # the code is made once, and used here
     return coded.selectExpr(*(f"`{name}`" for name in names), f"coalesce(`_odd`, {unknown}) AS `odd`")
@@ -101,19 +101,19 @@ def _destinations(fields: dict[str, T.DataType], odd: list[str]) -> str:
         return "CAST(NULL AS ARRAY<STRING>)"
     if isinstance(found, T.ArrayType) and isinstance(found.elementType, T.StringType | T.NullType):
         return "CAST(`destinations` AS ARRAY<STRING>)"
-    said = f"destinations is {found.simpleString()}; a list of process names is accepted"
-    odd.append(f"CASE WHEN `destinations` IS NOT NULL THEN {quoted(said)} END")
+    reason = f"destinations is {found.simpleString()}; a list of process names is accepted"
+    odd.append(f"CASE WHEN `destinations` IS NOT NULL THEN {quoted(reason)} END")
     return "CAST(NULL AS ARRAY<STRING>)"
 
 
-def _kind(said: str) -> str:
+def _kind(kind_text: str) -> str:
     """Return the code of a kind."""
-    cases = (f"WHEN {said} = '{name}' THEN {number}" for name, number in KIND_CODES.items())
+    cases = (f"WHEN {kind_text} = '{name}' THEN {number}" for name, number in KIND_CODES.items())
     return f"CAST(CASE {' '.join(cases)} ELSE {UNKNOWN} END AS TINYINT)"
 
 
-def _unknown(said: str) -> str:
+def _unknown(kind_text: str) -> str:
     """Return what is wrong with a kind that has no code."""
     before, after = quoted("kind is '"), quoted(f"'; one of {', '.join(sorted(KINDS))} is accepted")
-    found = f"concat({before}, substring({said}, 1, 60), {after})"
-    return f"CASE WHEN {said} IS NULL THEN 'kind is missing' ELSE {found} END"
+    found = f"concat({before}, substring({kind_text}, 1, 60), {after})"
+    return f"CASE WHEN {kind_text} IS NULL THEN 'kind is missing' ELSE {found} END"

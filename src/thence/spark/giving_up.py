@@ -52,7 +52,7 @@ def give_up(
         held = held.where(F.col("blocker") == cause)
     keys = [row.asDict() for row in held.select(*map(column, names)).distinct().collect()]
     action = {ACTION: DRAIN if cause is None else GIVE_UP, CAUSE: cause}
-    _write(where, [told | action for told in keys])
+    _write(where, [key_values | action for key_values in keys])
     return keys
 
 

@@ -46,17 +46,17 @@ class Delivery:
     oldest_seconds: float | None = None
     state_bytes: int = 0
 
-    def after(self, rows: int, told: Row) -> Delivery:
+    def after(self, rows: int, observed: Row) -> Delivery:
         """Return the totals after one more micro-batch."""
-        count = {name: told.get(name) or 0 for name in _COUNTED}
-        change = (told.get("held") or 0) - (told.get("held_before") or 0)
+        count = {name: observed.get(name) or 0 for name in _COUNTED}
+        change = (observed.get("held") or 0) - (observed.get("held_before") or 0)
         return replace(
             self,
             batches=self.batches + 1,
             rows=self.rows + rows,
             held=self.held + change,
-            oldest_seconds=told.get("oldest_seconds"),
-            state_bytes=told.get("state_bytes") or 0,
+            oldest_seconds=observed.get("oldest_seconds"),
+            state_bytes=observed.get("state_bytes") or 0,
             **{name: getattr(self, name) + value for name, value in count.items()},
         )
 
@@ -92,11 +92,11 @@ class DeliveryListener(StreamingQueryListener):
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Take over a micro-batch."""
         progress = event.progress
-        told = progress.observedMetrics.get(METRICS)
-        if told is None:
+        observed = progress.observedMetrics.get(METRICS)
+        if observed is None:
             return
         for name in _names(progress):
-            self.queries[name] = self.latest(name).after(progress.numInputRows, told.asDict())
+            self.queries[name] = self.latest(name).after(progress.numInputRows, observed.asDict())
         self._show(progress.name or str(progress.id), self.queries[str(progress.id)])
 
     def _show(self, query: str, now: Delivery) -> None:

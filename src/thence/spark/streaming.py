@@ -83,8 +83,8 @@ def deliver_stream(arrivals: DataFrame, setup: Setup, options: StreamOptions) ->
     packed_schema = StructType([*keys, StructField(PACKED, BinaryType())])
     arrival = names.arrival if names.arrival in arrivals.columns else READ_ORDER
     packed = table.mapInArrow(packer(names.key, arrival, names.message), packed_schema)
-    said = [F.lit(None).cast("string").alias(ACTION), F.lit(None).cast("string").alias(CAUSE)]
-    packed = packed.select(*map(column, packed.columns), *said)
+    no_word = [F.lit(None).cast("string").alias(ACTION), F.lit(None).cast("string").alias(CAUSE)]
+    packed = packed.select(*map(column, packed.columns), *no_word)
     if options.give_up is not None:
         packed = packed.unionByName(_told(arrivals, keys, options.give_up))
     out_schema = StructType([StructField(PACKED, BinaryType()), StructField(TOLD, ArrayType(DoubleType()))])
@@ -95,9 +95,9 @@ def deliver_stream(arrivals: DataFrame, setup: Setup, options: StreamOptions) ->
         outputMode="Append",
         timeMode="ProcessingTime" if options.timed else "None",
     )
-    told = [F.col(TOLD)[place] for place in range(len(COUNTS) + 1)]
-    sums = [F.sum(told[place].cast("long")).alias(name) for place, name in enumerate(COUNTS)]
-    observed = stepped.observe(METRICS, *sums, F.max(told[-1]).alias("oldest_seconds"))
+    numbers = [F.col(TOLD)[place] for place in range(len(COUNTS) + 1)]
+    sums = [F.sum(numbers[place].cast("long")).alias(name) for place, name in enumerate(COUNTS)]
+    observed = stepped.observe(METRICS, *sums, F.max(numbers[-1]).alias("oldest_seconds"))
     return observed.select(PACKED).mapInArrow(unpack, schema)
 
 
@@ -134,9 +134,9 @@ def _told(arrivals: DataFrame, keys: list[StructField], folder: str) -> DataFram
     if "://" not in folder:
         Path(folder).mkdir(parents=True, exist_ok=True)
     words = StructType([*keys, StructField(ACTION, StringType()), StructField(CAUSE, StringType())])
-    told = arrivals.sparkSession.readStream.schema(words).json(folder)
+    lines = arrivals.sparkSession.readStream.schema(words).json(folder)
     nothing = F.lit(None).cast("binary").alias(PACKED)
-    return told.select(*[column(field.name) for field in keys], nothing, ACTION, CAUSE)
+    return lines.select(*[column(field.name) for field in keys], nothing, ACTION, CAUSE)
 
 
 # -- packed rows -------------------------------------------------------------------------------------------------------
@@ -279,11 +279,11 @@ class Processor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Take a key's rows of one micro-batch, then what operators say of it, then what has waited too long."""
         blobs: list[bytes] = []
-        told: list[tuple[str, str | None]] = []
+        words: list[tuple[str, str | None]] = []
         for frame in rows:
             for *_, packed, action, cause in frame.to_numpy(object).tolist():
                 blobs += [] if packed is None else [packed]
-                told += [] if action is None else [(action, cause)]
+                words += [] if action is None else [(action, cause)]
         table = sorted_rows(blobs, self.arrival, self.setup.columns.message) if blobs else None
         stored = self._stored(key if table is None else self._key(table))
         before = len(stored.state)
@@ -291,7 +291,7 @@ class Processor(StatefulProcessor):
         out = [] if table is None else [stored.state.take(table, moment)]
         if table is not None:
             stored.last = moment
-        for what, lost in sorted(told, key=str):
+        for what, lost in sorted(words, key=str):
             let_go = stored.state.flush(BY_HAND) if what == DRAIN else stored.state.give_up(lost or "", BY_HAND)
             out += [let_go] if let_go is not None else []
         out += self._too_long(stored, moment)
@@ -364,9 +364,9 @@ class Processor(StatefulProcessor):
             for kind in batch.column("outcome").to_pylist():
                 kinds[kind] += 1
         kinds |= {"held": len(stored.state), "held_before": before, "state_bytes": stored.written}
-        told = [*(float(kinds[name]) for name in COUNTS), stored.state.oldest_seconds()]
+        numbers = [*(float(kinds[name]) for name in COUNTS), stored.state.oldest_seconds()]
         columns = np.empty((1, 2), object)
-        columns[0, 0], columns[0, 1] = ipc(*out) if out else None, told
+        columns[0, 0], columns[0, 1] = ipc(*out) if out else None, numbers
         return pd.DataFrame(columns, columns=LEAVING, copy=False)
 
 

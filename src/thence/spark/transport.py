@@ -52,8 +52,8 @@ def _text(columns: list[str], strange: str) -> str:
     """
     end, following, null, unaddressed, nobody, odd, label, index = (quoted(bytes([mark])) for mark in texts.MARKS)
     names = f"coalesce(array_join(`destinations`, {following}, {null}), {unaddressed})"
-    told = f"CASE WHEN size(`destinations`) = 0 THEN {nobody} ELSE {names} END"
-    pieces = [f"coalesce(`process`, {null})", end, f"coalesce(`message`, {null})", end, told]
+    destinations = f"CASE WHEN size(`destinations`) = 0 THEN {nobody} ELSE {names} END"
+    pieces = [f"coalesce(`process`, {null})", end, f"coalesce(`message`, {null})", end, destinations]
     seldom = [name for name in ("label", "odd") if name in columns]
     there = " OR ".join([*(f"`{name}` IS NOT NULL" for name in seldom), strange])
     labelled = f"coalesce({'`label`' if 'label' in seldom else 'NULL'}, {null})"

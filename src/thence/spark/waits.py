@@ -124,5 +124,5 @@ def _waiting(found: Mapping[str, bytes]) -> Iterator[Row]:
     rosters = () if state.roster is None else (Roster(state.roster),)
     reading = Reading(state.by, rosters)  # type: ignore[arg-type]
     for held in resumed(state, reading, Policy()).pending():
-        told = held._asdict()
-        yield {field.name: told[field.name] for field in FIELDS}
+        row = held._asdict()
+        yield {field.name: row[field.name] for field in FIELDS}

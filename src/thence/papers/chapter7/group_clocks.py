@@ -77,12 +77,12 @@ class GroupClocks(ClockMember):
                     raise self.beyond(self.roster.name(process), count, copy)
 
     def _delivered(self, copy: Copy) -> list[Effect]:
-        mine = dict(self.vectors)
+        vectors = dict(self.vectors)
         for mask, vector in copy.stamp:
             for process, count in vector.items():
-                mine[mask][process] = max(mine[mask].get(process, 0), count)
+                vectors[mask][process] = max(vectors[mask].get(process, 0), count)
         group = copy.destinations | 1 << copy.sender
-        mine[group][copy.sender] = max(mine[group].get(copy.sender, 0), copy.count)
+        vectors[group][copy.sender] = max(vectors[group].get(copy.sender, 0), copy.count)
         return []
 
     @classmethod

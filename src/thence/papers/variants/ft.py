@@ -45,9 +45,9 @@ class OneOkay(FifoOkays):
         return effects
 
     def _okay_next(self, sender: int) -> list[Effect]:
-        for each, mine in enumerate(self.mails):
+        for each, mails in enumerate(self.mails):
             for mail in self.next_of(each):
-                mine[mail.copy.count] = mail._replace(okayed=mail.okayed | self.bit, said=True)
+                mails[mail.copy.count] = mail._replace(okayed=mail.okayed | self.bit, okayed_here=True)
                 return self._tell(mail.copy, "ok")
         return []
 

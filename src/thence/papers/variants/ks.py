@@ -24,12 +24,12 @@ from thence.protocols.ses import SES, TimeReceiver
 # -- ks -----------------------------------------------------------------------------------------------------------
 
 
-def merged_as_printed(mine: Group, theirs: Group) -> Group:
+def merged_as_printed(logged: Group, arriving: Group) -> Group:
     """RCV(4) with `l_{s,t'} ∉ LOG`: the first test never holds, so no entry of the stamp is ever marked."""
-    table, newest = dict(theirs), theirs[-1][0]
-    result = {count: dests & table.get(count, dests) for count, dests in mine if count in table or count > newest}
-    for count, dests in theirs:
-        if count not in result and count not in dict(mine):
+    table, newest = dict(arriving), arriving[-1][0]
+    result = {count: dests & table.get(count, dests) for count, dests in logged if count in table or count > newest}
+    for count, dests in arriving:
+        if count not in result and count not in dict(logged):
             result[count] = dests
     last = max(result)
     return tuple((count, result[count]) for count in sorted(result) if result[count] or count == last)
@@ -42,9 +42,9 @@ class KSPrinted(KS):
     code = 101
 
     def _delivered(self, copy: Copy) -> list[Effect]:
-        for sender, theirs in self._learned(copy).items():
-            mine = self.log.get(sender)
-            self.log[sender] = theirs if mine is None else merged_as_printed(mine, theirs)
+        for sender, arriving in self._learned(copy).items():
+            logged = self.log.get(sender)
+            self.log[sender] = arriving if logged is None else merged_as_printed(logged, arriving)
         return []
 
 
@@ -78,13 +78,13 @@ class KSOnce(KS):
         sent = super()._send(destinations, context, token)
         copies = []
         for copy in sent.copies:
-            told = self.told.get(copy.destination, frozenset())
+            already_sent = self.told.get(copy.destination, frozenset())
             stamp: Log = {}
             for sender, group in copy.stamp.items():
-                news = tuple(entry for entry in group if (sender, *entry) not in told)
+                news = tuple(entry for entry in group if (sender, *entry) not in already_sent)
                 if news:
                     stamp[sender] = news
-            self.told[copy.destination] = told | {(s, *entry) for s, group in stamp.items() for entry in group}
+            self.told[copy.destination] = already_sent | {(s, *entry) for s, group in stamp.items() for entry in group}
             copies.append(Copy(copy.sender, copy.count, destinations, self.me, copy.destination, stamp, self.label))
         return Sent(sent.message, destinations, tuple(copies), self.label)
 
@@ -158,7 +158,7 @@ class RSTPlusOne(RST):
     code = 109
 
     def _delivered(self, copy: Copy) -> list[Effect]:
-        rows = [list(map(max, mine, row)) for mine, row in zip(self.sent, copy.stamp, strict=True)]
+        rows = [list(map(max, sent, stamped)) for sent, stamped in zip(self.sent, copy.stamp, strict=True)]
         if copy.sender == self.me:
             rows = [list(row) for row in self.sent]
         else:

@@ -27,7 +27,7 @@ class Unreported(ECHR9):
     code = 150
     usual_separators = SQUARE
 
-    def _omits(self, cut: Cut, address: int, told: int) -> bool:
+    def _omits(self, cut: Cut, address: int, reported: int) -> bool:
         return not address & ~cut.backward
 
 
@@ -59,11 +59,11 @@ class Letter(ECH):
         for sender, (group, there) in self.arriving.items():
             elements = history[sender]
             for count, _ in group:
-                address, told = elements[count]
+                address, reported = elements[count]
                 for other, (later, _) in there.items():
                     if other > count:
-                        told |= later
-                elements[count] = (address, told)
+                        reported |= later
+                elements[count] = (address, reported)
 
 
 class Growing(Letter, ECHR9):

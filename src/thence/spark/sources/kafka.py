@@ -37,7 +37,7 @@ def kafka_options(
     names = list(topics)
     if not names:
         raise MisuseError("no topics; name those whose messages may depend on each other")
-    told = {
+    options = {
         "kafka.bootstrap.servers": bootstrap,
         "subscribe": ",".join(names),
         "startingOffsets": starting,
@@ -46,8 +46,8 @@ def kafka_options(
         "failOnDataLoss": "true",
     }
     if most_per_batch is not None:
-        told["maxOffsetsPerTrigger"] = str(most_per_batch)
-    return told | {f"kafka.{name}": value for name, value in (client or {}).items()}
+        options["maxOffsetsPerTrigger"] = str(most_per_batch)
+    return options | {f"kafka.{name}": value for name, value in (client or {}).items()}
 
 
 def read_kafka(session: SparkSession, options: Mapping[str, str], *, stream: bool = False) -> DataFrame:
