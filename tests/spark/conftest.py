@@ -17,9 +17,8 @@ INTERPRETED = {
     "spark.sql.adaptive.enabled": False,
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
 }  # fmt: skip
-"""A third less work on small tables; commands, the plain session, Connect and `elsewhere.py` on one core run as Spark
-comes. The rule works through a table that came from Python again for every plan, in one thread: seconds for two hundred
-thousand rows."""
+"""A third less work on small tables; commands and the plain session run as Spark comes. The rule works through a table
+that came from Python again for every plan, in one thread: seconds for two hundred thousand rows."""
 
 
 EARLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"

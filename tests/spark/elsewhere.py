@@ -50,9 +50,8 @@ def session(kind: str, log: str | None) -> Any:
         "spark.log.level": "ERROR", "spark.driver.extraJavaOptions": QUICK, "spark.executor.extraJavaOptions": QUICK,
         "spark.python.authenticate.socketTimeout": "600s",
     }  # fmt: skip
-    if log is None:
-        settings |= INTERPRETED
-    else:
+    settings |= INTERPRETED
+    if log is not None:
         settings |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": Path(log).as_uri(),
                      "spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false"}  # fmt: skip
     for key, value in settings.items():
