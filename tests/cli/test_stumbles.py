@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import os
@@ -252,3 +253,13 @@ def test_a_command_whose_output_was_closed() -> None:
         [sys.executable, "-m", "thence.cli", "audit", "t.jsonl"], preexec_fn=lambda: os.close(1), stderr=subprocess.PIPE
     )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_whatever_works_on_spark_may_be_told_how_many_cores() -> None:
+    """`thence doctor` only looks whether it starts."""
+    for command in cli.build().registered_commands:
+        assert command.callback is not None
+        module = inspect.getmodule(inspect.unwrap(command.callback))
+        source = inspect.getsource(module)
+        if command.name != "doctor" and ("start_spark" in source or "session_for" in source):
+            assert "cores" in inspect.signature(command.callback).parameters, command.name

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thence.cli._common import JsonFile, console, finish, progress, write_json
+from thence.cli._common import JsonFile, SparkCores, console, finish, progress, write_json
 from thence.cli._packages import needs
 from thence.model.plain import Row
 
@@ -36,6 +36,7 @@ class Demo:
     out: Path
     console: Console
     seed: int
+    cores: int = 2
     runs: dict[str, tuple[Result, Judgement]] = field(default_factory=dict)
     traces: dict[str, Path] = field(default_factory=dict)
     arrivals: dict[str, Path] = field(default_factory=dict)
@@ -49,7 +50,7 @@ class Demo:
         from thence.cli._common import start_spark
 
         if self.spark is None:
-            self.spark = start_spark(quick=True)
+            self.spark = start_spark(self.cores, quick=True)
         return self.spark
 
 
@@ -58,6 +59,7 @@ def command(
         "demo"
     ),
     seed: Annotated[int, typer.Option(help="Of every run.")] = 1,
+    cores: SparkCores = 2,
     json_file: JsonFile = None,
 ) -> None:
     """Run the main job end to end: simulate, record, audit and deliver on Spark, cost, an HTML page.
@@ -67,7 +69,7 @@ def command(
     """
     needs("pyspark", "pyarrow", "numba")
     out.mkdir(parents=True, exist_ok=True)
-    made = Demo(out, console(json_file), seed)
+    made = Demo(out, console(json_file), seed, cores)
     try:
         for step in STEPS:
             step(made)
