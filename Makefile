@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.package-installed
 DOCS   := .venv-docs
 RELEASE := .venv-release
 
-# Three processes at a time, since some tests wait for others. Spark's have a stage of their own, of two, each with a JVM.
+# Two processes at a time. Those of Spark have a stage of their own, in which each has a JVM, and keep to whole files.
 SPARK  := $(wildcard tests/spark)
 FAST   := $(filter-out tests/spark tests/kafka tests/soak tests/browser tests/data tests/support,$(patsubst %/,%,$(wildcard tests/[a-z]*/)))
 # Compiled imports are kept, whatever the environment says: the tests start some hundred processes.
@@ -32,7 +32,7 @@ example: install ## one of examples/, as in make example NAME=sources/otel.py; t
 
 test: install ## all tests that fit into minutes
 ifneq ($(FAST),)
-	$(PYTEST) -n 3 --dist worksteal $(FAST) $(UNLESS_EMPTY)
+	$(PYTEST) -n 2 --dist worksteal $(FAST) $(UNLESS_EMPTY)
 endif
 ifneq ($(SPARK),)
 	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder $(SPARK) $(UNLESS_EMPTY)

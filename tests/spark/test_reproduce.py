@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from thence.cli import main
 
 
+@pytest.mark.soak
 def test_spark_changes_nothing(spark: object, tmp_path: Path) -> None:
     made = []
     for cores in ("1", "2"):
