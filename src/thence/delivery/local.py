@@ -26,8 +26,8 @@ from thence.model.plain import Row
 
 PLAIN_UP_TO: dict[By, int] = {"depends_on": 5_000, "clock": 80_000, "stamp": 25_000}
 """Rows of a table up to which the plain stepper is done before the arrays' programs are loaded, by the kind of causes;
-measured by `benchmarks/deliver/compiling.py`. Of explicit causes it would be many more, were it not for rows in
-random order, among which plain Python looks for cycles far longer than arrays do."""
+measured by `benchmarks/deliver/compiling.py`. That of explicit causes is from before all rows of a batch were looked at
+together for cycles, when plain Python took far longer than arrays where rows came in random order."""
 
 
 def setup_of(
