@@ -21,9 +21,11 @@ from thence.model.message import Copy
 from thence.papers.rejected_designs import AFifoLazy
 from thence.papers.variants import setting_of
 from thence.protocols.ack_member import AckMember
+from thence.protocols.ack_receiver import GATHERED
 from thence.protocols.base import Member
-from thence.protocols.effects import Deliver, Duplicate, Sent, Transmit
+from thence.protocols.effects import Deliver, Duplicate, Effect, Sent, Transmit
 from thence.protocols.registry import create
+from thence.sim import Recorder, Scenario, Simulation
 
 FT = ["a-fifo", "a-causal", "ks-ft"]
 AT_DELIVERY: dict[str, Any] = {"counts": False}
@@ -45,7 +47,9 @@ def test_state_stays_bounded_in_a_long_run_with_crashes(protocol: str, options: 
     assert MEASURE["records"](run) == FOUND["records"][MEASURE["name_of"](protocol, **how)], "the page quotes these"
     assert max(run.kept) < 250, "sends held back from a crash until the detector says so are the most there is"
     assert sum(quarters[3]) <= 1.1 * max(map(sum, quarters[:3])), "and they go when it does"
-    assert run.kept[-1] <= 20
+    living = [m for m in run.members if isinstance(m, AckMember) and not run.faulty >> m.me & 1]
+    assert run.kept[-1] <= 20 + len(living) * 6 * GATHERED * (not options), "what is not looked through yet, too"
+    assert sum(len(m.on_record()) + len(m.queue) for m in living) <= 20
     assert max(run.sizes) < 3000
     assert means[3] < 1.1 * means[2], "counters grow by a byte now and then, tables do not"
 
@@ -118,6 +122,45 @@ def test_a_record_is_kept_until_everybody_trusted_is_known_to_have_delivered() -
 def test_counts_are_asked_for_in_plain_words(said: Any) -> None:
     with pytest.raises(MisuseError, match="True or False is accepted"):
         create("a-causal", "abc", "a", counts=said)
+
+
+@pytest.mark.parametrize("protocol", FT)
+def test_when_records_are_looked_through_changes_no_step(protocol: str) -> None:
+    """The slow twin looks through everything at every step: the same trace, and at the end the same state."""
+    kind = type(create(protocol, "ab", "a"))
+
+    class Eager(kind):  # type: ignore[misc, valid-type]
+        def receive(self, copy: Copy) -> list[Effect]:
+            effects: list[Effect] = super().receive(copy)
+            for order in self.orders():
+                order.settle()
+            return effects
+
+    for seed in range(12):
+        options = (("groups", ("", "ab|cd|e")[seed % 2]),)
+        scenario = Scenario(protocol, 5, 150, crashes=seed % 3, labels=seed % 4 // 2, seed=seed, options=options)
+        found = []
+        for make in (kind, Eager):
+            members = [make(scenario.roster, place, groups=options[0][1]) for place in range(5)]
+            recorder = Recorder()
+            Simulation(scenario, recorder, members=members).run()
+            found.append((recorder.events, [m.snapshot() for m in members], [m.state() for m in members]))
+        assert found[0] == found[1], f"seed {seed}"
+
+
+def test_forks_learn_and_forget_for_themselves() -> None:
+    """What a fork delivers after the fork is in none of the other's matrices and records."""
+    net = Net("a-causal", "abc", "")
+    b, c = net.members[1], net.members[2]
+    for _ in range(3):
+        net.do(0, [net.members[0].send("abc")])
+        net.drain()
+    before, forked = b.fork().state(), b.fork()
+    net.do(2, [c.send("ab")])
+    net.drain()
+    assert forked.state() == before
+    assert b.state() != before
+    assert forked.fork().state() == before
 
 
 def test_late_copies_of_what_is_forgotten_change_nothing() -> None:

@@ -60,6 +60,7 @@ class ACausalCarry(ACausal):
     def stamped(self, destinations: int) -> Stamp:
         """Add the cargo."""
         self._released()
+        self._settle_own()
         self.risky = [c for c in self.risky if c[0] != self.me or c[1] in self.own]
         cargo = tuple(self.risky)
         matrix = super().stamped(destinations)

@@ -16,15 +16,14 @@ Departures:
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from thence.errors import PeerError
 from thence.model.codec import INT, ByProcess, Shape, Vector
 from thence.model.message import Copy, Stamp
 from thence.protocols.ack_member import AckMember
-from thence.protocols.ack_receiver import CausedOkays, kinds_of, leader, leaders
+from thence.protocols.ack_receiver import GATHERED, CausedOkays, kinds_of, leader, leaders
 from thence.protocols.base import REACHED
-from thence.protocols.clocks import later
 from thence.protocols.effects import Effect
 
 MATRIX = ByProcess(Vector(INT, make=tuple))
@@ -69,9 +68,11 @@ class ACausal(AckMember):
     def begin(self) -> None:
         """Start with nothing multicast."""
         self.cast: dict[int, tuple[int, ...]] = dict.fromkeys(map(leader, self.masks), (0,) * self.size)
+        self.learnt: list[dict[int, tuple[int, ...]]] = []  # nbCast of what was delivered and is not merged yet
 
     def stamped(self, destinations: int) -> Stamp:
         """Lines 6-8."""
+        self._merge()
         cast = self.cast.copy()
         for group in leaders(self.masks, destinations):
             row = cast[group]
@@ -83,11 +84,11 @@ class ACausal(AckMember):
         rows = matrix(stamp)
         if rows.keys() != self.cast.keys():
             raise PeerError(f"message {self._name(copy)} has counts for {len(rows)} of {len(self.masks)} groups")
+        cast, me = self.cast, self.me
         for group, row in rows.items():
-            if row[self.me] > self.cast[group][self.me]:
-                sent = self.cast[group][self.me]
-                to = f"the group of {self.roster.name(group)}, where {sent} were sent"
-                raise self.beyond(f"{self.roster.name(self.me)} to {to}", row[self.me], copy)
+            if row[me] > cast[group][me]:
+                to = f"the group of {self.roster.name(group)}, where {cast[group][me]} were sent"
+                raise self.beyond(f"{self.roster.name(me)} to {to}", row[me], copy)
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -98,9 +99,27 @@ class ACausal(AckMember):
             raise PeerError(f"snapshot with counts for {len(self.cast)} of {len(self.masks)} groups")
 
     def _delivered(self, copy: Copy) -> list[Effect]:
-        theirs = matrix(copy.stamp)  # lines 18, 19
-        self.cast = {g: row if row is theirs[g] else later(row, theirs[g]) for g, row in self.cast.items()}
+        self.learnt.append(matrix(copy.stamp))
+        if len(self.learnt) == GATHERED:
+            self._merge()
         return []
+
+    def _merge(self) -> None:
+        """Lines 18, 19, for all that was delivered since the last time: nobody reads nbCast before the next send."""
+        if self.learnt:
+            rows, self.learnt = (self.cast, *self.learnt), []
+            self.cast = {g: tuple(map(max, *[each[g] for each in rows])) for g in self.cast}
+
+    def settle(self) -> None:
+        """Take over what was learnt, and forget what nobody can lack any more."""
+        super().settle()
+        self._merge()
+
+    def fork(self) -> Self:
+        """Return a member in the same state, which learns for itself."""
+        forked = super().fork()
+        forked.learnt = self.learnt.copy()
+        return forked
 
     @classmethod
     def entries(cls, copy: Copy) -> int:

@@ -14,7 +14,7 @@ from thence.model.codec import BOOL, INT, MASK, TEXT, ByCount, Record, Seq, Shap
 from thence.model.faults import groups_of
 from thence.model.message import Cause, Copy, MessageId, Stamp, name_of
 from thence.model.roster import Roster
-from thence.protocols.ack_receiver import OK, AckReceiver, Mail, leaders
+from thence.protocols.ack_receiver import GATHERED, OK, AckReceiver, Mail, leaders
 from thence.protocols.base import LARGEST, REACHED, Member
 from thence.protocols.effects import Deferred, Deliver, Duplicate, Effect, Hold, Pending, Sent
 
@@ -95,6 +95,8 @@ class AckMember(Member):
         stamp = self.stamped(destinations)
         if self.hold_back and not self._secured(destinations, 0):
             self.own[self.count] = (destinations, 0)
+            if len(self.own) > GATHERED:
+                self._settle_own()
         copies = self._copies(destinations, lambda d: stamp)
         return Sent(MessageId(self.me, self.count), destinations, copies, self.label, ticket)
 
@@ -118,23 +120,34 @@ class AckMember(Member):
         return self.roster.members(missing)
 
     def _released(self) -> list[Effect]:
-        """Forget what is secured, and let deferred sends go in order."""
+        """Note what is secured, and let deferred sends go in order."""
         self.changed = False
-        for count, (to, okayed) in list(self.own.items()):
-            if okayed != to and not self._secured(to, okayed):
-                continue
-            if self.counts and not self.receiver.all_delivered(self.me, count, to):
-                self.own[count] = (to, to)  # secured for good, and on record until it is known to be delivered
-            else:
-                del self.own[count]
+        for count in [c for c, (to, okayed) in self.own.items() if okayed != to and self._secured(to, okayed)]:
+            to = self.own[count][0]
+            self.own[count] = (to, to)  # for good
+        if not self.counts:
+            self._settle_own()
         effects: list[Effect] = []
         while self.queue and not self._unsecured(self.queue[0][1]):
             ticket, destinations = self.queue.pop(0)
             effects.append(self._leave_now(destinations, ticket))
         return effects
 
+    def _settle_own(self) -> None:
+        """Forget the own messages that are secured and, with `counts`, known to be delivered."""
+        known, me = self.receiver.all_delivered, self.me
+        secured = [(count, to) for count, (to, okayed) in self.own.items() if okayed == to]
+        for count in [c for c, to in secured if not self.counts or known(me, c, to)]:
+            del self.own[count]
+
+    def settle(self) -> None:
+        """Forget what nobody can lack any more."""
+        self.receiver.settle()
+        self._settle_own()
+
     def on_record(self) -> list[MessageId]:
         """Return the messages on record here: not delivered, not secured, or not known delivered."""
+        self.settle()
         found = {MessageId(self.me, count) for count in self.own}
         for table in (self.receiver.mails, self.receiver.kept):
             found |= {MessageId(sender, count) for sender, mails in enumerate(table) for count in mails}
@@ -144,25 +157,22 @@ class AckMember(Member):
 
     def _received(self, copy: Copy) -> list[Effect]:
         """Take a message, a relay of it, or an OK."""
-        receiver, ok = self.receiver, copy.kind == OK
-        if ok:
+        receiver = self.receiver
+        if copy.kind != OK:
+            effects = receiver.receive(copy)
+            if len(effects) != 1 or type(effects[0]) is not Duplicate:  # most relays come late
+                effects = self._handed(effects)
+                if not any(type(e) in TAKEN for e in effects):
+                    effects.append(Hold(copy, ()))
+        else:
             if copy.sender == self.me:
                 self._okayed(copy.count, 1 << copy.source)
-            if self.counts and receiver.heard(copy.source, copy.stamp[1]) and self.own:
-                self.changed = True
-        effects = receiver.receive(copy) if copy.destinations & self.bit else []
-        if effects or receiver.own_okayed or not ok:  # most OKs set nothing free yet
-            effects = self._taken(copy, effects)
+            if self.counts:
+                receiver.heard(copy.source, copy.stamp[1])
+            effects = receiver.receive(copy) if copy.destinations & self.bit else []
+            if effects or receiver.own_okayed:  # most OKs set nothing free yet
+                effects = self._handed(effects)
         return effects + self._released() if self.changed else effects
-
-    def _taken(self, copy: Copy, effects: list[Effect]) -> list[Effect]:
-        """Follow what the receiver made of a copy, and say whether it has to wait."""
-        if len(effects) == 1 and type(effects[0]) is Duplicate:  # most relays come late
-            return effects
-        effects = self._handed(effects)
-        if copy.kind != OK and not any(type(e) in TAKEN for e in effects):
-            effects.append(Hold(copy, ()))
-        return effects
 
     def spent(self, copy: Copy) -> bool:
         """An OK of what is delivered here and secured, by one whose delivery counts are known already."""
@@ -183,7 +193,6 @@ class AckMember(Member):
             effects.append(effect)
             if type(effect) is Deliver:
                 effects += self._delivered(effect.copy)
-                self.changed |= effect.copy.sender == self.me and self.counts and bool(self.own)
         for count in self.receiver.own_okayed:
             self._okayed(count, self.bit)
         self.receiver.own_okayed = []
@@ -200,20 +209,21 @@ class AckMember(Member):
 
         A stamp that could be can still be later: it is refused for naming more of one's own than there is.
         """
-        ok = copy.kind == OK
-        stamp, key = copy.stamp[0] if ok else copy.stamp, (copy.sender, copy.count)
+        ok, stamp, destinations, key = copy.kind == OK, copy.stamp, copy.destinations, (copy.sender, copy.count)
+        if ok:
+            stamp, counts = stamp
         known = self._checked.get(key)
-        if known is None or known[0] is not stamp or known[1] != copy.destinations or copy.destination != self.me:
+        if known is None or known[0] is not stamp or known[1] != destinations or copy.destination != self.me:
             self.check(copy)
             if len(self._checked) == REMEMBERED:
                 del self._checked[next(iter(self._checked))]
-            self._checked[key] = (stamp, copy.destinations)
-        elif not 0 <= copy.source < self.size:
+            self._checked[key] = (stamp, destinations)
+        elif not 0 <= copy.source < self.size or not (ok or destinations & self.bit):
             self.check(copy)
-        elif ok:
-            self._check_ok(copy, copy.stamp[1])
-        elif not copy.destinations & self.bit:
-            self.check(copy)
+        elif ok and (
+            not destinations >> copy.source & 1 or copy.sender == self.me or counts.get(self.me, 0) > self.count
+        ):
+            self._check_ok(copy, counts)  # else it has nothing to refuse
 
     def _check(self, copy: Copy) -> None:
         party = copy.destinations | 1 << copy.sender
@@ -265,8 +275,9 @@ class AckMember(Member):
         mask = self.roster.mask(processes)
         effects: list[Effect] = []
         for order in self.orders():
+            order.settle()  # by who was trusted so far
             order.receiver.trust = mask
-            order.receiver.forget()
+            order.receiver.settle()
             order.changed = True
             effects += order._handed(order.receiver.progress()) + order._released()
         return effects

@@ -14,7 +14,8 @@ stamps x only when each earlier message of its own that is not addressed within 
 What is kept of a message: who has OKed it, at its addressees and at its sender. OKs carry how far their source
 has delivered, and a record is forgotten once every trusted addressee is known to have delivered the message.
 What is on record tells which messages somebody may still lack: a driver whose links break must be able to
-hand those over again. A number below the next expected one tells what comes late, record or not.
+hand those over again. A number below the next expected one tells what comes late, record or not. Records are looked
+through when some have gathered, and before anybody looks at the state (`settle`), not at every OK.
 
 Without `counts` a record ends at F-delivery, and at the sender when the message is secured. No step depends
 on what is kept beyond that, so both ways behave alike.
@@ -45,6 +46,11 @@ COUNTS = ByProcess(INT)
 def kinds_of(stamp: Shape) -> dict[str, Shape]:
     """Return the kinds of copies of a protocol: messages, and OKs, which carry delivery counts beside the stamp."""
     return {MESSAGE: stamp, OK: Record(stamp, COUNTS)}
+
+
+NOTHING: dict[int, int] = {}
+GATHERED = 8
+"""records of one sender that may gather before they are looked through"""
 
 
 class Mail(NamedTuple):
@@ -138,22 +144,21 @@ class AckReceiver(Receiver):
 
     def receive(self, copy: Copy) -> list[Effect]:
         """Lines 10-16, then whatever can be F-delivered: of this sender, for nothing has changed for the others."""
-        sender, count, stamp, said_ok = copy.sender, copy.count, copy.stamp, copy.kind == OK
+        sender, count, stamp, by = copy.sender, copy.count, copy.stamp, 0
         mails = self.mails[sender]
         mail = mails.get(count)
-        if said_ok:
-            stamp = stamp[0]
+        if copy.kind == OK:
+            stamp, by = stamp[0], 1 << copy.source
             if mail is not None and mail[0].stamp is stamp:
                 home, okayed, okayed_here = mail
-                okayed |= 1 << copy.source
-                if home.destinations & self.trust & ~okayed:  # one more of those it waits for, and others to come
-                    mails[count] = _mail((home, okayed, okayed_here))
+                if home.destinations & self.trust & ~(okayed | by):  # one more of those it waits for, others to come
+                    mails[count] = _mail((home, okayed | by, okayed_here))
                     return []
         elif mail is not None:
             return [Duplicate(copy)]  # relayed to whoever has it; it says nothing of OKs
         number, following = self.number(sender, stamp), self.following[sender]
         if number < following:
-            return [] if said_ok else [Duplicate(copy)]
+            return [] if by else [Duplicate(copy)]
         effects: list[Effect]
         if mail is None:
             home = Copy(sender, count, copy.destinations, sender, self.me, stamp, copy.label)
@@ -163,8 +168,7 @@ class AckReceiver(Receiver):
         else:
             home, okayed, okayed_here = mail
             effects = []
-        if said_ok:
-            okayed |= 1 << copy.source
+        okayed |= by
         mails[count] = _mail((home, okayed, okayed_here))
         if number == following and self.secured(home.destinations, okayed):
             effects += self.advance(sender)
@@ -206,9 +210,10 @@ class AckReceiver(Receiver):
             found = self.f_delivered(home)  # line 18
             if self.counts:
                 self.kept[sender][home.count] = mail
-                self._note(found)
+                self._count(found)
             effects += found
-            effects += self._okay_next(sender)
+            if mails:
+                effects += self._okay_next(sender)
         return effects
 
     def next_of(self, sender: int) -> list[Mail]:
@@ -236,51 +241,32 @@ class AckReceiver(Receiver):
 
     # -- delivery counts ---------------------------------------------------------------------------------------------
 
-    def _note(self, effects: list[Effect]) -> None:
-        """Count deliveries, and forget what everybody trusted has delivered."""
+    def _count(self, effects: list[Effect]) -> None:
+        """Count deliveries, and forget what is known to be delivered where much is on record."""
         for effect in effects:
             if type(effect) is Deliver:
-                sender, count = effect.copy.sender, effect.copy.count
-                before = self.done.get(sender, 0)
-                self.done = self.done | {sender: count}
-                self._forget(sender, before, count, self.bit)
+                sender = effect.copy.sender
+                self.done = self.done | {sender: effect.copy.count}
+                if len(self.kept[sender]) > GATHERED:
+                    self._forget(sender)
 
-    def heard(self, source: int, counts: dict[int, int]) -> bool:
-        """Take the delivery counts that came with an OK; tell whether they are news of one's own messages."""
-        before = self.known.get(source, {})
-        if counts is before:
-            return False
-        newer, overtaken, known = [], False, before.get
-        for sender, count in counts.items():
-            last = known(sender, 0)
-            if count > last:
-                newer.append((sender, last, count))
-            elif count < last:  # an older OK after a younger one
-                overtaken = True
-        if not newer:
-            return False
-        if overtaken or len(before) > len(counts):
-            counts = before | {sender: count for sender, _, count in newer}
-        self.known[source] = counts  # never changed in place: it may be the source's own
-        kept, by = self.kept, 1 << source
-        for sender, last, count in newer:
-            if kept[sender]:
-                self._forget(sender, last, count, by)
-        return counts.get(self.me, 0) > known(self.me, 0)
+    def heard(self, source: int, counts: dict[int, int]) -> None:
+        """Take the delivery counts that came with an OK, unless younger ones came before: they only grow."""
+        before = self.known.get(source, NOTHING)
+        if counts is not before and sum(counts.values()) > sum(before.values()):
+            self.known[source] = counts  # never changed in place: it may be the source's own
 
-    def _forget(self, sender: int, after: int, upto: int, by: int) -> None:
-        """Forget what all have delivered, among the messages of a sender that one of `by` may have delivered since."""
+    def _forget(self, sender: int) -> None:
+        """Forget the messages of a sender that are known to be delivered wherever that is owed."""
         kept = self.kept[sender]
-        for count in tuple(kept):
-            if after < count <= upto:
-                destinations = kept[count][0].destinations
-                if destinations & by and self.all_delivered(sender, count, destinations):
-                    del kept[count]
+        for count in [c for c, mail in kept.items() if self.all_delivered(sender, c, mail[0].destinations)]:
+            del kept[count]
 
-    def forget(self) -> None:
-        """Forget what is known delivered now that the failure detector has spoken."""
+    def settle(self) -> None:
+        """Forget whatever is known to be delivered wherever that is owed."""
         for sender, kept in enumerate(self.kept):
-            self._forget(sender, 0, max(kept, default=0), self.roster.everyone)
+            if kept:
+                self._forget(sender)
 
     def all_delivered(self, sender: int, count: int, destinations: int) -> bool:
         """Tell whether this process, if addressed, and all trusted addressees are known to have delivered a message."""

@@ -212,12 +212,13 @@ class Member(Fielded, abc.ABC):
 
     def receive(self, copy: Copy) -> list[Effect]:
         """Take a copy from the network, or refuse it with a `PeerError` and be as before."""
-        order = self if copy.label == self.label else self._order(copy.label, PeerError)
+        if copy.label == self.label:
+            self._admit(copy)
+            return self._received(copy)
+        order = self._order(copy.label, PeerError)
         order._admit(copy)
-        effects = order._received(copy)
-        if order is not self:
-            self.keep(order)
-        return effects
+        self.keep(order)
+        return order._received(copy)
 
     def _received(self, copy: Copy) -> list[Effect]:
         """Take a copy that has been admitted."""
@@ -396,12 +397,15 @@ class Member(Fielded, abc.ABC):
         forked._orders = {label: order.fork() for label, order in self._orders.items()} if self._orders else {}
         return forked
 
+    def settle(self) -> None:
+        """Do now whatever was left for later, so that equal states look alike; nothing is, in most protocols."""
+
     def state(self, rename: Rename = None) -> Hashable:
         """Return the whole state as a hashable value, with positions renamed if asked."""
+        self.settle()
         own = (self.count, MASK.freeze(self.gone, rename), self.receiver.freeze(rename), self.freeze(rename))
-        if not self._orders:
-            return own
-        return (own, tuple((label, self._orders[label].state(rename)) for label in sorted(self._orders)))
+        others = tuple((label, self._orders[label].state(rename)) for label in sorted(self._orders))
+        return (own, others) if others else own
 
     def snapshot(self) -> bytes:
         """Return the whole state as bytes that `restore` reads: protocol, version and roster stand in front."""

@@ -44,6 +44,7 @@ def write(member: Member) -> bytes:
     orders = member.orders()
     put_varint(out, len(orders))
     for order in orders:
+        order.settle()
         LABEL.write(order.label, out, member.size)
         put_varint(out, order.count)
         MASK.write(order.gone, out, member.size)
