@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from thence.model.message import Copy, name_of
 from thence.model.minimum import Fact, Minimum
 from thence.model.order import judge
@@ -114,10 +116,10 @@ class Sizes(Observer):
         """Measure a copy."""
         self.entries = max(self.entries, self.member.entries(copy))
 
-    def hop_sent(self, now: float, copy: Copy) -> None:
-        """Measure a protocol message or a relayed copy."""
-        self.hops = max(self.hops, self.member.entries(copy))
-        self.hop_facts = max(self.hop_facts, self.member.facts(copy) or 0)
+    def hops_sent(self, now: float, copies: Sequence[Copy]) -> None:
+        """Measure protocol messages or relayed copies."""
+        self.hops = max(self.hops, *map(self.member.entries, copies))
+        self.hop_facts = max(self.hop_facts, *(self.member.facts(copy) or 0 for copy in copies))
 
 
 def special(protocol: str, n: int, messages: int, seed: int) -> Row:

@@ -17,6 +17,7 @@ from thence.model.roster import Roster
 
 DIGITS = 9
 """of a second that a trace keeps"""
+FIXED = f"%.{DIGITS}f"
 WIDTH = 5
 """of what is kept of a hop's beginning or end"""
 BLOCK = 1024
@@ -53,15 +54,6 @@ class HopRows:
     def _steps(self) -> Iterator[tuple[float, str | None, int, int, int]]:
         return zip(*[iter(self.kept)] * WIDTH, strict=True)
 
-    def blocks(self) -> Iterator[bytes]:
-        """Yield the lines as bytes, many at once."""
-        lines = self.lines()
-        try:
-            while block := "".join(islice(lines, BLOCK)):
-                yield block.encode()
-        except UnicodeEncodeError as error:  # a surrogate in a name
-            raise MisuseError(f"the hops of {self.run} cannot be written as JSON: {error}") from error
-
     def lines(self) -> Iterator[str]:
         """Yield the rows as lines of JSON, as `format_line` writes them, without a row for each."""
         names = self.names
@@ -80,16 +72,25 @@ class HopRows:
                 then, time = now, decimal(now)
             if number > 0:
                 index[source] = place = index[source] + 1
-                line = f"{begun[source]}{place}{sends[source]}{number}{to[destination]}"
+                begin = f"{begun[source]}{place}{sends[source]}{number}{to[destination]}"
             else:
                 index[destination] = place = index[destination] + 1
-                line = f'{begun[destination]}{place}{receives[source]}{-number}"'
-            yield f'{line}{labels[label]},"order":{order},"time":{time}}}\n'
+                begin = f'{begun[destination]}{place}{receives[source]}{-number}"'
+            yield f'{begin}{labels[label]},"order":{order},"time":{time}}}\n'
+
+
+def in_blocks(lines: Iterator[str]) -> Iterator[bytes]:
+    """Yield lines as bytes, many at once."""
+    try:
+        while block := "".join(islice(lines, BLOCK)):
+            yield block.encode()
+    except UnicodeEncodeError as error:  # a surrogate in a name
+        raise MisuseError(f"the run cannot be written as JSON: {error}") from error
 
 
 def decimal(seconds: float) -> str:
     """Return `repr(round(seconds, DIGITS))` in half the time where that has no exponent and no digit is in doubt."""
     if not 1e-4 <= seconds < 1e6:
         return repr(round(seconds, DIGITS))
-    text = f"{seconds:.{DIGITS}f}".rstrip("0")
+    text = (FIXED % seconds).rstrip("0")
     return f"{text}0" if text[-1] == "." else text

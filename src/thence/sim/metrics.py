@@ -19,8 +19,8 @@ from thence.model.message import Copy
 from thence.model.plain import Row
 from thence.protocols.effects import Sent
 from thence.sim.causes import Causes
-from thence.sim.record import Sizes
 from thence.sim.simulation import Observer, Simulation
+from thence.sim.sizes import Sizes
 from thence.sim.stats import Estimate, batch_means, estimate
 
 STAMPS = ("entries", "facts", "bytes", "paper_bytes")

@@ -11,60 +11,21 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 from thence.errors import MisuseError
-from thence.model.events import Event, Kind
-from thence.model.message import Copy, Stamp, name_of
+from thence.model.events import Event
+from thence.model.message import Copy, name_of
 from thence.model.plain import Row
 from thence.model.roster import Roster
-from thence.protocols.base import Member
 from thence.protocols.effects import Sent
-from thence.sim.hop_rows import DIGITS, HopRows
+from thence.sim.event_rows import Clear, CopyRow, EventRows
+from thence.sim.hop_rows import HopRows, in_blocks
 from thence.sim.simulation import Observer, Simulation
+from thence.sim.sizes import Sizes
 from thence.trace.formats import by_name
-
-Clear = tuple[tuple[str, tuple[str, ...]], ...]
-"""a stamp in the clear: messages with destinations"""
-
-REMEMBERED = 1024
-"""messages whose stamps' sizes are remembered"""
-
-
-class Size(NamedTuple):
-    """What the stamp of a copy takes."""
-
-    entries: int
-    facts: int | None
-    bytes: int
-    paper_bytes: int
-
-
-Said = tuple[str, Size, Clear | None]
-"""what both rows of one copy say: message, size, dependencies"""
-
-
-class Sizes:
-    """Measures stamps; several observers of one run share one. Copies of a message with one stamp are measured once."""
-
-    def __init__(self) -> None:
-        """Start with nothing measured."""
-        self._found: dict[tuple[str | None, int, int], tuple[Stamp, Size]] = {}
-
-    def of(self, member: Member, copy: Copy) -> Size:
-        """Return the size of the stamp of a copy; `bytes` is its length on the wire."""
-        key = (copy.label, copy.sender, copy.count)
-        found = self._found.get(key)
-        if found is None or found[0] is not copy.stamp:
-            entries, length = member.entries(copy), len(member.encode(copy))
-            size = Size(entries, member.facts(copy), length, member.paper_bytes(copy))
-            found = self._found[key] = (copy.stamp, size)
-            if len(self._found) > REMEMBERED:
-                del self._found[next(iter(self._found))]
-        return found[1]
 
 
 class Names:
@@ -93,18 +54,22 @@ class Recorder(Observer):
     def __init__(self, *, stamps: bool = False, sizes: Sizes | None = None) -> None:
         """Keep nothing yet."""
         self.stamps, self.sizes = stamps, sizes or Sizes()
-        self.rows: list[Event] = []
-        self._here: dict[tuple[str | None, int, int, int], Said | None] = {}
+        self._here: dict[tuple[str | None, int, int, int], CopyRow | None] = {}
         """by message and destination, what arrived: what its delivery will say, None once that is said"""
 
     def begin(self, simulation: Simulation) -> None:
         """Take names from the run."""
         self.run, self.roster, self.members = simulation.outcome.run, simulation.roster, simulation.members
-        self.process = simulation.roster.names
         self.names = Names(simulation.roster)
-        self._index = [0] * len(simulation.roster)
+        self.event_rows = EventRows(self.run, simulation.roster)
+        self._note = self.event_rows.kept.append
         self.hop_rows = HopRows(self.run, simulation.roster)
         self._hops, self._hop_number, self._hops_sent = self.hop_rows.kept, self.hop_rows.number, self.hop_rows.sent
+
+    @property
+    def rows(self) -> list[Event]:
+        """The rows of the run itself, hops left out."""
+        return self.event_rows.rows()
 
     @property
     def events(self) -> list[Event]:
@@ -114,72 +79,42 @@ class Recorder(Observer):
     def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
         """Record a send."""
         name = self.names.new(sent.label, sent.message.sender, sent.message.count)
-        self._row(now, process, "send", name, sent.label, self.roster.members(sent.destinations))
+        self._note((now, process, "send", name, sent.label, sent.destinations, None))
 
     def arrived(self, now: float, copy: Copy) -> None:
         """Record a receive, once, and keep what the delivery will say again."""
         key = (copy.label, copy.sender, copy.count, copy.destination)
         if key not in self._here:
-            self._here[key] = known = self._said(copy)
-            self._row(now, copy.destination, "receive", known[0], copy.label, None, known[1], known[2])
+            self._here[key] = row = self._row_of(copy)
+            self._note((now, copy.destination, "receive", row.message, copy.label, 0, row))
 
     def delivered(self, now: float, copy: Copy) -> None:
         """Record a delivery."""
         key = (copy.label, copy.sender, copy.count, copy.destination)
-        name, size, clear = self._here.get(key) or self._said(copy)
+        row = self._here.get(key) or self._row_of(copy)
         self._here[key] = None
-        self._row(now, copy.destination, "deliver", name, copy.label, None, size, clear)
+        self._note((now, copy.destination, "deliver", row.message, copy.label, 0, row))
 
     def crashed(self, now: float, process: int) -> None:
         """Record a crash."""
-        self._row(now, process, "crash", None, None)
+        self._note((now, process, "crash", None, None, 0, None))
 
-    def hop_sent(self, now: float, copy: Copy) -> None:
-        """Record a hop's beginning."""
-        source, sent = copy.source, self._hops_sent
-        self._hop_number[id(copy)] = sent[source] = number = sent[source] + 1
-        self._hops += (now, copy.label, source, copy.destination, number)
+    def hops_sent(self, now: float, copies: Sequence[Copy]) -> None:
+        """Record the beginnings of hops."""
+        kept, number, sent = self._hops, self._hop_number, self._hops_sent
+        for copy in copies:
+            source = copy.source
+            number[id(copy)] = sent[source] = place = sent[source] + 1
+            kept += (now, copy.label, source, copy.destination, place)
 
     def hop_arrived(self, now: float, copy: Copy) -> None:
         """Record a hop's end."""
         self._hops += (now, copy.label, copy.source, copy.destination, -self._hop_number[id(copy)])
 
-    def _said(self, copy: Copy) -> Said:
+    def _row_of(self, copy: Copy) -> CopyRow:
         size = self.sizes.of(self.members[copy.destination], copy)
         name = self.names.of(copy.label, copy.sender, copy.count)
-        return name, size, self._clear(copy) if self.stamps else None
-
-    def _row(
-        self,
-        now: float,
-        process: int,
-        kind: Kind,
-        message: str | None,
-        label: str | None,
-        destinations: tuple[str, ...] | None = None,
-        size: Size | tuple[None, None, None, None] = (None, None, None, None),
-        clear: Clear | None = None,
-    ) -> None:
-        self._index[process] = index = self._index[process] + 1
-        name, order, time = self.process[process], len(self.rows), round(now, DIGITS)
-        entries, facts, length, _ = size
-        self.rows.append(
-            Event(
-                self.run,
-                name,
-                index,
-                kind,
-                message,
-                destinations,
-                label,
-                order,
-                time,
-                entries,
-                facts,
-                length,
-                clear,
-            )
-        )
+        return CopyRow(name, size, self._clear(copy) if self.stamps else None)
 
     def _clear(self, copy: Copy) -> Clear | None:
         found = self.members[copy.destination].dependencies(copy)
@@ -199,8 +134,9 @@ class Recorder(Observer):
         from thence.trace.source import create
 
         with create(path) as stream:
-            stream.writelines(chain(map(format_line, self.rows), self.hop_rows.blocks()))
-        return len(self.rows) + len(self.hop_rows)
+            rows = map(format_line, self.rows) if self.stamps else in_blocks(self.event_rows.lines())
+            stream.writelines(chain(rows, in_blocks(self.hop_rows.lines())))
+        return len(self.event_rows) + len(self.hop_rows)
 
 
 class ArrivalRecorder(Observer):

@@ -11,9 +11,10 @@ from thence.model.plain import Row
 from thence.sim.cpu import Clock
 from thence.sim.metrics import Measures, Meter, over_seeds
 from thence.sim.outcome import Outcome
-from thence.sim.record import ArrivalRecorder, Recorder, Sizes
+from thence.sim.record import ArrivalRecorder, Recorder
 from thence.sim.scenario import Scenario
 from thence.sim.simulation import Observer, Simulation
+from thence.sim.sizes import Sizes
 from thence.sim.workload import Request
 
 

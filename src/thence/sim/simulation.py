@@ -51,8 +51,8 @@ class Observer:
     def delivered(self, now: float, copy: Copy) -> None:
         """Note that a message was handed to the application at `copy.destination`."""
 
-    def hop_sent(self, now: float, copy: Copy) -> None:
-        """Note that a protocol message or a relayed copy was handed to the network."""
+    def hops_sent(self, now: float, copies: Sequence[Copy]) -> None:
+        """Note that protocol messages or relayed copies were handed to the network, in this order."""
 
     def hop_arrived(self, now: float, copy: Copy) -> None:
         """Note that a protocol message or a relayed copy arrived."""
@@ -96,7 +96,7 @@ class Simulation:
         self._on_sent = _wanted(observers, "sent")
         self._on_arrived = _wanted(observers, "arrived")
         self._on_delivered = _wanted(observers, "delivered")
-        self._on_hop_sent = _wanted(observers, "hop_sent")
+        self._on_hops_sent = _wanted(observers, "hops_sent")
         self._on_hop_arrived = _wanted(observers, "hop_arrived")
 
     def run(self) -> Outcome:
@@ -106,11 +106,24 @@ class Simulation:
         self._requests = self._through(self.workload.requests())
         self._next_request()
         self._plan_crashes()
-        heap, arrive, now = self._heap, self._arrive, 0.0
+        heap, members, now = self._heap, self.members, 0.0
+        on_arrived, on_hop_arrived = self._on_arrived, self._on_hop_arrived
         while heap:
             now, _, item = heappop(heap)
             if isinstance(item, Copy):
-                arrive(now, item)
+                if self.down and nobody_receives(item, self.down):
+                    continue
+                here = item.destination
+                final = item.kind == MESSAGE and item.destinations >> here & 1
+                if not final or item.source != item.sender:
+                    for note in on_hop_arrived:
+                        note(now, item)
+                if final:
+                    for note in on_arrived:
+                        note(now, item)
+                effects = members[here].receive(item)
+                if effects:
+                    self._apply(now, here, effects)
             elif isinstance(item, Request):
                 self._next_request()
                 self._ask(now, item)
@@ -151,15 +164,13 @@ class Simulation:
         self._hand(now, sent.copies)
 
     def _hand(self, now: float, copies: Sequence[Copy]) -> None:
-        heap, tick, reliable, on_hop = self._heap, self._tick, self._reliable, self._on_hop_sent
+        heap, tick, reliable = self._heap, self._tick, self._reliable
         message, hop = self.network.message, self.network.hop
-        hops: list[str] = []
+        hops: list[Copy] = []
         for copy in copies:
-            source, destination, kind = copy.source, copy.destination, copy.kind
-            if kind != MESSAGE or source != copy.sender or not copy.destinations >> destination & 1:
-                hops.append(kind)
-                for note in on_hop:
-                    note(now, copy)
+            source, destination = copy.source, copy.destination
+            if copy.kind != MESSAGE or source != copy.sender or not copy.destinations >> destination & 1:
+                hops.append(copy)
                 travel = hop
             else:
                 travel = message
@@ -168,8 +179,15 @@ class Simulation:
             else:
                 self._risk(now, copy, travel)
         self.outcome.copies += len(copies) - len(hops)
-        for kind in dict.fromkeys(hops):
-            self.outcome.hops[kind] = self.outcome.hops.get(kind, 0) + hops.count(kind)
+        if hops:
+            self._hopped(now, hops)
+
+    def _hopped(self, now: float, hops: Sequence[Copy]) -> None:
+        for note in self._on_hops_sent:
+            note(now, hops)
+        kinds, counts = [copy.kind for copy in hops], self.outcome.hops
+        for kind in dict.fromkeys(kinds):
+            counts[kind] = counts.get(kind, 0) + kinds.count(kind)
 
     def _risk(self, now: float, copy: Copy, travel: Travel) -> None:
         times = self.network.times()
@@ -177,22 +195,7 @@ class Simulation:
         for _ in range(times):
             self._at(travel(now, copy.source, copy.destination), copy)
 
-    # -- arrivals ----------------------------------------------------------------------------------------------------
-
-    def _arrive(self, now: float, copy: Copy) -> None:
-        here = copy.destination
-        if self.down and nobody_receives(copy, self.down):
-            return
-        final = copy.kind == MESSAGE and copy.destinations >> here & 1
-        if not final or copy.source != copy.sender:
-            for note in self._on_hop_arrived:
-                note(now, copy)
-        if final:
-            for note in self._on_arrived:
-                note(now, copy)
-        effects = self.members[here].receive(copy)
-        if effects:
-            self._apply(now, here, effects)
+    # -- effects -----------------------------------------------------------------------------------------------------
 
     def _apply(self, now: float, process: int, effects: Sequence[Effect]) -> None:
         for effect in effects:

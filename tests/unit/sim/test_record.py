@@ -11,10 +11,12 @@ import pytest
 from support.recorded import read_events
 
 from thence.errors import MisuseError
+from thence.model.message import Copy
 from thence.model.minimum import Minimum
+from thence.model.roster import Roster
 from thence.protocols.registry import create
-from thence.sim import Scenario, simulate
-from thence.sim.hop_rows import DIGITS, decimal
+from thence.sim import Observer, Recorder, Scenario, Simulation, simulate
+from thence.sim.hop_rows import DIGITS, decimal, in_blocks
 from thence.trace.jsonl import format_line
 from thence.trace.parquet import read_rosters
 
@@ -43,8 +45,49 @@ def test_hops_are_written_as_their_rows_are(protocol: str, names: tuple[str, ...
     hops.names = names or hops.names
     lines = [format_line(event) for event in hops]
     assert [line.encode() for line in hops.lines()] == lines
-    assert b"".join(hops.blocks()) == b"".join(lines)
+    assert b"".join(in_blocks(hops.lines())) == b"".join(lines)
     assert len(hops) > 60
+
+
+@pytest.mark.parametrize(("protocol", "crashes"), [("ks", 0), ("unordered", 0), ("a-causal", 2)])
+@pytest.mark.parametrize("names", [None, ("α", "node1", 'say "so"', "d:")])
+def test_events_are_written_as_their_rows_are(protocol: str, crashes: int, names: tuple[str, ...] | None) -> None:
+    """With facts and without, with labels and without, sends, receives, deliveries and crashes."""
+    for labels in (0, 2):
+        scenario = Scenario(protocol=protocol, processes=4, messages=60, labels=labels, crashes=crashes)
+        result = simulate(scenario, trace=True)
+        assert result.recorder is not None
+        rows = result.recorder.event_rows
+        rows.roster = Roster(names) if names else rows.roster
+        events = rows.rows()
+        assert [line.encode() for line in rows.lines()] == [format_line(event) for event in events]
+        assert {event.kind for event in events} >= {"send", "receive", "deliver"} | ({"crash"} if crashes else set())
+        assert len(events) == len(rows) > 100
+
+
+def test_rows_that_are_looked_at_on_the_way_are_those_of_the_end() -> None:
+    """Rows are made when they are asked for, each once, whoever asks and when."""
+
+    class Curious(Observer):
+        def __init__(self, recorder: Recorder) -> None:
+            self.recorder, self.looked = recorder, 0
+
+        def delivered(self, now: float, copy: Copy) -> None:
+            self.looked += bool(self.recorder.rows[-1].message)
+
+    scenario = Scenario(processes=4, messages=60)
+    recorder = Recorder()
+    curious = Curious(recorder)
+    Simulation(scenario, recorder, curious).run()
+    assert curious.looked > 60
+    assert recorder.rows == simulate(scenario, trace=True).events
+
+
+def test_a_name_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
+    result = simulate(Scenario(processes=2, messages=3, run="\ud800"), trace=True)
+    assert result.recorder is not None
+    with pytest.raises(MisuseError, match="cannot be written as JSON"):
+        result.recorder.write(tmp_path / "trace.jsonl")
 
 
 @pytest.mark.parametrize("scale", [1e-5, 1e-3, 1.0, 1e5, 1e6, 1e9])
