@@ -80,7 +80,9 @@ def command(
     if plot is not None:
         from thence.report.plots import cost_plot, save
 
-        save(cost_plot(report.protocols, able=[name for name, _ in report.recommendation.ranking]), plot)
+        found = report.recommendation
+        able = [name for name, _ in found.ranking]
+        save(cost_plot(report.protocols, recommended=found.protocol, able=able), plot)
     if not report.causal:
         finish(1)
 

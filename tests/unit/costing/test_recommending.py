@@ -143,6 +143,45 @@ def test_nothing_is_recommended_from_too_little() -> None:
     assert len(chosen.ranking) == 2
 
 
+def test_many_short_runs_are_too_little() -> None:
+    """Stamps begin anew in each run: 600 messages in 60 of them never come to be warm."""
+    runs = [simulated(processes=20, messages=10, fanout="unicast", seed=seed, run=str(seed)) for seed in range(60)]
+    roster = Roster.of(20)
+    costs = {name: total(replay(events, name, roster) for events in runs) for name in ("ks", "ech")}
+    chosen = recommend({}, costs)
+    assert chosen.protocol is None
+    assert chosen.reason == (
+        "600 messages in 60 runs and labels are too few to recommend from, for stamps begin anew in each; "
+        "record 100 or more in each"
+    )
+
+
+def test_sends_that_nobody_delivered_say_too_little() -> None:
+    events = parse(" ".join(f"a!{count}>b" for count in range(1, 151)))
+    chosen, _ = choose(events, "ks", "rst")
+    assert chosen.protocol is None
+    assert chosen.reason == "150 messages with 0 deliveries are too few to recommend from; record 100 or more of both"
+
+
+@pytest.mark.parametrize(("name", "processes", "messages"), [("bss", 8, 1500), ("bss", 4, 800), ("rst", 2, 400)])
+def test_wider_numbers_are_no_growth(name: str, processes: int, messages: int) -> None:
+    """Counts above 127 take a second byte in the stamps of every protocol; bss and rst have as many as ever."""
+    chosen, costs = choose(simulated(processes=processes, messages=messages, fanout="broadcast"), name)
+    assert costs[name].last_bytes / costs[name].last_copies > 1.1 * costs[name].third_bytes / costs[name].third_copies
+    assert growth(costs[name]) == 0.0
+    assert chosen.protocol == name
+
+
+def test_what_is_said_of_prs_is_so() -> None:
+    """Among pairs that speak to nobody else it costs less than the others, by a byte; among three it does not."""
+    others = ("ks", "ech", "rst")
+    pairs, threes = (simulated(processes=8, messages=1000, workload=f"groups:{g}") for g in ("ab/cd/ef/gh", "abc/def"))
+    _, costs = choose(pairs, "prs", *others)
+    assert 0 < min(when_warm(costs[name]) for name in others) - when_warm(costs["prs"]) < 1.5
+    _, costs = choose(threes, "prs", *others)
+    assert min(when_warm(costs[name]) for name in others) < when_warm(costs["prs"])
+
+
 def test_nothing_is_recommended_while_the_cheapest_still_grows() -> None:
     """As docs/cost.md has it: which of ks and ech is cheaper depends on how long one looks."""
     processes = 20
@@ -170,8 +209,8 @@ def test_the_first_half_is_warm_up() -> None:
 
 def sized(protocol: str, third: int, last: int) -> Cost:
     return Cost(
-        protocol, messages=400, copies=400, bytes=2 * (third + last), warm_messages=200, third_copies=100,
-        third_bytes=third, last_copies=100, last_bytes=last,
+        protocol, runs=1, messages=400, copies=400, deliveries=400, bytes=2 * (third + last), warm_messages=200,
+        third_copies=100, third_bytes=third, third_entries=third, last_copies=100, last_bytes=last, last_entries=last,
     )  # fmt: skip
 
 
