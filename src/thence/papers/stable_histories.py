@@ -2,7 +2,8 @@
 
 Law. A message is *fully delivered* once every process it is addressed to has delivered it; nobody needs to wait for it
 any more, so its identifier leaves the history. A member knows it in two ways. By incoming stamps: whoever sends a stamp
-that names m, and is addressed by m, has delivered m, for it delivers nothing that follows m before. By time: in a
+that names m of somebody else, and is addressed by m, has delivered m, for it delivers nothing that follows m before; of
+what it sent to itself, which travels like any other copy here, its stamps do not tell. By time: in a
 synchronous system everything is delivered within some Δ; members know no clock, so whoever drives them says what is old
 enough.
 
@@ -48,8 +49,9 @@ class StableHistories(ECH):
         effects = super()._delivered(copy)
         if self.by_stamps:
             for sender, group in copy.stamp[0].items():
+                by = self.bit if sender == copy.sender else 1 << copy.sender | self.bit
                 for count, _ in group:
-                    self._confirm(sender, count, 1 << copy.sender | self.bit)
+                    self._confirm(sender, count, by)
             self._confirm(copy.sender, copy.count, self.bit)
             self._forget_confirmed()
         return effects
