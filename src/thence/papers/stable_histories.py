@@ -7,6 +7,9 @@ what it sent to itself, which travels like any other copy here, its stamps do no
 synchronous system everything is delivered within some Δ; members know no clock, so whoever drives them says what is old
 enough.
 
+By incoming stamps it forgets nothing that R8 keeps: whoever sends a stamp that names m counts as told of m (R6.3), and
+told is enough for R8. It is for histories without carbon copies. By time it forgets what was told to nobody.
+
 An identifier that was forgotten may come back with the stamp of somebody who has not forgotten it; that is safe.
 """
 

@@ -21,7 +21,7 @@ from thence.costing.recommending import (
     total,
     when_warm,
 )
-from thence.costing.replaying import Cost
+from thence.costing.replaying import LOOK, Cost
 from thence.model.events import Event, parse
 from thence.model.roster import Roster
 from thence.protocols import REGISTRY
@@ -235,5 +235,7 @@ def test_logs_of_receivers_are_looked_at() -> None:
     events = parse(" ".join(f"{s}!1>z {s}!2>c c?{s}2" for s in senders))
     roster = Roster(sorted([*senders, "c", "z"]))
     assert replay(events, "prs", roster).log_max == len(senders)
+    shrunk = [*events, *parse("c!1>z")]  # after which c keeps its own message alone
+    assert replay(shrunk, "prs", roster).log_max == len(senders) // LOOK * LOOK
     turns = parse(" ".join(f"a!{2 * t + 1}>b b?a{2 * t + 1} a!{2 * t + 2}>c c?a{2 * t + 2}" for t in range(100)))
     assert replay(turns, "ech", Roster("abc")).log_max == 2
