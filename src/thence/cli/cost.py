@@ -146,8 +146,7 @@ def _show(report: CostReport, out: Console) -> None:
         seconds = [run["held_seconds"] for run in causal]
         known = f", {sum(seconds):.3g} seconds in all" if None not in seconds else ""
         out.print(f"in the recording itself {held} copies waited{known}")
-    nothing = "" if report.recommendation.protocol else "nothing: "
-    out.print(f"recommended: {nothing}{report.recommendation.reason}")
+    out.print(f"recommended: {report.recommendation.advice}")
     for name, why in report.recommendation.passed_over:
         out.print(f"  not {name}: {why}")
     apart = [run for run in runs if run["verdict"] != "causal"]

@@ -84,6 +84,11 @@ class Recommendation:
     passed_over: tuple[tuple[str, str], ...] = ()
     """the others, each with its reason"""
 
+    @property
+    def advice(self) -> str:
+        """What follows "recommended: "; that it is nothing, if it is."""
+        return self.reason if self.protocol else f"nothing: {self.reason}"
+
     def row(self) -> Row:
         """Return it as plain data."""
         row = asdict(self)
