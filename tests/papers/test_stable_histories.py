@@ -124,6 +124,16 @@ def test_what_is_not_fully_delivered_may_not_be_forgotten() -> None:
     assert [type(effect).__name__ for effect in c.receive(b.send(["c"]).copies[0])] == ["Deliver"], "too early"
 
 
+def test_messages_of_a_label_are_forgotten_in_its_order() -> None:
+    a = StableHistories(Roster("abc"), "a")
+    sent = a.send(["b"], label="x")
+    assert isinstance(sent, Sent)
+    a.fully_delivered([sent.message])
+    assert [order.log_size() for order in a.orders()] == [0, 1]
+    a.fully_delivered([sent.message], label="x")
+    assert [order.log_size() for order in a.orders()] == [0, 0]
+
+
 def test_forks_and_snapshots_keep_what_is_confirmed() -> None:
     roster = Roster("abc")
     a, b = (StableHistories(roster, name) for name in "ab")

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
+from thence.errors import MisuseError
 from thence.model.codec import BOOL, MASK, ByCount, ByProcess, Shape
 from thence.model.message import Copy, MessageId
 from thence.model.roster import Roster
@@ -63,11 +64,12 @@ class StableHistories(ECH):
         known = self.confirmed.setdefault(sender, {})
         known[count] = known.get(count, 0) | by
 
-    def fully_delivered(self, messages: Iterable[MessageId]) -> None:
-        """Forget messages that are old enough to be delivered everywhere."""
+    def fully_delivered(self, messages: Iterable[MessageId], *, label: str | None = None) -> None:
+        """Forget messages of one label that are old enough to be delivered everywhere."""
+        order = self if label == self.label else self._order(label, MisuseError)
         for message in messages:
-            self._confirm(message.sender, message.count, self.roster.everyone)
-        self._forget_confirmed()
+            order._confirm(message.sender, message.count, self.roster.everyone)
+        order._forget_confirmed()
 
     def _forget_confirmed(self) -> None:
         """Drop elements that all of their address has delivered, and what was noted of elements that are gone."""
