@@ -152,7 +152,7 @@ def recommend(findings: Mapping[Need, Finding], costs: Mapping[str, Cost]) -> Re
 def _choice(ranked: list[Cost]) -> tuple[Cost | None, str]:
     """Return the protocol to take, or None, and why; the cheapest comes first."""
     if not ranked:
-        return None, "none of the protocols replayed guarantees causal order, has its needs met and adds no waiting"
+        return None, "each of the protocols replayed is passed over, for its own reason"
     if too_few := _too_few(ranked[0]):
         return None, too_few
     growing = [cost for cost in ranked if growth(cost) > GROWTH]

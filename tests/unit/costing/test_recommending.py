@@ -103,9 +103,10 @@ def test_added_waiting_speaks_against_a_protocol() -> None:
 
 def test_nothing_stands_for_choice() -> None:
     roster, events, costs = replayed("ks")
-    chosen = recommend(profile(events, roster).findings, {"bss": costs["bss"], "fifo": costs["fifo"]})
+    chosen = recommend(profile(events, roster).findings, {name: costs[name] for name in ("bss", "fifo", "ci-dc")})
     assert chosen.protocol is None
-    assert chosen.row()["passed_over"].keys() == {"bss", "fifo"}
+    assert chosen.advice == "nothing: each of the protocols replayed is passed over, for its own reason"
+    assert chosen.row()["passed_over"].keys() == {"bss", "fifo", "ci-dc"}
 
 
 def test_totals_and_findings_over_several_runs() -> None:
