@@ -10,27 +10,16 @@ reader types.
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
+from measured import MEASURED
 from pages import result
 from prose import claims, numbers
+from sentence import Figures, Sentence, current
 
 ROOT = Path(__file__).parents[2]
-Figures = dict[str, object]
-FIGURE = r"[\d.,]*\d"
-
-
-class Sentence(NamedTuple):
-    """A page, a sentence of it with names for its figures, and where these come from."""
-
-    page: str
-    text: str
-    figures: Callable[[], Figures]
 
 
 def costing() -> Figures:
@@ -121,6 +110,7 @@ def printed() -> Figures:
 
 GENUINE = "paper-genuine-multicast.md"
 SENTENCES = (
+    *MEASURED,
     Sentence("cost.md", "Above `--sample` deliveries ({sample} unless you say otherwise)", costing),
     Sentence("cost.md", "at every {look}th delivery, at the end", costing),
     Sentence("cost.md", "Nothing is recommended from fewer than {enough} messages", costing),
@@ -158,20 +148,6 @@ SENTENCES = (
     Sentence(GENUINE, "breaks integrity or validity in {failed} of {runs} random executions", modulo),
     Sentence(GENUINE, "The printed A_causal fails in {broken} of {of} such executions", printed),
 )
-
-
-def current(sentence: Sentence, page: str) -> str:
-    """Return the page with the figures of one sentence as they should be."""
-    figures = sentence.figures()
-    names = re.findall(r"\{([a-z-]+)\}", sentence.text)
-    words = [re.escape(part) for part in re.split(r"\{[a-z-]+\}", sentence.text)]
-    pattern = re.sub(r"(\\ )+", r"\\s+", f"({FIGURE})".join(words))
-    found = list(re.finditer(pattern, page))
-    assert len(found) == 1, f"{sentence.page} has {sentence.text!r} {len(found)} times"
-    for place in range(len(names), 0, -1):
-        begin, end = found[0].span(place)
-        page = f"{page[:begin]}{figures[names[place - 1]]}{page[end:]}"
-    return page
 
 
 def main() -> None:

@@ -47,6 +47,14 @@ def test_the_command_tells_costs_and_a_recommendation(tmp_path: Path, capsys: py
     assert all(row["held_seconds"] is not None for row in report["costs"])  # JSONL brings its times
 
 
+def test_where_nothing_is_recommended_the_picture_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace, plot = tmp_path / "trace.jsonl", tmp_path / "cost.svg"
+    write_jsonl(recorded("plain")[:100], trace)
+    assert cli.main(["cost", str(trace), "--protocols", "ks,rst", "--plot", str(plot)]) == 0
+    assert "recommended: nothing: " in capsys.readouterr().out
+    assert "recommended: nothing" in plot.read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [

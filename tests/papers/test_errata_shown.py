@@ -11,7 +11,9 @@ from support.neighbours import Changing
 from support.walk import play
 
 from thence.model.events import render
+from thence.model.roster import Roster
 from thence.papers.variants.topology import Letter
+from thence.protocols.dependency import Log
 from thence.protocols.ech import ECH
 from thence.protocols.ech_r9 import ECHR9
 from thence.topology.joins import Membership
@@ -86,3 +88,26 @@ def test_what_section_44_leaves_open_breaks_the_order(
     assert broken() == [missing]
     assert told == [shown.replace("s# ", "")]
     assert f"\n{shown}\n" in PAGE
+
+
+class Omitting(ECH):
+    """R7 in spite of explicit contexts."""
+
+    def _stamp(self, destinations: int) -> tuple[Log, Log]:
+        self.explicit = False
+        stamp = super()._stamp(destinations)
+        self.explicit = True
+        return stamp
+
+
+@pytest.mark.parametrize(("kind", "outcome"), [(Omitting, "Deliver"), (ECH, "Hold")])
+def test_r7_loses_what_an_application_does_not_hold(kind: type[ECH], outcome: str) -> None:
+    """Erratum 34: a uses what came with c3 alone, and b must not deliver a1 before c1."""
+    a, b, c = (kind(Roster("abc"), name, explicit=True) for name in "abc")
+    c.send(["b"])
+    for _ in range(2):
+        (told,) = c.send(["a"]).copies
+        assert [type(effect).__name__ for effect in a.receive(told)] == ["Deliver"]
+    (last,) = a.send(["b"], context=a.context_of(told)).copies
+    assert [type(effect).__name__ for effect in b.receive(last)] == [outcome]
+    assert "\nc!1>b c!2>a a?c2 c!3>a a?c3 a!1>b b?a1\n" in PAGE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from thence.model.message import Copy
-from thence.model.roster import positions
+from thence.model.roster import Roster, positions
 from thence.protocols.effects import Effect
 from thence.protocols.prs import PRS, _later
 from thence.sim import Meter, Scenario, Simulation
@@ -50,6 +50,17 @@ def pairs_of(kind: type[PRS], fanout: str) -> float:
     found = measures.mean("entries_per_copy")
     assert found is not None
     return found / 12**2
+
+
+def test_what_an_addressed_row_covers_is_subtracted() -> None:
+    """b knows of x1 to c, and so does a2, which goes to c as well and waits for x1 there: b keeps a2 alone."""
+    a, b, x = (PRS(Roster("abcx"), name) for name in "abx")
+    x.send(["c"])
+    a.receive(x.send(["a"]).copies[0])
+    b.receive(a.send(["b"]).copies[0])
+    assert b.before == {2: {3: 1}}
+    b.receive(a.send(["b", "c"]).copies[0])
+    assert b.before == {2: {0: 2}}
 
 
 @pytest.mark.parametrize(("fanout", "kind"), [("unicast", NoRecord), ("uniform", NoRecord), ("uniform", RowsKept)])

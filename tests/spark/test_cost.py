@@ -39,8 +39,8 @@ def runs() -> dict[str, list[Event]]:
     """Two causal runs, one of them with labels, one with hops, one that is violated and one with a gap."""
     found = {
         "plain": recorded(processes=5, messages=120, seed=4, run="plain"),
-        "labels": recorded(processes=4, messages=120, labels=2, seed=5, run="labels"),
-        "relayed": recorded(protocol="central", processes=4, messages=60, fanout="unicast", seed=6, run="relayed"),
+        "labels": recorded(processes=4, messages=240, labels=2, seed=5, run="labels"),
+        "relayed": recorded(protocol="central", processes=4, messages=120, fanout="unicast", seed=6, run="relayed"),
         "violated": recorded(protocol="unordered", processes=5, messages=120, delay="exponential:1", run="violated"),
         "gap": [e for e in parse("a!1>b b. b?a1 a. a!2>b b?a2", run="gap") if e.kind != "internal" or e.process == "a"],
     }
@@ -91,7 +91,7 @@ def test_costs_and_profiles_are_those_of_the_plain_replay(spark: SparkSession, s
         together(profile(*wanted[key]).findings for key in causal),
         {name: total(expected[(*key, name)] for key in causal) for name in NAMES},
     )
-    assert chosen.protocol is not None
+    assert (chosen.protocol is None) == (sample == 50), "nothing is recommended from 50 deliveries of each run"
 
 
 def test_both_engines_write_the_same_report(spark: SparkSession, tmp_path: Path) -> None:

@@ -68,6 +68,13 @@ def test_the_first_use_of_deliver_is_that_of_its_results() -> None:
     assert shown["written"](page.replace("| clocks of 20 components | ", "| clocks of | ")) == page
 
 
+def test_the_table_of_pages_is_that_of_its_results() -> None:
+    """`python benchmarks/page/table.py` prints it."""
+    shown = runpy.run_path(str(ROOT / "benchmarks" / "page" / "table.py"))
+    rows = shown["rows_of"](json.loads(shown["RESULT"].read_text()))
+    assert "\n".join(rows) in (ROOT / "docs" / "show.md").read_text(encoding="utf-8")
+
+
 def test_few_rows_are_few() -> None:
     """Up to the limit plain Python takes no longer than arrays; with twice as many rows it does, or in random order."""
     found = json.loads((ROOT / "benchmarks" / "deliver" / "results" / "compiling.json").read_text())

@@ -80,7 +80,9 @@ def command(
     if plot is not None:
         from thence.report.plots import cost_plot, save
 
-        save(cost_plot(report.protocols, able=[name for name, _ in report.recommendation.ranking]), plot)
+        found = report.recommendation
+        able = [name for name, _ in found.ranking]
+        save(cost_plot(report.protocols, recommended=found.protocol, able=able), plot)
     if not report.causal:
         finish(1)
 
@@ -144,8 +146,7 @@ def _show(report: CostReport, out: Console) -> None:
         seconds = [run["held_seconds"] for run in causal]
         known = f", {sum(seconds):.3g} seconds in all" if None not in seconds else ""
         out.print(f"in the recording itself {held} copies waited{known}")
-    nothing = "" if report.recommendation.protocol else "nothing: "
-    out.print(f"recommended: {nothing}{report.recommendation.reason}")
+    out.print(f"recommended: {report.recommendation.advice}")
     for name, why in report.recommendation.passed_over:
         out.print(f"  not {name}: {why}")
     apart = [run for run in runs if run["verdict"] != "causal"]

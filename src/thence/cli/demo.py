@@ -244,8 +244,8 @@ def cost_of_the_traffic(made: Demo) -> None:
     priced = costs_table(list(costs.values()), choice)
     made.console.print()
     print_table(priced, made.console)
-    made.console.print(f"Recommended for this traffic: {choice.reason}.")
-    made.sections.append(Section("What each protocol would cost", [priced, Words(f"Recommended: {choice.reason}.")]))
+    made.console.print(f"Recommended for this traffic: {choice.advice}.")
+    made.sections.append(Section("What each protocol would cost", [priced, Words(f"Recommended: {choice.advice}.")]))
     made.result["cost"] = {"recommended": choice.row(), "protocols": {name: cost.row() for name, cost in costs.items()}}
 
 

@@ -5,10 +5,11 @@ its replay was measured, and it adds no waiting: no send is deferred, and no mor
 the end, than under the protocols that wait for causes only.
 
 They are ranked by the bytes for each message, over all copies and protocol messages, in the *second half* of each run:
-the first half is warm-up, in which stamps fill. A protocol whose bytes a copy in the last quarter are above those of
-the quarter before by more than `GROWTH` still grows, and what it will cost is not known. So nothing is recommended from
-fewer than `ENOUGH` messages, nor while a protocol that still grows is the cheapest so far. Of those within `MARGIN` of
-the cheapest, which is noise, the first in the registry is taken.
+the first half is warm-up, in which stamps fill. A protocol whose bytes and entries a copy in the last quarter are both
+above those of the quarter before by more than `GROWTH` still grows, and what it will cost is not known; bytes alone
+grow with the width of numbers, in every protocol. So nothing is recommended from fewer than `ENOUGH` messages or
+deliveries a run and label, in each of which stamps begin anew, nor while a protocol that still grows is the cheapest so
+far. Of those within `MARGIN` of the cheapest, which is noise, the first in the registry is taken.
 
 `NEVER` holds the protocols that are measured and not recommended whatever the trace, each with its reason. For
 every other one that guarantees causal order and whose needs a trace can show, there is a trace on which it wins
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from math import inf
 
 from thence.costing.replaying import Cost
 from thence.costing.traffic import Finding
@@ -33,12 +35,12 @@ NEVER: dict[str, str] = {
     "epochs": "its 2n² numbers are never fewer bytes than the n² of rst",
     "ks-hardware": "its stamps hold what those of ks hold and more; it is for networks that multicast one stamp to all",
     "ci-dc": "it carries the facts of ks in a longer form",
-    "prs": "ks, ech or rst cost less on every trace known here that is long enough to recommend from",
+    "prs": "it is reconstructed, and where it costs least, among pairs that speak to nobody else, it is by a byte",
     "ses": "ks, ech or rst cost less on every trace known here",
     "synchronous": "acked costs the same and blocks no sender",
 }
 ENOUGH = 100
-"""messages below which nothing is recommended"""
+"""messages, and deliveries, of a run and label below which nothing is recommended"""
 GROWTH = 0.1
 MARGIN = 0.05
 UNSHOWN: frozenset[Need] = frozenset({"coordinator", "groups", "failure detector"})
@@ -81,6 +83,11 @@ class Recommendation:
     """those that stand for choice with their bytes for each message once warm, cheapest first"""
     passed_over: tuple[tuple[str, str], ...] = ()
     """the others, each with its reason"""
+
+    @property
+    def advice(self) -> str:
+        """What follows "recommended: "; that it is nothing, if it is."""
+        return self.reason if self.protocol else f"nothing: {self.reason}"
 
     def row(self) -> Row:
         """Return it as plain data."""
@@ -145,10 +152,9 @@ def recommend(findings: Mapping[Need, Finding], costs: Mapping[str, Cost]) -> Re
 def _choice(ranked: list[Cost]) -> tuple[Cost | None, str]:
     """Return the protocol to take, or None, and why; the cheapest comes first."""
     if not ranked:
-        return None, "none of the protocols replayed guarantees causal order, has its needs met and adds no waiting"
-    messages = ranked[0].messages
-    if messages < ENOUGH:
-        return None, f"{messages} messages are too few to recommend from; record {ENOUGH} or more"
+        return None, "each of the protocols replayed is passed over, for its own reason"
+    if too_few := _too_few(ranked[0]):
+        return None, too_few
     growing = [cost for cost in ranked if growth(cost) > GROWTH]
     if growing and growing[0] is ranked[0]:
         return None, f"{_grows(growing[0])}, so this trace is too short to tell what it will cost; record more messages"
@@ -156,6 +162,20 @@ def _choice(ranked: list[Cost]) -> tuple[Cost | None, str]:
     near = [cost for cost in ranked if when_warm(cost) <= (1 + MARGIN) * when_warm(ranked[0]) and cost not in growing]
     chosen = min(near, key=lambda cost: order.index(cost.protocol))
     return chosen, _sentence(chosen, ranked) + "".join(f"; {_grows(cost)}" for cost in growing)
+
+
+def _too_few(cost: Cost) -> str:
+    """Say what a replay is short of, if it is."""
+    messages, deliveries, runs = cost.messages, cost.deliveries, max(1, cost.runs)
+    if messages < ENOUGH:
+        return f"{messages} messages are too few to recommend from; record {ENOUGH} or more"
+    if messages < ENOUGH * runs:
+        anew = "too few to recommend from, for stamps begin anew in each"
+        return f"{messages} messages in {runs} runs and labels are {anew}; record {ENOUGH} or more in each"
+    if deliveries < ENOUGH * runs:
+        both = f"{messages} messages with {deliveries} deliveries"
+        return f"{both} are too few to recommend from; record {ENOUGH} or more of both"
+    return ""
 
 
 def _grows(cost: Cost) -> str:
@@ -184,9 +204,12 @@ def when_warm(cost: Cost) -> float:
 
 
 def growth(cost: Cost) -> float:
-    """Return by how much the last quarter's bytes a copy are above those of the quarter before, as a share."""
+    """Return by how much the last quarter's bytes or entries a copy, whichever less, are above the quarter before."""
     third, last = _late(cost)
-    return last / third - 1 if third else 0.0
+    some, more = cost.third_entries / max(1, cost.third_copies), cost.last_entries / max(1, cost.last_copies)
+    if not third or not more:
+        return 0.0
+    return min(last / third, more / some if some else inf) - 1
 
 
 def _late(cost: Cost) -> tuple[float, float]:

@@ -48,6 +48,8 @@ class Cost:
     status: Literal["measured", "refused", "failed"] = "measured"
     reason: str | None = None
     """why it was refused or failed, or the first thing that is stuck"""
+    runs: int = 0
+    """runs and labels, in each of which stamps begin anew"""
     messages: int = 0
     copies: int = 0
     entries: int = 0
@@ -69,8 +71,10 @@ class Cost:
     """copies of the third quarter"""
     third_bytes: int = 0
     """of their stamps and of the protocol messages that they caused"""
+    third_entries: int = 0
     last_copies: int = 0
     last_bytes: int = 0
+    last_entries: int = 0
     deliveries: int = 0
     held: int = 0
     held_rows: int = 0
@@ -142,7 +146,7 @@ class _Replay:
         entry = lookup(protocol)
         self.roster, self.label = roster, label
         self.members = [create(protocol, roster, place, label=label, **options) for place in range(len(roster))]
-        self.cost = Cost(protocol)
+        self.cost = Cost(protocol, runs=1)
         self.arrival = "receive" if arrivals else "deliver"
         self.serialized = "serialized sends" in entry.needs
         self.token: object = None
@@ -224,28 +228,31 @@ class _Replay:
             final = copy.kind == MESSAGE and bool(copy.destinations >> copy.destination & 1)
             if final and key not in self.known:
                 self.known.add(key)
-                size = self._measure(copy)
-                self.cost.third_copies += self.quarter[message] == THIRD
-                self.cost.last_copies += self.quarter[message] == LAST
+                size, entries = self._measure(copy)
+                self._late(self.quarter[message], size, entries, copies=1)
             else:
                 size = len(self.members[copy.source].encode(copy))
                 self.cost.hops += 1
                 self.cost.hop_bytes += size
-            self._late(self.quarter[message], size)
+                self._late(self.quarter[message], size)
             if not final or key in self.arrived or key in self.done:
                 self.now.append(copy)
             else:
                 self.under_way.setdefault(key, []).append(copy)
 
-    def _late(self, quarter: int, size: int) -> None:
-        """Count bytes of the second half of the run by quarters: there one sees whether stamps still grow."""
+    def _late(self, quarter: int, size: int, entries: int = 0, copies: int = 0) -> None:
+        """Count the second half of the run by quarters: there one sees whether stamps still grow."""
         if quarter == THIRD:
+            self.cost.third_copies += copies
             self.cost.third_bytes += size
+            self.cost.third_entries += entries
         elif quarter == LAST:
+            self.cost.last_copies += copies
             self.cost.last_bytes += size
+            self.cost.last_entries += entries
 
-    def _measure(self, copy: Copy) -> int:
-        """Count the stamp and return its bytes; copies of one message that share a stamp share its size."""
+    def _measure(self, copy: Copy) -> tuple[int, int]:
+        """Count the stamp, return its bytes and entries; copies of one message that share a stamp share its size."""
         if self._sized is None or self._sized[0] is not copy.stamp or not copy.stamp:
             member = self.members[copy.source]
             size = len(member.encode(copy))
@@ -258,7 +265,7 @@ class _Replay:
         cost.entries += entries
         cost.paper_bytes += paper
         cost.facts = None if facts is None or cost.facts is None else cost.facts + facts
-        return size
+        return size, entries
 
     def _arrive(self, message: str, here: int) -> None:
         key = (message, here)

@@ -2,9 +2,13 @@
 
 Law. A message is *fully delivered* once every process it is addressed to has delivered it; nobody needs to wait for it
 any more, so its identifier leaves the history. A member knows it in two ways. By incoming stamps: whoever sends a stamp
-that names m, and is addressed by m, has delivered m, for it delivers nothing that follows m before. By time: in a
+that names m of somebody else, and is addressed by m, has delivered m, for it delivers nothing that follows m before; of
+what it sent to itself, which travels like any other copy here, its stamps do not tell. By time: in a
 synchronous system everything is delivered within some Δ; members know no clock, so whoever drives them says what is old
 enough.
+
+By incoming stamps it forgets nothing that R8 keeps: whoever sends a stamp that names m counts as told of m (R6.3), and
+told is enough for R8. It is for histories without carbon copies. By time it forgets what was told to nobody.
 
 An identifier that was forgotten may come back with the stamp of somebody who has not forgotten it; that is safe.
 """
@@ -14,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
+from thence.errors import MisuseError
 from thence.model.codec import BOOL, MASK, ByCount, ByProcess, Shape
 from thence.model.message import Copy, MessageId
 from thence.model.roster import Roster
@@ -48,8 +53,9 @@ class StableHistories(ECH):
         effects = super()._delivered(copy)
         if self.by_stamps:
             for sender, group in copy.stamp[0].items():
+                by = self.bit if sender == copy.sender else 1 << copy.sender | self.bit
                 for count, _ in group:
-                    self._confirm(sender, count, 1 << copy.sender | self.bit)
+                    self._confirm(sender, count, by)
             self._confirm(copy.sender, copy.count, self.bit)
             self._forget_confirmed()
         return effects
@@ -58,11 +64,12 @@ class StableHistories(ECH):
         known = self.confirmed.setdefault(sender, {})
         known[count] = known.get(count, 0) | by
 
-    def fully_delivered(self, messages: Iterable[MessageId]) -> None:
-        """Forget messages that are old enough to be delivered everywhere."""
+    def fully_delivered(self, messages: Iterable[MessageId], *, label: str | None = None) -> None:
+        """Forget messages of one label that are old enough to be delivered everywhere."""
+        order = self if label == self.label else self._order(label, MisuseError)
         for message in messages:
-            self._confirm(message.sender, message.count, self.roster.everyone)
-        self._forget_confirmed()
+            order._confirm(message.sender, message.count, self.roster.everyone)
+        order._forget_confirmed()
 
     def _forget_confirmed(self) -> None:
         """Drop elements that all of their address has delivered, and what was noted of elements that are gone."""

@@ -11,8 +11,9 @@ copies too (R6.1): fewer elements, more bytes.
 
 With `explicit=True` (chapter 6) histories are in the hands of the application: a delivery adds nothing to H, the
 application merges the histories of what it has really used and hands the result to `send`. That somebody was told of an
-element stands in the same history as the message that told it, so merging keeps every carbon copy true. A process's own
-sends stay ordered.
+element stands in the same history as the message that told it, so merging keeps every carbon copy true, and R8 drops
+from a merged history what it drops from one's own. R7 then leaves nothing out (errata 34). A process's own sends stay
+ordered.
 
 Departures:
 
@@ -87,11 +88,13 @@ class ECH(ClockMember):
         return sent
 
     def _stamp(self, destinations: int) -> tuple[Log, Log]:
-        """R7, and R6.1 if asked."""
+        """R7, and R6.1 if asked; an application may hold nothing of what its process was told (errata 34)."""
         addresses: Log = {}
         copies: Log = {}
         for sender, elements in self.history.items():
-            chosen = [(c, a, reported) for c, (a, reported) in elements.items() if destinations & ~reported]
+            chosen = [
+                (c, a, reported) for c, (a, reported) in elements.items() if self.explicit or destinations & ~reported
+            ]
             if chosen:
                 chosen.sort()
                 addresses[sender] = tuple((c, a) for c, a, _ in chosen)
@@ -154,14 +157,18 @@ class ECH(ClockMember):
         return 0 if sender == process and address >> process & 1 else 1 << process
 
     def _forget(self) -> None:
+        """R8 on one's own history."""
+        self._forget_in(self.history)
+
+    def _forget_in(self, history: Elements) -> None:
         """R8; who left needs no telling."""
-        for sender in list(self.history):
-            elements = self.history[sender]
+        for sender in list(history):
+            elements = history[sender]
             kept = {count: element for count, element in elements.items() if element[0] & ~(element[1] | self.gone)}
             if not kept:
-                del self.history[sender]
+                del history[sender]
             elif len(kept) < len(elements):
-                self.history[sender] = kept
+                history[sender] = kept
 
     def _leave(self, process: int) -> list[Effect]:
         self._forget()
@@ -180,14 +187,16 @@ class ECH(ClockMember):
         """Return one delivered message and its history."""
         history: Elements = {}
         self._learn(history, copy)
+        self._forget_in(history)
         return history
 
     def merge(self, *contexts: Elements) -> Elements:
-        """Merge histories: every element of any, told to whom any of them says."""
+        """Merge histories: every element of any, told to whom any of them says, that is not told to all it is for."""
         merged: Elements = {}
         for context in contexts:
             add_elements(merged, context)
         self._take_over_from_earlier(merged, merged)
+        self._forget_in(merged)
         return merged
 
     @classmethod

@@ -170,20 +170,22 @@ class ECHR9(ECH):
         """R9: tell whether an element may be left out of what goes to the forward set; who left needs no telling."""
         return not address & ~cut.backward and not cut.members & ~(reported | self.bit | self.gone)
 
-    def worth_telling(self, destinations: int) -> int:
+    def worth_telling(self, destinations: int | Iterable[str], *, label: str | None = None) -> tuple[str, ...]:
         """Return who should be sent a message first, so that R9 leaves more out of one to these destinations.
 
         Section 4.3: carbon copies can be forced by a message to the relevant processes, here to the members of a
         separator to which something that is addressed within its backward set has not been reported.
         """
+        mask = destinations if isinstance(destinations, int) else self.roster.mask(destinations)
+        order = self if label == self.label else self._order(label, MisuseError)
         told_nothing = 0
         for cut in self.mine:
-            if not destinations & ~cut.forward:
-                for elements in self.history.values():
+            if not mask & ~cut.forward:
+                for elements in order.history.values():
                     for address, reported in elements.values():
-                        if not address & ~cut.backward and destinations & ~reported:
+                        if not address & ~cut.backward and mask & ~reported:
                             told_nothing |= cut.members & ~(reported | self.bit | self.gone)
-        return told_nothing
+        return self.roster.members(told_nothing)
 
     def _check(self, copy: Copy) -> None:
         super()._check(copy)

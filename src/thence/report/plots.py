@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from thence.errors import MisuseError
 from thence.model.plain import Row
@@ -27,10 +27,10 @@ GREY = "#b8bec6"
 SUFFIXES = (".png", ".svg")
 PROTOCOLS = ("ks", "rst", "ci-dc", "prs", "ses", "ech", "vector clock")
 """those that have the same color in every picture"""
-DASHES = ("-", "--", ":", "-.")
+GAPS = ((8, 6), (2, 4), (9, 3, 2, 3), (14, 3), (4, 7), (2, 3))
+"""lengths of dashes and of the gaps between them, in points whatever the width"""
 MARKERS = ("o", "s", "^", "D", "v", "x", "+")
-WIDTHS = (2.6, 1.6, 1.0)
-"""lines that lie on each other differ in width, dashes and hollow markers, so that neither hides the other"""
+WIDEST, NARROWEST = 3.6, 1.0
 
 
 def figure(width: float = 8.0, height: float = 4.5, *, columns: int = 1) -> tuple[Figure, list[Axes]]:
@@ -72,25 +72,24 @@ def svg(made: Figure) -> bytes:
     return out.getvalue()
 
 
-def cost_plot(rows: Sequence[Row], *, able: Sequence[str] = ()) -> Figure:
+def cost_plot(rows: Sequence[Row], *, recommended: str | None = None, able: Sequence[str] = ()) -> Figure:
     """Show what each protocol would cost: bytes for each message beside the share of copies that would wait.
 
-    `able` are those that stand for choice, the recommended one first; the others are grey.
+    `able` are those that stand for choice, whether one of them is recommended or not; the others are grey.
     """
-    recommended = able[0] if able else None
-    shown = [row for row in rows if row["all_bytes_per_message"] is not None]
-    shown.sort(key=lambda row: (row["all_bytes_per_message"], row["protocol"]), reverse=True)
+    shown = [row for row in rows if row["warm_bytes_per_message"] is not None]
+    shown.sort(key=lambda row: (row["warm_bytes_per_message"], row["protocol"]), reverse=True)
     made, (sizes, waits) = figure(9.0, 1.2 + 0.28 * max(4, len(shown)), columns=2)
     names = [row["protocol"] for row in shown]
     colors = [COLORS[1] if name == recommended else COLORS[0] if name in able else GREY for name in names]
-    sizes.barh(names, [row["all_bytes_per_message"] for row in shown], color=colors)
-    sizes.set_xlabel("bytes a message, over all copies and protocol messages")
+    sizes.barh(names, [row["warm_bytes_per_message"] for row in shown], color=colors)
+    sizes.set_xlabel("bytes a message once warm, over all copies and protocol messages")
     waits.barh(names, [100.0 * (row["held_share"] or 0.0) for row in shown], color=colors)
     waits.set_xlabel("copies that wait, %")
     waits.set_yticklabels([])
-    if recommended is not None:
-        sizes.set_title(f"recommended: {recommended}", loc="left", color=COLORS[1], fontsize=10)
-        waits.set_title("grey: needs not met, or never recommended", loc="left", color="#6b7280", fontsize=9)
+    color = GREY if recommended is None else COLORS[1]
+    sizes.set_title(f"recommended: {recommended or 'nothing'}", loc="left", color=color, fontsize=10)
+    waits.set_title("grey: needs not met, or never recommended", loc="left", color="#6b7280", fontsize=9)
     return made
 
 
@@ -109,8 +108,7 @@ def sweep_plot(
     for number, name in enumerate(sorted(lines, key=str)):
         points = [(at, *_point(some, y)) for at, some in sorted(lines[name].items(), key=lambda item: _key(item[0]))]
         places, means, halves = zip(*points, strict=True)
-        color = COLORS[number % len(COLORS)]
-        panel.errorbar(places, means, yerr=halves, label=str(name), color=color, marker="o", markersize=3, capsize=2)
+        panel.errorbar(places, means, yerr=halves, label=str(name), **_look(str(name), number, len(lines)))
     panel.set_xlabel(x)
     panel.set_ylabel(y)
     if lines:
@@ -119,18 +117,10 @@ def sweep_plot(
 
 
 def curves(panel: Axes, lines: Mapping[str, Mapping[At, Estimate]], *, x: str, y: str, log: bool = False) -> None:
-    """Draw a line for each name, bars where there is an interval; `log` makes both axes logarithmic.
-
-    The widest line is drawn first, so that a narrower one on top of it lets it be seen.
-    """
+    """Draw a line for each name, bars where there is an interval; `log` makes both axes logarithmic."""
     for number, (name, points) in enumerate(lines.items()):
-        known = name in PROTOCOLS
-        color = COLORS[(PROTOCOLS.index(name) if known else number) % len(COLORS)]
-        panel.errorbar(
-            list(points), [point.mean for point in points.values()], yerr=[p.half or 0.0 for p in points.values()],
-            label=name, color=color, linestyle=DASHES[number % len(DASHES)], linewidth=WIDTHS[number % len(WIDTHS)],
-            marker=MARKERS[number % len(MARKERS)], markersize=5, markerfacecolor="none", capsize=2,
-        )  # fmt: skip
+        means, halves = zip(*((point.mean, point.half or 0.0) for point in points.values()), strict=True)
+        panel.errorbar(list(points), means, yerr=halves, label=name, **_look(name, number, len(lines)))
     if log:
         from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter
 
@@ -143,6 +133,20 @@ def curves(panel: Axes, lines: Mapping[str, Mapping[At, Estimate]], *, x: str, y
         panel.yaxis.set_minor_formatter(LogFormatter())  # speaks where there is less than a decade
     panel.set_xlabel(x)
     panel.set_ylabel(y)
+
+
+def _look(name: str, number: int, of: int) -> dict[str, Any]:
+    """Return how to draw one of several lines so that it hides none on which it lies.
+
+    Each is narrower than those drawn before, has a hollow marker of its own, and, but for the first, gaps of its own.
+    """
+    width = WIDEST - (WIDEST - NARROWEST) * number / max(1, of - 1)
+    gaps = tuple(points / width for points in GAPS[(number - 1) % len(GAPS)])
+    return {
+        "color": COLORS[(PROTOCOLS.index(name) if name in PROTOCOLS else number) % len(COLORS)],
+        "linewidth": width, "linestyle": (0, gaps) if number else "-", "elinewidth": 1.0, "capsize": 2,
+        "marker": MARKERS[number % len(MARKERS)], "markersize": 5, "markerfacecolor": "none",
+    }  # fmt: skip
 
 
 def shares(panel: Axes, counts: Mapping[str, Mapping[int, int]], *, x: str) -> None:

@@ -21,7 +21,7 @@ from thence.costing.recommending import (
     total,
     when_warm,
 )
-from thence.costing.replaying import Cost
+from thence.costing.replaying import LOOK, Cost
 from thence.model.events import Event, parse
 from thence.model.roster import Roster
 from thence.protocols import REGISTRY
@@ -103,9 +103,10 @@ def test_added_waiting_speaks_against_a_protocol() -> None:
 
 def test_nothing_stands_for_choice() -> None:
     roster, events, costs = replayed("ks")
-    chosen = recommend(profile(events, roster).findings, {"bss": costs["bss"], "fifo": costs["fifo"]})
+    chosen = recommend(profile(events, roster).findings, {name: costs[name] for name in ("bss", "fifo", "ci-dc")})
     assert chosen.protocol is None
-    assert chosen.row()["passed_over"].keys() == {"bss", "fifo"}
+    assert chosen.advice == "nothing: each of the protocols replayed is passed over, for its own reason"
+    assert chosen.row()["passed_over"].keys() == {"bss", "fifo", "ci-dc"}
 
 
 def test_totals_and_findings_over_several_runs() -> None:
@@ -143,6 +144,45 @@ def test_nothing_is_recommended_from_too_little() -> None:
     assert len(chosen.ranking) == 2
 
 
+def test_many_short_runs_are_too_little() -> None:
+    """Stamps begin anew in each run: 600 messages in 60 of them never come to be warm."""
+    runs = [simulated(processes=20, messages=10, fanout="unicast", seed=seed, run=str(seed)) for seed in range(60)]
+    roster = Roster.of(20)
+    costs = {name: total(replay(events, name, roster) for events in runs) for name in ("ks", "ech")}
+    chosen = recommend({}, costs)
+    assert chosen.protocol is None
+    assert chosen.reason == (
+        "600 messages in 60 runs and labels are too few to recommend from, for stamps begin anew in each; "
+        "record 100 or more in each"
+    )
+
+
+def test_sends_that_nobody_delivered_say_too_little() -> None:
+    events = parse(" ".join(f"a!{count}>b" for count in range(1, 151)))
+    chosen, _ = choose(events, "ks", "rst")
+    assert chosen.protocol is None
+    assert chosen.reason == "150 messages with 0 deliveries are too few to recommend from; record 100 or more of both"
+
+
+@pytest.mark.parametrize(("name", "processes", "messages"), [("bss", 8, 1500), ("bss", 4, 800), ("rst", 2, 400)])
+def test_wider_numbers_are_no_growth(name: str, processes: int, messages: int) -> None:
+    """Counts above 127 take a second byte in the stamps of every protocol; bss and rst have as many as ever."""
+    chosen, costs = choose(simulated(processes=processes, messages=messages, fanout="broadcast"), name)
+    assert costs[name].last_bytes / costs[name].last_copies > 1.1 * costs[name].third_bytes / costs[name].third_copies
+    assert growth(costs[name]) == 0.0
+    assert chosen.protocol == name
+
+
+def test_what_is_said_of_prs_is_so() -> None:
+    """Among pairs that speak to nobody else it costs less than the others, by a byte; among three it does not."""
+    others = ("ks", "ech", "rst")
+    pairs, threes = (simulated(processes=8, messages=1000, workload=f"groups:{g}") for g in ("ab/cd/ef/gh", "abc/def"))
+    _, costs = choose(pairs, "prs", *others)
+    assert 0 < min(when_warm(costs[name]) for name in others) - when_warm(costs["prs"]) < 1.5
+    _, costs = choose(threes, "prs", *others)
+    assert min(when_warm(costs[name]) for name in others) < when_warm(costs["prs"])
+
+
 def test_nothing_is_recommended_while_the_cheapest_still_grows() -> None:
     """As docs/cost.md has it: which of ks and ech is cheaper depends on how long one looks."""
     processes = 20
@@ -170,8 +210,8 @@ def test_the_first_half_is_warm_up() -> None:
 
 def sized(protocol: str, third: int, last: int) -> Cost:
     return Cost(
-        protocol, messages=400, copies=400, bytes=2 * (third + last), warm_messages=200, third_copies=100,
-        third_bytes=third, last_copies=100, last_bytes=last,
+        protocol, runs=1, messages=400, copies=400, deliveries=400, bytes=2 * (third + last), warm_messages=200,
+        third_copies=100, third_bytes=third, third_entries=third, last_copies=100, last_bytes=last, last_entries=last,
     )  # fmt: skip
 
 
@@ -196,5 +236,7 @@ def test_logs_of_receivers_are_looked_at() -> None:
     events = parse(" ".join(f"{s}!1>z {s}!2>c c?{s}2" for s in senders))
     roster = Roster(sorted([*senders, "c", "z"]))
     assert replay(events, "prs", roster).log_max == len(senders)
+    shrunk = [*events, *parse("c!1>z")]  # after which c keeps its own message alone
+    assert replay(shrunk, "prs", roster).log_max == len(senders) // LOOK * LOOK
     turns = parse(" ".join(f"a!{2 * t + 1}>b b?a{2 * t + 1} a!{2 * t + 2}>c c?a{2 * t + 2}" for t in range(100)))
     assert replay(turns, "ech", Roster("abc")).log_max == 2

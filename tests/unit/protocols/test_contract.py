@@ -195,6 +195,24 @@ def test_contexts_merge_and_pass_by_definition(name: str, options: dict) -> None
             assert set(delivered[d]) == {m for m, mask in to.items() if mask >> d & 1}, f"seed {seed}"
 
 
+@pytest.mark.parametrize("name", ["ks", "ks-hardware", "ech"])
+@pytest.mark.parametrize("links", ["ab ac", "ab bc cd", "ab ac bd cd", "aa ac"])
+def test_contexts_do_not_grow_with_the_run(name: str, links: str) -> None:
+    """Each process merges whatever it delivers: neither what it holds nor what it sends is more after more turns."""
+    most: dict[int, int] = {}
+    for turns in (10, 60):
+        members = {each: create(name, "abcd", each, explicit=True) for each in "abcd"}
+        held: dict = {each: {} for each in "abcd"}
+        sizes = [0]
+        for here, there in links.split() * turns:
+            (copy,) = members[here].send([there], context=held[here]).copies
+            members[there].receive(copy)
+            held[there] = members[there].merge(held[there], members[there].context_of(copy))
+            sizes += [members[here].entries(copy), sum(map(len, held[there].values()))]
+        most[turns] = max(sizes)
+    assert most[60] == most[10]
+
+
 def test_contexts_elsewhere_are_refused_by_name() -> None:
     with pytest.raises(MisuseError, match="explicit=True"):
         create("ks", "ab", "a").send(["b"], context={})

@@ -120,11 +120,11 @@ def test_carbon_copies_can_be_forced() -> None:
     roster, square = Roster("abcd"), "ab:d|c;ab:c|d"
     a, b, c, d = (ECHR9(roster, name, separators=square) for name in "abcd")
     late = a.send(["c"]).copies[0]
-    to_d = roster.mask(["d"])
-    assert roster.members(a.worth_telling(to_d)) == ("b",)
+    assert a.worth_telling(["d"]) == a.worth_telling(roster.mask(["d"])) == ("b",)
+    assert a.worth_telling(["d"], label="other") == (), "of that order nothing was sent"
     assert ECHR9.entries(a.fork().send(["d"]).copies[0]) == 1
     b.receive(a.send(["b"]).copies[0])
-    assert a.worth_telling(to_d) == 0
+    assert a.worth_telling(["d"]) == ()
     d.receive(a.send(["d"]).copies[0])
     assert d.log_size() <= 2
     told = d.send(["b"]).copies[0]
@@ -132,6 +132,12 @@ def test_carbon_copies_can_be_forced() -> None:
     held = c.receive(b.send(["c"]).copies[0])
     assert [type(effect).__name__ for effect in held] == ["Hold"], "b knew of a1, so nothing is lost"
     assert sum(isinstance(effect, Deliver) for effect in c.receive(late)) == 2
+
+
+def test_carbon_copies_can_be_forced_in_the_order_of_a_label() -> None:
+    a = ECHR9(Roster("abcd"), "a", separators="ab:d|c;ab:c|d")
+    a.send(["c"], label="x")
+    assert (a.worth_telling(["d"]), a.worth_telling(["d"], label="x")) == ((), ("b",))
 
 
 def test_what_forcing_saves_and_what_it_costs() -> None:
@@ -147,7 +153,7 @@ def test_what_forcing_saves_and_what_it_costs() -> None:
         for turn in range(30):
             here = "ab"[turn % 2]
             members["c"].receive(members[here].send(["c"]).copies[0])
-            others = members[here].worth_telling(roster.mask(["d"])) if forced else 0
+            others = members[here].worth_telling(["d"]) if forced else ()
             for copy in members[here].send(others).copies if others else ():
                 members[roster.name(copy.destination)].receive(copy)
             sent = members[here].send(["d"]).copies[0]
