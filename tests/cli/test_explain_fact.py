@@ -31,6 +31,10 @@ def test_why_a_fact_is_on_a_copy(tmp_path: Path, capsys: pytest.CaptureFixture[s
     row = json.loads(said.read_text())
     assert (row["needed"], row["carried"], row["rows_missing"]) == (True, None, False)
     assert [each["kind"] for each in row["fixed_points"]] == ["FP2", "FP1"]
+    assert "on each causal path it ends at: d 2, b 1, c 2" in shown
+    assert [(each["process"], each["index"], each["message"]) for each in row["endpoints"]] == [
+        ("d", 2, "d1"), ("b", 1, "a1"), ("c", 2, "b1"),
+    ]  # fmt: skip
     assert explain(trace, "--fact", "a1", "b", "b1", "c") == 0
     assert "need not carry" in capsys.readouterr().out
 
@@ -113,7 +117,7 @@ def test_missing_rows_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str
     trace, said = tmp_path / "trace.jsonl", tmp_path / "said.json"
     write_jsonl([event for event in RUN if (event.process, event.message, event.kind) != ("b", "a1", "deliver")], trace)
     assert explain(trace, "--fact", "a1", "b", "d1", "b", "--json", str(said)) == 0
-    assert "rows of this run are missing or unusable" in capsys.readouterr().out
+    assert "rows are missing or unusable" in capsys.readouterr().out
     assert json.loads(said.read_text())["rows_missing"] is True
 
 

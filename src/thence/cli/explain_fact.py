@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from thence.cli._common import console, finish, write_json
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 MOST = 30_000
 """events of a run that carry causality: everything is worked out by definition, with the past of each at hand"""
+SHOWN = 10
+"""endpoints; all of them are in the JSON"""
 CARRIED = {
     True: "the stamp, as recorded, has it",
     False: "the stamp, as recorded, does not have it",
@@ -35,21 +38,22 @@ def why_on_copy(trace: Trace, asked: tuple[str, str, str, str], run: str | None,
     if (size := sum(event.kind != "receive" for event in same)) > MOST:
         raise TraceError(f"run {chosen} has {size} sends, deliveries and internal events; at most {MOST} are accepted")
     found = FixedPoints(same)
-    why, points, carried = found.why(fact, copy), found.fixed_points(*fact), recorded(same, fact, copy)
-    missing = bool(rejected or gaps(rows))
-    out = console(json_file)
-    out.print(visible_lines(why.sentence()))
-    if carried is not None:
-        out.print(CARRIED[carried])
+    why, points, ends = found.why(fact, copy), found.fixed_points(*fact), found.endpoints(*fact)
+    carried, missing = recorded(same, fact, copy), bool(rejected or gaps(rows))
+    lines = [why.sentence(), *([] if carried is None else [CARRIED[carried]])]
     for point in points:
         what = "delivered there" if point.kind == "FP1" else f"{point.event.message} takes over"
-        out.print(visible_lines(f"{point.kind}: {what}, at {point.event.process} {point.event.index}"))
+        lines.append(f"{point.kind}: {what}, at {point.event.process} {point.event.index}")
+    if ends:
+        lines.append(f"on each causal path it ends at: {_places(ends)}")
     if missing:
-        out.print("rows of this run are missing or unusable (`thence audit` names them); with them it may be otherwise")
-    where = [{"kind": p.kind, "process": p.event.process, "index": p.event.index} for p in points]
-    path = [{"process": e.process, "index": e.index, "kind": e.kind, "message": e.message} for e in why.path]
-    result = {"needed": why.needed, "carried": carried, "sentence": why.sentence(), "path": path}
-    write_json(json_file, {**result, "fixed_points": where, "rows_missing": missing})
+        lines.append("rows are missing or unusable (`thence audit` names them); with them the answer may be another")
+    out = console(json_file)
+    for line in lines:
+        out.print(visible_lines(line))
+    result = {"needed": why.needed, "carried": carried, "sentence": why.sentence(), "path": _rows(why.path)}
+    fixed = [{"kind": p.kind, "process": p.event.process, "index": p.event.index} for p in points]
+    write_json(json_file, {**result, "fixed_points": fixed, "endpoints": _rows(ends), "rows_missing": missing})
     finish(0)
 
 
@@ -59,6 +63,15 @@ def recorded(events: list[Event], fact: Fact, copy: Fact) -> bool | None:
         if (event.message, event.process) == copy and event.dependencies is not None and event.kind != "send":
             return any(fact[0] == message and fact[1] in to for message, to in event.dependencies)
     return None
+
+
+def _rows(events: Iterable[Event]) -> list[dict[str, object]]:
+    return [{"process": e.process, "index": e.index, "kind": e.kind, "message": e.message} for e in events]
+
+
+def _places(events: list[Event]) -> str:
+    more = f" and {len(events) - SHOWN} more" if len(events) > SHOWN else ""
+    return ", ".join(f"{event.process} {event.index}" for event in events[:SHOWN]) + more
 
 
 def _one_run(runs: list[str], wanted: str | None) -> str:
