@@ -9,6 +9,7 @@ from random import Random
 from typing import NamedTuple
 
 import pytest
+from support.walk import play
 
 from thence.model.events import parse
 from thence.model.fixed_points import FixedPoints
@@ -197,16 +198,37 @@ def test_section_62_rcv_touches_n_squared_entries_and_snd_n_cubed(processes: int
         assert written <= processes * most  # SND(2): a stamp for each destination
 
 
+FIGURE_2 = (
+    "i!1>d i!2>j i!3>l j?i2 j!1>k k?j1 k!1>d k!2>j l?i3 l!1>d l!2>j d?i1 d!1>j j?k2 j!2>k j?l2 j!3>d j?d1 j!4>d "
+    "k?j2 k!3>d d?k1 d?l1 d?j3 d?j4 d?k3"
+)
+"""The rectangle is d's delivery of i1, the unshaded circles are the sends of k1 and l1, which are concurrent."""
+
+
 def test_figure_2_how_far_a_fact_goes() -> None:
     """i1 to d is needed up to its delivery (PC1) and up to the first sends to d on each path (PC2), and not after."""
-    run = parse("i!1>d i!2>j j?i2 j!1>k k?j1 k!1>d k!2>j d?i1 d!1>j j?k2 j!2>d j?d1 j!3>d d?k1 d?j2 d?j3")
-    asked = FixedPoints(run)
+    asked = FixedPoints(parse(FIGURE_2))
     assert [(point.kind, point.event.message) for point in asked.fixed_points("i1", "d")] == [
         ("FP2", "k1"),
+        ("FP2", "l1"),
         ("FP1", "i1"),
     ]
-    carries = {copy: asked.why(("i1", "d"), copy).needed for copy in asked.facts() if copy[0] != "i1"}
-    assert {copy for copy, needed in carries.items() if needed} == {("i2", "j"), ("j1", "k"), ("k1", "d")}
+    needed = {copy for copy in asked.facts() if asked.why(("i1", "d"), copy).needed}
+    assert needed == {("i2", "j"), ("i3", "l"), ("j1", "k"), ("k1", "d"), ("l1", "d")}
+
+
+def test_figure_2_is_what_ks_carries() -> None:
+    run = play("ks", "dijkl", FIGURE_2.replace("?", "<"))
+    assert [f"{process}?{message}" for process, message in run.delivered] == [
+        step for step in FIGURE_2.split() if "?" in step
+    ]
+    carried = {
+        (run.name(copy), run.roster.name(copy.destination))
+        for copy in run.copies
+        for message, mask in KS.dependencies(copy)
+        if run.name_of_id(message) == "i1" and mask & run.roster.mask("d")
+    }
+    assert carried == {("i2", "j"), ("i3", "l"), ("j1", "k"), ("k1", "d"), ("l1", "d")}
 
 
 def test_positions_are_small() -> None:
