@@ -91,6 +91,12 @@ def block(witness: Witness, how: str, typed: str | None) -> str:
     return f"{how}: {witness.sentence()}.\n\n```\n{again}{drawn}\n```\n"
 
 
+def whole(text: str) -> str:
+    """Draw every event of an execution in our notation."""
+    events = parse(text)
+    return diagram(scene_of(events), limit=len(events)).rstrip()
+
+
 def words(text: str) -> str:
     """Return a text of errata.toml with the figures that it quotes from the results of `thence reproduce`."""
     return filled(text, figures()) if "{" in text else text
@@ -101,7 +107,7 @@ def section(finding: dict[str, Any]) -> str:
     parts += [block(*explored(**size)) for size in finding.get("explored", ())]
     parts += [block(*hunted(**size)) for size in finding.get("hunted", ())]
     parts += [block(*replayed(name)) for name in finding.get("replayed", ())]
-    parts += [f"```\n{text}\n\n{diagram(scene_of(parse(text))).rstrip()}\n```\n" for text in finding.get("drawn", ())]
+    parts += [f"```\n{text}\n\n{whole(text)}\n```\n" for text in finding.get("drawn", ())]
     parts += [f"**Repair.** {words(finding['repair'])}\n"] if "repair" in finding else []
     parts += [f"**Evidence.** {words(finding['evidence'])}\n"] if "evidence" in finding else []
     return "\n".join(parts)

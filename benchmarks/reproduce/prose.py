@@ -75,12 +75,13 @@ def _ks98(ours: dict[str, str]) -> dict[str, str]:
 
 
 def _processed(ours: dict[str, str]) -> dict[str, str]:
-    """Return what a delivery processes at the largest n, as printed and as merged, over n²."""
+    """Return what a send and a delivery process at the largest n, over n³ or n², and the pairs as printed."""
     with (RESULTS / "data" / "ks98.processing.csv").open(encoding="utf-8", newline="") as stream:
         last = list(csv.DictReader(stream))[-1]
     printed, merged = (numbers(ours[name])[-1] for name in ("rcv-printed", "rcv-processing"))
     made = {"pairs": f"{int(last['pairs']):,}", "pairs-n": last["processes"], "pairs-share": printed, "looks": merged}
-    return made | {"snd": numbers(ours["snd-processing"])[-1]}
+    sent = {"snd": "snd-processing", "hardware-snd": "snd-hardware", "hardware-rcv": "rcv-hardware"}
+    return made | {name: numbers(ours[claim])[-1] for name, claim in sent.items()}
 
 
 def _empty() -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from thence.errors import PeerError
 from thence.model.message import Copy
 from thence.model.roster import Roster
-from thence.papers.differential import ReceivingEnd, SendingEnd
+from thence.papers.differential import DIFFERENCE, ReceivingEnd, SendingEnd
 from thence.protocols.effects import Deliver, Sent
 from thence.protocols.ks import KS
 from thence.protocols.ks import KS as Member
@@ -43,8 +44,10 @@ def conversation(seed: int, n: int = 6, messages: int = 150) -> tuple[int, int]:
         else:
             pair = rng.choice(busy)
             copy, data = channels[pair].popleft()
-            assert receiving[pair].decode(data) == copy.stamp
-            delivered += sum(isinstance(effect, Deliver) for effect in members[pair[1]].receive(copy))
+            stamp = receiving[pair].decode(data)
+            assert stamp == copy.stamp
+            effects = members[pair[1]].receive(replace(copy, stamp=stamp))
+            delivered += sum(isinstance(effect, Deliver) for effect in effects)
     assert delivered == due
     return whole, part
 
@@ -54,6 +57,34 @@ def test_every_stamp_comes_back_and_less_travels(seed: int) -> None:
     whole, part = conversation(seed)
     print(f"seed {seed}: {whole} bytes of stamps, {part} of differences")
     assert part < whole
+
+
+def test_where_every_group_changes_nothing_is_saved() -> None:
+    """Two processes: each stamp has news of both, and the difference has its number and the senders gone besides."""
+    whole, part = conversation(0, n=2)
+    assert whole < part < 1.2 * whole
+
+
+def test_the_ends_keep_what_they_know_to_themselves() -> None:
+    """Who changes a stamp that was encoded, or one that was decoded, changes neither end."""
+    out, into = SendingEnd(3), ReceivingEnd(3)
+    stamp = {0: ((1, 0b10),), 1: ((2, 0b100),)}
+    first = out.encode(stamp)
+    del stamp[0]
+    decoded = into.decode(first)
+    decoded.clear()
+    assert into.decode(out.encode(stamp)) == {1: ((2, 0b100),)}
+
+
+def test_a_sender_is_not_taken_away_and_told_of_at_once() -> None:
+    into = ReceivingEnd(3)
+    into.decode(SendingEnd(3).encode({0: ((1, 0b10),)}))
+    for gone, changed in ((0b1, {0: ((2, 0b10),)}), (0b10, {})):
+        data = bytearray([2])
+        DIFFERENCE.write((gone, changed), data, 3)
+        with pytest.raises(PeerError, match="that are not there, or brings them"):
+            into.decode(bytes(data))
+    assert into.position == 1
 
 
 def test_what_section_35_loses_is_kept() -> None:

@@ -97,6 +97,12 @@ def test_an_isolated_message_takes_two_steps(protocol: str, destinations: int) -
 
 
 @pytest.mark.parametrize("protocol", FT)
+def test_to_a_group_of_one_an_isolated_message_takes_one_step(protocol: str) -> None:
+    """Two steps are what it takes to agree (proposition 6.1 speaks of two addressees or more)."""
+    assert alone(protocol, 3, "", 0, 0b010).degree == {("m", "1"): 1}
+
+
+@pytest.mark.parametrize("protocol", FT)
 @pytest.mark.parametrize("destinations", [0b0011, 0b1111, 0b111100])
 def test_messages_per_multicast(protocol: str, destinations: int) -> None:
     """k copies, k (k - 1) OKs among k addressees; the repair adds k OKs where the sender is not addressed."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from support.walk import start
 
 from thence.model.message import Copy
 from thence.model.roster import Roster
 from thence.papers.naive_gossip import Gossiped, NaiveGossip
 from thence.protocols.bounded import Bounded
-from thence.protocols.effects import Deliver, Sent
+from thence.protocols.effects import Deferred, Deliver, Sent
 from thence.protocols.epochs import Epochs
 from thence.protocols.gossip import Gossip
 
@@ -255,3 +256,55 @@ def test_a_strongly_connected_topology_is_enough(bound: int) -> None:
         turns += members[(p + 1) % n].epoch != before
     assert delivered == 40 * n
     assert turns > 10
+
+
+def reaches_all(n: int, graph: list[tuple[int, int]]) -> bool:
+    """Tell whether messages along the channels get from everybody to everybody."""
+    known = {p: {p} for p in range(n)}
+    for _ in range(n):
+        for p, q in graph:
+            known[q] |= known[p]
+    return all(len(each) == n for each in known.values())
+
+
+def strongly_connected(rng: Random, n: int) -> list[tuple[int, int]]:
+    """Draw channels, not all, by which everybody reaches everybody."""
+    while True:
+        graph = [pair for pair in edges(n, "complete") if rng.random() < 0.4]
+        if reaches_all(n, graph) and len(graph) < n * (n - 1):
+            return graph
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_any_strongly_connected_topology_is_enough(n: int) -> None:
+    """Messages in any order along random channels: safe, nothing held for ever, stamps within 3B, epochs turn."""
+    turns = 0
+    for seed in range(12):
+        rng, bound = Random(f"{n} {seed}"), 12
+        graph = strongly_connected(rng, n)
+        run = start("bounded", n, rng, options={"bound": bound}, wire=True, about=f"seed {seed}, channels {graph}")
+        for _ in range(300):
+            if run.network and rng.random() < 0.6:
+                before = [member.epoch for member in run.members]  # type: ignore[attr-defined]
+                run.arrive(run.network.take())
+                turns += before != [member.epoch for member in run.members]  # type: ignore[attr-defined]
+            else:
+                p, q = rng.choice(graph)
+                run.send(p, 1 << q)
+        while run.network:
+            run.arrive(run.network.take())
+        run.finish()
+        run.check(deadlock=True)
+        assert all(max(row) <= 3 * bound for copy in run.copies for part in copy.stamp[:2] for row in part)
+    assert turns > 100
+
+
+def test_where_nobody_answers_the_bound_is_used_up() -> None:
+    """What strong connection is for: a writes to b, b never writes, and a's epoch does not end."""
+    a, b = (Bounded(Roster.of(2), place, bound=3) for place in (0, 1))
+    for _ in range(3):
+        sent = a.send(["b"])
+        assert isinstance(sent, Sent)
+        b.receive(sent.copies[0])
+    assert isinstance(a.send(["b"]), Deferred)
+    assert [pending.processes for pending in a.pending()] == [("b",)]

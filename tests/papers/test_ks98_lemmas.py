@@ -9,6 +9,7 @@ from random import Random
 from typing import NamedTuple
 
 import pytest
+from support.walk import play
 
 from thence.model.events import parse
 from thence.model.fixed_points import FixedPoints
@@ -101,19 +102,33 @@ def test_lemmas_2_and_3_what_is_known_of_a_sender_never_goes_back(seed: int) -> 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_lemmas_4_and_5_destinations_of_an_entry_only_go(seed: int) -> None:
+def test_lemma_4_destinations_of_an_entry_of_a_log_only_go(seed: int) -> None:
+    """An entry that is gone has none, and does not come back."""
+    known: dict[tuple[int, tuple[int, int]], int] = {}
     for event in execution(seed):
-        before, after = destinations(event.before), destinations(event.after)
-        for message, mask in before.items():  # lemma 4: in the log of one process
-            assert not after.get(message, 0) & ~mask
-        for copy in event.sent:  # lemma 5: from a log onto a message ...
+        after = destinations(event.after)
+        for message in {message for process, message in known if process == event.process} | after.keys():
+            place, mask = (event.process, message), after.get(message, 0)
+            assert not mask & ~known.get(place, mask)
+            known[place] = mask
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_lemma_5_destinations_of_an_entry_only_go_along_every_path(seed: int) -> None:
+    events = execution(seed)
+    before = pasts(events)
+    sends = {(copy.sender, copy.count): place for place, event in enumerate(events) for copy in event.sent}
+    for event in events:
+        logged = destinations(event.before)
+        for copy in event.sent:  # from a log onto a message ...
             for message, mask in destinations(copy.stamp).items():
-                assert not mask & ~before[message]
-        if event.taken is not None:  # ... and into a log
-            carried = destinations(event.taken.stamp)
-            for message, mask in after.items():
-                if message in carried:
-                    assert not mask & ~carried[message]
+                assert not mask & ~logged[message]
+        if event.taken is not None:  # ... and into a log; what the message could know of and does not say is gone
+            own = (event.taken.sender, event.taken.count)
+            carried = destinations(event.taken.stamp) | {own: event.taken.destinations}
+            for message, mask in destinations(event.after).items():
+                if message == own or sends[message] in before[sends[own]]:
+                    assert not mask & ~carried.get(message, 0)
 
 
 def pasts(events: list[Happened]) -> list[set[int]]:
@@ -183,16 +198,37 @@ def test_section_62_rcv_touches_n_squared_entries_and_snd_n_cubed(processes: int
         assert written <= processes * most  # SND(2): a stamp for each destination
 
 
+FIGURE_2 = (
+    "i!1>d i!2>j i!3>l j?i2 j!1>k k?j1 k!1>d k!2>j l?i3 l!1>d l!2>j d?i1 d!1>j j?k2 j!2>k j?l2 j!3>d j?d1 j!4>d "
+    "k?j2 k!3>d d?k1 d?l1 d?j3 d?j4 d?k3"
+)
+"""The rectangle is d's delivery of i1, the unshaded circles are the sends of k1 and l1, which are concurrent."""
+
+
 def test_figure_2_how_far_a_fact_goes() -> None:
     """i1 to d is needed up to its delivery (PC1) and up to the first sends to d on each path (PC2), and not after."""
-    run = parse("i!1>d i!2>j j?i2 j!1>k k?j1 k!1>d k!2>j d?i1 d!1>j j?k2 j!2>d j?d1 j!3>d d?k1 d?j2 d?j3")
-    asked = FixedPoints(run)
+    asked = FixedPoints(parse(FIGURE_2))
     assert [(point.kind, point.event.message) for point in asked.fixed_points("i1", "d")] == [
         ("FP2", "k1"),
+        ("FP2", "l1"),
         ("FP1", "i1"),
     ]
-    carries = {copy: asked.why(("i1", "d"), copy).needed for copy in asked.facts() if copy[0] != "i1"}
-    assert {copy for copy, needed in carries.items() if needed} == {("i2", "j"), ("j1", "k"), ("k1", "d")}
+    needed = {copy for copy in asked.facts() if asked.why(("i1", "d"), copy).needed}
+    assert needed == {("i2", "j"), ("i3", "l"), ("j1", "k"), ("k1", "d"), ("l1", "d")}
+
+
+def test_figure_2_is_what_ks_carries() -> None:
+    run = play("ks", "dijkl", FIGURE_2.replace("?", "<"))
+    assert [f"{process}?{message}" for process, message in run.delivered] == [
+        step for step in FIGURE_2.split() if "?" in step
+    ]
+    carried = {
+        (run.name(copy), run.roster.name(copy.destination))
+        for copy in run.copies
+        for message, mask in KS.dependencies(copy)
+        if run.name_of_id(message) == "i1" and mask & run.roster.mask("d")
+    }
+    assert carried == {("i2", "j"), ("i3", "l"), ("j1", "k"), ("k1", "d"), ("l1", "d")}
 
 
 def test_positions_are_small() -> None:

@@ -8,12 +8,13 @@ import pytest
 
 from thence.papers.lower_bound import View, breaks, possible_views, runs, spared, undecided
 
-ADDRESSED = {n: [mask for mask in range(1 << n) if mask.bit_count() >= 2] for n in (3, 4)}
+ADDRESSED = {n: [mask for mask in range(1 << n) if mask.bit_count() >= 2] for n in (3, 4)} | {5: [0b00110, 0b11111]}
+SIZES = ((3, 2), (3, 3), (4, 2), (4, 3), (4, 4), (5, 2))
 
 
 @pytest.mark.parametrize(
     ("n", "f", "destinations"),
-    [(n, f, mask) for n, f in ((3, 2), (4, 2), (4, 3)) for mask in ADDRESSED[n]],
+    [(n, f, mask) for n, f in SIZES for mask in ADDRESSED[n]],
     ids=lambda value: f"{value:b}",
 )
 def test_no_view_suffices_but_for_those_the_proposition_overlooks(n: int, f: int, destinations: int) -> None:

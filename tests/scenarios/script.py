@@ -24,6 +24,7 @@ from thence.model.message import MESSAGE, Copy
 from thence.model.order import judge
 from thence.model.roster import Roster
 from thence.protocols import Deferred, Deliver, Duplicate, Effect, Hold, Member, Sent, Transmit, create
+from thence.protocols.ci_dc import CiDc
 from thence.protocols.ech import ECH
 from thence.protocols.gossip import Gossip
 from thence.sim import Scenario, simulate
@@ -138,7 +139,7 @@ class Stage:
             return self._histories(member)
         if isinstance(member, Gossip):
             return f"GOSSIP {_matrix(member.gossip)} SENT {_matrix(member.sent)} DELIV {_row(member.receiver.deliv)}"
-        log = getattr(member, "log", None)
+        log = member.ci if isinstance(member, CiDc) else getattr(member, "log", None)
         if not isinstance(log, dict):
             return f"a log of {member.log_size()}"
         entries = [self._entry(s, c, mask) for s in sorted(log) for c, mask in log[s]]

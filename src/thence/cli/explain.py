@@ -34,13 +34,20 @@ def command(
 ) -> None:
     """Say why a delivery came too early: the causal path as a sentence, and drawn, its decisive end always shown.
 
-    With --fact, say instead why a fact is, or need not be, on a copy: KS98's fixed points, in this run.
+    With --fact, say instead why a fact must, or need not, be on a copy (KS98's fixed points, in this run), and whether
+    its stamp has it, where the trace records stamps (`thence simulate --stamps`).
 
     Exit code 1 if there is such a violation, 0 if the execution has none, 2 if there are fewer than asked for.
     """
     from thence.trace.read import open_trace
 
     opened = open_trace(trace, format, columns=named_columns(columns))
+    if set(opened.files.values()) == {"shiviz"}:
+        raise MisuseError("a log with clocks has no deliveries to explain; `thence audit` judges its clocks")
+    if run is not None and fact is None:
+        raise MisuseError(
+            "--run goes with --fact M D COPY TO; violations are counted over all runs, with --violation K"
+        )
     if fact is not None:
         from thence.cli.explain_fact import why_on_copy
 
@@ -49,8 +56,6 @@ def command(
     from thence.auditing.explaining import explanation
     from thence.auditing.result import path_rows
 
-    if set(opened.files.values()) == {"shiviz"}:
-        raise MisuseError("a log with clocks has no deliveries to explain; `thence audit` judges its clocks")
     with audited(opened, engine, cores) as (result, _):
         out = console(json_file)
         if not any(run["violations"] for run in result.runs):

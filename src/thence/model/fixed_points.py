@@ -45,22 +45,31 @@ class Why:
         (message, destination), (carrier, to) = self.fact, self.copy
         what = f'"{destination} is a destination of {message}"'
         where = f"the copy of {carrier} to {to}"
-        if not self.path:
-            return f"{where} does not carry {what}: {message} was not sent causally before {carrier}"
-        way = "; ".join(_step(event) for event in self.path)
         if self.needed:
-            least = f"when {carrier} was sent, nobody in its causal past had delivered {message} at {destination}"
+            way = "; ".join(_step(event) for event in self.path)
             return (
-                f"{where} carries {what}, by way of: {way}; {least}, nor sent anything to {destination} after {message}"
+                f"{where} must carry {what}, by way of: {way}; when {carrier} was sent, nothing in its causal past was "
+                f"the delivery of {message} at {destination}, or sent to {destination} after {message}"
             )
+        return f"{where} need not carry {what}: {self._reason(message, destination, carrier)}"
+
+    def _reason(self, message: str, destination: str, carrier: str) -> str:
+        """Say why the fact is not needed on the copy."""
+        if message == carrier:
+            return "a copy names the destinations of its own message anyway"
+        if not self.path:
+            return f"{message} was not sent causally before {carrier}"
         if self.ended is None:
-            return f"{where} need not carry {what}: the copy of {carrier} to {destination} does"
+            return f"the copy of {carrier} to {destination} must"
         if self.ended.kind == "FP1":
-            return (
-                f"{where} need not carry {what}: {destination} had delivered {message} in the causal past of {carrier}"
-            )
-        later = self.ended.event.message
-        return f"{where} need not carry {what}: {later}, sent to {destination} after {message}, waits for it there"
+            return f"{destination} had delivered {message} in the causal past of {carrier}"
+        return f"{self.ended.event.message}, sent to {destination} after {message}, waits for it there"
+
+
+def never_sent(message: str, sent: list[str]) -> MisuseError:
+    """Return what is wrong with a message that a run does not send, and name some that it does."""
+    known = ", ".join(sent[:5]) + (f" and {len(sent) - 5} more" if len(sent) > 5 else "")
+    return MisuseError(f"no message {message!r} was sent in this run; there are {known or 'none'}")
 
 
 def _step(event: Event) -> str:
@@ -107,7 +116,7 @@ class FixedPoints(Minimum):
         sent, delivery = self._ends(*fact)
         carrier, _ = self._ends(*copy)
         execution, path = self.execution, self._path(sent, carrier)
-        needed = fact in self.on_copy(*copy)
+        needed = self.must_carry(fact, copy)
         ended = None
         if path and not needed:
             for point in self.fixed_points(*fact):
@@ -120,9 +129,7 @@ class FixedPoints(Minimum):
         """Return the rows at which a fact begins and is delivered, or refuse what is no fact."""
         place = self.execution.send.get(message)
         if place is None:
-            sent = list(self.execution.send)
-            known = ", ".join(sent[:5]) + (f" and {len(sent) - 5} more" if len(sent) > 5 else "")
-            raise MisuseError(f"no message {message!r} was sent in this run; there are {known or 'none'}")
+            raise never_sent(message, list(self.execution.send))
         if destination not in (to := self.execution.events[place].destinations or ()):
             raise MisuseError(f"{message} does not go to {destination!r}; it goes to {', '.join(to) or 'nobody'}")
         return place, self._delivery.get((message, destination))

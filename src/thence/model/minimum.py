@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from thence.errors import MisuseError
 from thence.model.events import Event
 from thence.model.order import Execution, by_label
 
@@ -24,8 +25,13 @@ class Minimum:
 
     def __init__(self, events: Iterable[Event]) -> None:
         """Take usable rows of one run and one label."""
-        (rows,) = by_label(events).values()
-        self.execution = Execution(rows)
+        labels = by_label(events)
+        if len(labels) > 1:
+            named = ", ".join(map(repr, labels))
+            raise MisuseError(
+                f"rows of {len(labels)} labels ({named}), each an order of its own; those of one are accepted"
+            )
+        self.execution = Execution(next(iter(labels.values()), []))
         self._delivery: dict[Fact, int] = {}
         for process, places in self.execution.deliveries.items():
             for place in places:
@@ -63,17 +69,20 @@ class Minimum:
         execution = self.execution
         return [(m, d) for m, place in execution.send.items() for d in execution.events[place].destinations or ()]
 
-    def on_copy(self, message: str, destination: str) -> set[Fact]:
-        """Return the facts that the copy of `message` to `destination` must carry."""
+    def must_carry(self, fact: Fact, copy: Fact) -> bool:
+        """Tell whether a copy (message, destination) must carry a fact."""
+        message, destination = copy
         event = self.execution.send[message]
-        addressed = set(self.execution.events[event].destinations or ())
-        return {
-            fact
-            for fact in self.facts()
-            if fact[0] != message
+        addressed = self.execution.events[event].destinations or ()
+        return (
+            fact[0] != message
             and (fact[1] == destination or fact[1] not in addressed)
             and self._needed(fact, event, include=False)
-        }
+        )
+
+    def on_copy(self, message: str, destination: str) -> set[Fact]:
+        """Return the facts that the copy of `message` to `destination` must carry."""
+        return {fact for fact in self.facts() if self.must_carry(fact, (message, destination))}
 
     def in_log(self, process: str, index: int) -> set[Fact]:
         """Return the facts that the dependency log of a process must hold right after its row `index`."""

@@ -7,6 +7,10 @@ looks at it; so RCV(4), to which the absence of an entry says something, sees wh
 Section 3.5 leaves out what was sent before and lets the receiver's log stand for it, which is unsafe (errata 4): an
 entry that is absent because it was sent before looks like one that is absent because it is settled.
 
+A group that changed travels whole, so a fact may travel twice, where 3.5 wants none to: to name what has left a group
+mostly takes more bytes than the group. What is saved is the groups that stand still; where all change, as between two
+processes, differences are a little longer than stamps.
+
 Needs FIFO channels that lose nothing: each difference is relative to the one before. `position` says which it is, so a
 gap is an error and never a wrong stamp.
 """
@@ -59,7 +63,9 @@ class ReceivingEnd:
         reader.done()
         unknown = [sender for sender in positions(gone) if sender not in self.last or sender in changed]
         if unknown:
-            raise PeerError(f"difference {position} takes away the entries of sender {unknown[0]}, which are not there")
+            raise PeerError(
+                f"difference {position} takes away entries of sender {unknown[0]} that are not there, or brings them"
+            )
         kept = {sender: group for sender, group in self.last.items() if not gone >> sender & 1}
         self.position, self.last = position, {**kept, **changed}
         return dict(self.last)

@@ -2,9 +2,9 @@
 
 Law. Everybody but the first two tells these two, sends a message to each of the others, tells both again, and the first
 once more; none of those other messages arrives. The first two then have a log of nearly n² entries each, all of them
-still needed, and no two groups of theirs are equal. Counted are entries: of SND(2) the whole log once for each
-destination, as printed; of RCV how often the merge of `ks` looks at one; and the pairs of entries of one sender that
-the first loop of RCV(4) goes through as printed.
+still needed, and no two groups of theirs are equal. Counted is how often an entry of log or stamp is looked at, by `ks`
+and by `ks-hardware`: when the first sends to all others, and when the second delivers a message of the first to it
+alone. Beside them stand the pairs of entries of one sender that the first loop of RCV(4) goes through as printed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any, SupportsIndex
 
 from thence.model.plain import Row
 from thence.model.roster import Roster
-from thence.protocols.dependency import Group, entry_count
+from thence.protocols.dependency import Log, entry_count
 from thence.protocols.effects import Sent
 from thence.protocols.ks import KS
+from thence.protocols.ks_hardware import KSHardware
 
 LISTENERS = 0b11
 
@@ -40,9 +41,9 @@ class Watched(tuple[Any, ...]):
         return found
 
 
-def full_logs(n: int) -> list[KS]:
+def full_logs(n: int, kind: type[KS] = KS) -> list[KS]:
     """Return n members of which the first two have heard of messages from everybody else to everybody else."""
-    members = [KS(Roster.of(n), place) for place in range(n)]
+    members = [kind(Roster.of(n), place) for place in range(n)]
     for sender in range(2, n):
         copies = [*_send(members[sender], LISTENERS).copies]
         for other in range(2, n):
@@ -61,15 +62,38 @@ def _send(member: KS, destinations: int) -> Sent:
     return sent
 
 
-def processing(n: int) -> Row:
-    """Count what a send of the first to all others processes, and the delivery of its next message at the second."""
-    first, second, *_ = full_logs(n)
-    log = entry_count(first.log)
-    (copy,) = _send(first, 0b10).copies
-    groups: dict[int, Group] = second.log
-    pairs = sum(len(group) * len(groups.get(sender, ())) for sender, group in copy.stamp.items())
-    second.log = {sender: Watched(group) for sender, group in groups.items()}
-    stamp = {sender: Watched(group) for sender, group in copy.stamp.items()}
+def _watched(log: Log) -> Log:
+    return {sender: Watched(group) for sender, group in log.items()}
+
+
+def looks_at_send(n: int, kind: type[KS]) -> int:
+    """Count the looks of a send of the first to all others."""
+    first = full_logs(n, kind)[0]
+    first.log = _watched(first.log)
     Watched.looks = 0
-    second.receive(replace(copy, stamp=stamp))
-    return {"processes": n, "log": log, "snd": (n - 1) * log, "hardware": log, "rcv": Watched.looks, "pairs": pairs}
+    _send(first, (1 << n) - 2)
+    return Watched.looks
+
+
+def looks_at_delivery(n: int, kind: type[KS]) -> int:
+    """Count the looks of the delivery at the second of a message of the first."""
+    first, second, *_ = full_logs(n, kind)
+    (copy,) = _send(first, 0b10).copies
+    second.log = _watched(second.log)
+    copy = replace(copy, stamp=_watched(copy.stamp))
+    Watched.looks = 0
+    second.receive(copy)
+    return Watched.looks
+
+
+def processing(n: int) -> Row:
+    """Count what a send and a delivery process, the stamps made for each destination and by hardware multicast."""
+    first, second, *_ = full_logs(n)
+    (copy,) = _send(first.fork(), 0b10).copies
+    pairs = sum(len(group) * len(second.log.get(sender, ())) for sender, group in copy.stamp.items())
+    return {
+        "processes": n, "log": entry_count(first.log),
+        "snd": looks_at_send(n, KS), "rcv": looks_at_delivery(n, KS),
+        "hardware snd": looks_at_send(n, KSHardware), "hardware rcv": looks_at_delivery(n, KSHardware),
+        "pairs": pairs,
+    }  # fmt: skip

@@ -38,11 +38,15 @@ def test_the_worst_case_is_of_the_order_of_the_square() -> None:
     assert 15 * 14 <= worst_case(16) <= 16**2
 
 
-def test_what_a_delivery_processes_is_counted() -> None:
-    """Every entry of both logs is looked at, none more than a few times; pairs as printed are many more."""
+def test_what_a_send_and_a_delivery_process_is_counted() -> None:
+    """Every entry is looked at, at a send for each destination or once, at a delivery a few times; pairs are more."""
     few, many = processing(8), processing(16)
     for row in (few, many):
-        assert row["log"] < row["rcv"] < 4 * row["processes"] ** 2
+        n = row["processes"]
+        assert row["log"] > n**2 / 2
+        assert (n - 1) * row["log"] < row["snd"] < n**3
+        assert row["log"] < row["hardware snd"] < n**2
+        assert 2 * row["log"] < row["rcv"] < row["hardware rcv"] < 4 * n**2
     assert many["pairs"] > 6 * few["pairs"], "eight times as many where n doubles"
     assert many["rcv"] < 6 * few["rcv"], "four times as many"
 

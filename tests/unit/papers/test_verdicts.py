@@ -59,7 +59,10 @@ def flips() -> dict[tuple[str, str], tuple[Alteration, str]]:
     flip("ks98", "lower-bound", put("worst case", {"facts": 1}))
     for claim, protocol in SPECIAL.items():
         flip("ks98", claim, put("special", {"entries": 99}, protocol=protocol))
-    for claim, column in (("snd-processing", "snd"), ("snd-hardware", "hardware"), ("rcv-processing", "rcv")):
+    for claim, column in (
+        ("snd-processing", "snd"), ("rcv-processing", "rcv"),
+        ("snd-hardware", "hardware snd"), ("rcv-hardware", "hardware rcv"),
+    ):  # fmt: skip
         flip("ks98", claim, put("processing", {column: 10**9}))
     flip("ks98", "rcv-printed", put("processing", {"pairs": 1}), "reproduced")
     flip("ks98", "hierarchy", put("special", {"hop facts": 999}, protocol="hierarchy"))
