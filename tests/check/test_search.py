@@ -75,6 +75,13 @@ def test_verdict_states_and_depth(pin: tuple[str, int, int, str, int]) -> None:
     assert found.complete == (found.verdict == "holds")
 
 
+@pytest.mark.parametrize(("messages", "destinations", "states"), [(2, "any", 2006), (3, "unicast", 7563)])
+def test_representatives_of_two_zones(messages: int, destinations: str, states: int) -> None:
+    """Three processes are one zone unless zones are given: then no representative ever writes to another."""
+    found = explore(Setting("hierarchy", 3, messages, destinations, options={"zones": "ab|c"}))
+    assert (found.verdict, found.complete, found.states) == ("holds", True, states)
+
+
 def test_every_protocol_is_pinned() -> None:
     assert {pin[0] for pin in PINS} == set(REGISTRY)
 

@@ -51,14 +51,14 @@ class SerialBroadcast(ClockMember):
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         check_broadcast(self, destinations)
-        last, other = self._taken(token)
+        last, other = self._taken(token)  # Take the broadcast before from the token
         self.count += 1
         after: Token = ((self.me, self.count), other if last is None or last[0] == self.me else last)
         return replace(self._sent(destinations, lambda d: self._previous(last, other, d)), token=after)
 
     def _previous(self, last: Pair | None, other: Pair | None, destination: int) -> Pair | None:
         """Return the latest broadcast that the destination receives."""
-        return other if last is not None and last[0] == destination else last
+        return other if last is not None and last[0] == destination else last  # Name the latest one it receives
 
     def _check(self, copy: Copy) -> None:
         if copy.stamp is not None:
