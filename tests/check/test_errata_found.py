@@ -96,7 +96,7 @@ FOUND = [
         "serial-multicast-log",
         {"messages": 3, "destinations": "any"},
         "causal order",
-        "a!1>c b!1>ac a?b1 a!2>c c?b1 c?a2",
+        "a!1>b c!1>ab a?c1 a!2>b b?c1 b?a2",
     ),
     (18, "a-fifo-theta", {"messages": 1, "destinations": "any", "crashes": 1}, "uniform agreement", None),
     (20, "a-causal-printed", {"messages": 3, "crashes": 1}, "validity", "a!1>b a!2>c a# c?a2 c!1>b b<c1"),

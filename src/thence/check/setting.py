@@ -174,7 +174,7 @@ class Setting:
 
     def symmetries(self, perms: list[Perm]) -> list[Perm]:
         """Return the renamings under which the system looks the same; identity first."""
-        rigid = {"coordinator", "topology", "serialized sends"} & set(self.entry.needs)
+        rigid = "coordinator" in self.entry.needs or bool(vars(self.member(0)).get("separators"))
         groups = set(self.group_masks())
 
         def kept(perm: Perm) -> bool:

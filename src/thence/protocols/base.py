@@ -82,6 +82,8 @@ class Member(Fielded, abc.ABC):
     """why this protocol cannot give up on a process; empty if it can"""
     options: ClassVar[Mapping[str, Shape]] = {}
     """names and shapes of what else the constructor takes and a snapshot keeps"""
+    tokens: ClassVar[Shape | None] = None
+    """shape of the token that sends hand on, where they are serialized"""
     receiver: Receiver
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:

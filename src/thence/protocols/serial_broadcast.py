@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import ClassVar, TypeGuard
 
 from thence.errors import MisuseError
-from thence.model.codec import Optional, Shape
+from thence.model.codec import Optional, Record, Shape
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.protocols.bss import check_broadcast
 from thence.protocols.effects import Sent
@@ -42,6 +42,7 @@ class SerialBroadcast(ClockMember):
     name = "serial-broadcast"
     code = 30
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: PREVIOUS}
+    tokens: ClassVar[Shape] = Record(PAIR, PREVIOUS)
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:

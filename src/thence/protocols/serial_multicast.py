@@ -43,6 +43,7 @@ class SerialMulticast(ClockMember):
     name = "serial-multicast"
     code = 31
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: TOKEN}
+    tokens: ClassVar[Shape] = TOKEN
     fields: ClassVar[dict[str, Shape]] = {"log": TOKEN}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
