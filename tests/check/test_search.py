@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from thence.check.graph import state_graph
 from thence.check.judge_memory import Needed, Past, Space
 from thence.check.search import explore
 from thence.check.setting import Setting, Step
@@ -96,9 +97,22 @@ def test_every_protocol_is_pinned() -> None:
     ],
 )
 def test_detectors_with_any_legal_history(protocol: str, size: dict, states: int) -> None:
-    """The final output need not name all that live: one correct process of each group is enough."""
+    """Groups of one: who lives must be trusted, who will crash need not be."""
     found = explore(Setting(protocol, 3, crashes=1, detector="any", **size))
     assert (found.verdict, found.states) == ("holds", states)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "changes", "states"), [("a-fifo", 2, 4330), ("a-causal", 1, 877), ("ks-ft", 1, 877)]
+)
+def test_a_final_output_need_not_name_all_that_live(protocol: str, changes: int, states: int) -> None:
+    """One correct process of each group is enough: the least is among what executions end with, and all of it holds."""
+    setting = Setting(protocol, 2, 1, groups="ab", crashes=1, detector="any", changes=changes)
+    found = explore(setting)
+    assert (found.verdict, found.states) == ("holds", states)
+    ends = [node for node in state_graph(setting).nodes if node["at rest"] and not node["crashed"]]
+    assert {"a": ["b"], "b": ["b"]} in [node["trust"] for node in ends]
+    assert {"a": ["b"], "b": ["a"]} in [node["trust"] for node in ends]
 
 
 def test_a_detector_that_is_accurate_over_all_groups_only_is_caught_with_any_history_too() -> None:
