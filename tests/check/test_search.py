@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import pytest
 
 from thence.check.graph import state_graph
@@ -113,6 +115,20 @@ def test_a_final_output_need_not_name_all_that_live(protocol: str, changes: int,
     ends = [node for node in state_graph(setting).nodes if node["at rest"] and not node["crashed"]]
     assert {"a": ["b"], "b": ["b"]} in [node["trust"] for node in ends]
     assert {"a": ["b"], "b": ["a"]} in [node["trust"] for node in ends]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "groups", "enough"), [("a-fifo", "ab", 2), ("a-causal", "ab", 2), ("ks-ft", "", 0)]
+)
+def test_how_often_a_detector_must_change_its_mind(protocol: str, groups: str, enough: int) -> None:
+    """Beyond that it leads to no other end: with one message, twice in a group of two, and never in groups of one."""
+
+    def ends(changes: int) -> set[Hashable]:
+        setting = Setting(protocol, 2, 1, groups=groups, crashes=1, detector="any", changes=changes)
+        return explore(setting, collect=True).terminals
+
+    assert ends(enough) == ends(enough + 1) == ends(enough + 2)
+    assert enough == 0 or ends(enough - 1) < ends(enough)
 
 
 def test_a_detector_that_is_accurate_over_all_groups_only_is_caught_with_any_history_too() -> None:
