@@ -91,7 +91,7 @@ def missing(where: str, evidence: str) -> list[str]:
         if each.startswith("claim:"):
             paper, _, claim = each.removeprefix("claim:").partition("/")
             wrong += [] if claim in claims().get(paper, {}) else [each]
-        elif not (ROOT / file).exists() or f"def {name}" not in (ROOT / file).read_text(encoding="utf-8"):
+        elif not (ROOT / file).exists() or f"def {name}{'(' * bool(name)}" not in (ROOT / file).read_text("utf-8"):
             wrong.append(each)
     return wrong
 

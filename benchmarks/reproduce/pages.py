@@ -180,7 +180,7 @@ def system(setting: dict[str, Any]) -> str:
     words += [f"{crashes} crash{'es' * (crashes > 1)}"] * bool(crashes)
     if "detector" in setting:
         words.append(f"detector `{setting['detector']}`")
-    words += [f"`{name}={value}`" for name, value in setting.get("options", {}).items()]
+    words += [f"`{name}={value}`".replace("|", "\\|") for name, value in setting.get("options", {}).items()]
     return ", ".join(words)
 
 

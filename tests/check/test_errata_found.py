@@ -96,7 +96,7 @@ FOUND = [
         "serial-multicast-log",
         {"messages": 3, "destinations": "any"},
         "causal order",
-        "a!1>c b!1>ac a?b1 a!2>c c?b1 c?a2",
+        "a!1>b c!1>ab a?c1 a!2>b b?c1 b?a2",
     ),
     (23, "bounded-printed", {"processes": 2, "messages": 4, "options": {"bound": 1}}, "bounded sends", "a!1>b a!2>b"),
     (18, "a-fifo-theta", {"messages": 1, "destinations": "any", "crashes": 1}, "uniform agreement", None),

@@ -6,6 +6,7 @@ import pytest
 
 from thence.check.search import explore, independent
 from thence.check.setting import Setting, Step
+from thence.papers.variants import setting_of
 from thence.protocols.ack_member import AckMember
 
 SMALL = [
@@ -42,6 +43,28 @@ def test_reduced_equals_naive(protocol: str, size: dict) -> None:
     assert reduced.kinds == naive.kinds
     assert reduced.verdict == naive.verdict
     assert reduced.states < naive.states or size["processes"] == 2
+
+
+SPECIAL = [
+    {"protocol": "serial-multicast", "messages": 3},
+    {"protocol": "serial-multicast", "messages": 2, "destinations": "any", "fifo": True},
+    {"protocol": "serial-multicast-log", "messages": 3, "destinations": "any"},
+    {"protocol": "serial-broadcast", "messages": 3, "destinations": "broadcast"},
+    {"protocol": "serial-broadcast-own", "messages": 3, "destinations": "broadcast"},
+    {"protocol": "ech-r9", "messages": 2, "destinations": "any"},
+    {"protocol": "central", "messages": 2, "destinations": "any"},
+    {"protocol": "hierarchy", "processes": 4, "messages": 2, "options": {"zones": "ab|cd"}},
+    {"protocol": "ech-r9", "messages": 3, "options": {"separators": "a:b|c;a:c|b"}},
+]
+"""tokens are renamed with their processes, coordinators with whom they serve; separators forbid it"""
+
+
+@pytest.mark.parametrize("size", SPECIAL, ids=lambda size: "-".join(map(str, size.values())))
+def test_reduced_equals_naive_with_tokens_and_separators(size: dict) -> None:
+    reduced, naive = both(setting_of(**size))
+    assert reduced.terminals == naive.terminals
+    assert reduced.kinds == naive.kinds
+    assert reduced.states < naive.states or "separators" in size.get("options", {})
 
 
 @pytest.mark.parametrize("size", CRASHING, ids=lambda size: "-".join(map(str, size.values())))

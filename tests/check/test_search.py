@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import pytest
 
+from thence.check.graph import state_graph
 from thence.check.judge_memory import Needed, Past, Space
 from thence.check.search import explore
 from thence.check.setting import Setting, Step
@@ -24,22 +27,22 @@ PINS: dict[tuple[str, int, int, str, int], tuple[str, int, int]] = {
     ("bounded", 3, 2, "any", 0): ("holds", 116, 5),
     ("bounded", 3, 3, "unicast", 0): ("holds", 222, 6),
     ("bss", 3, 3, "broadcast", 0): ("holds", 168, 8),
-    ("central", 3, 2, "any", 0): ("holds", 1155, 7),
-    ("central", 3, 3, "unicast", 0): ("holds", 3947, 9),
+    ("central", 3, 2, "any", 0): ("holds", 589, 7),
+    ("central", 3, 3, "unicast", 0): ("holds", 2003, 9),
     ("ci-dc", 3, 2, "any", 0): ("holds", 136, 5),
     ("ci-dc", 3, 3, "unicast", 0): ("holds", 325, 6),
     ("ech", 3, 2, "any", 0): ("holds", 106, 5),
     ("ech", 3, 3, "unicast", 0): ("holds", 176, 6),
-    ("ech-r9", 3, 2, "any", 0): ("holds", 445, 4),
-    ("ech-r9", 3, 3, "unicast", 0): ("holds", 801, 6),
+    ("ech-r9", 3, 2, "any", 0): ("holds", 106, 5),
+    ("ech-r9", 3, 3, "unicast", 0): ("holds", 176, 6),
     ("epochs", 3, 2, "any", 0): ("holds", 116, 5),
     ("epochs", 3, 3, "unicast", 0): ("holds", 222, 6),
     ("fifo", 3, 2, "any", 0): ("holds", 85, 5),
     ("fifo", 3, 3, "unicast", 0): ("holds", 168, 6),
     ("gossip", 3, 2, "any", 0): ("holds", 116, 5),
     ("gossip", 3, 3, "unicast", 0): ("holds", 222, 6),
-    ("hierarchy", 3, 2, "any", 0): ("holds", 1155, 7),
-    ("hierarchy", 3, 3, "unicast", 0): ("holds", 3947, 9),
+    ("hierarchy", 3, 2, "any", 0): ("holds", 589, 7),
+    ("hierarchy", 3, 3, "unicast", 0): ("holds", 2003, 9),
     ("history", 3, 2, "any", 0): ("holds", 114, 5),
     ("history", 3, 3, "unicast", 0): ("holds", 209, 6),
     ("ks", 3, 2, "any", 0): ("holds", 136, 5),
@@ -53,9 +56,9 @@ PINS: dict[tuple[str, int, int, str, int], tuple[str, int, int]] = {
     ("prs", 3, 3, "unicast", 0): ("holds", 178, 6),
     ("rst", 3, 2, "any", 0): ("holds", 111, 5),
     ("rst", 3, 3, "unicast", 0): ("holds", 207, 6),
-    ("serial-broadcast", 3, 3, "broadcast", 0): ("holds", 814, 8),
-    ("serial-multicast", 3, 2, "any", 0): ("holds", 553, 5),
-    ("serial-multicast", 3, 3, "unicast", 0): ("holds", 1702, 6),
+    ("serial-broadcast", 3, 3, "broadcast", 0): ("holds", 179, 8),
+    ("serial-multicast", 3, 2, "any", 0): ("holds", 110, 5),
+    ("serial-multicast", 3, 3, "unicast", 0): ("holds", 319, 6),
     ("ses", 3, 2, "any", 0): ("holds", 116, 5),
     ("ses", 3, 3, "unicast", 0): ("holds", 240, 6),
     ("synchronous", 3, 3, "unicast", 0): ("holds", 645, 9),
@@ -75,6 +78,13 @@ def test_verdict_states_and_depth(pin: tuple[str, int, int, str, int]) -> None:
     assert found.complete == (found.verdict == "holds")
 
 
+@pytest.mark.parametrize(("messages", "destinations", "states"), [(2, "any", 2006), (3, "unicast", 7563)])
+def test_representatives_of_two_zones(messages: int, destinations: str, states: int) -> None:
+    """Three processes are one zone unless zones are given: then no representative ever writes to another."""
+    found = explore(Setting("hierarchy", 3, messages, destinations, options={"zones": "ab|c"}))
+    assert (found.verdict, found.complete, found.states) == ("holds", True, states)
+
+
 def test_every_protocol_is_pinned() -> None:
     assert {pin[0] for pin in PINS} == set(REGISTRY)
 
@@ -89,9 +99,36 @@ def test_every_protocol_is_pinned() -> None:
     ],
 )
 def test_detectors_with_any_legal_history(protocol: str, size: dict, states: int) -> None:
-    """The final output need not name all that live: one correct process of each group is enough."""
+    """Groups of one: who lives must be trusted, who will crash need not be."""
     found = explore(Setting(protocol, 3, crashes=1, detector="any", **size))
     assert (found.verdict, found.states) == ("holds", states)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "changes", "states"), [("a-fifo", 2, 4330), ("a-causal", 1, 877), ("ks-ft", 1, 877)]
+)
+def test_a_final_output_need_not_name_all_that_live(protocol: str, changes: int, states: int) -> None:
+    """One correct process of each group is enough: the least is among what executions end with, and all of it holds."""
+    setting = Setting(protocol, 2, 1, groups="ab", crashes=1, detector="any", changes=changes)
+    found = explore(setting)
+    assert (found.verdict, found.states) == ("holds", states)
+    ends = [node for node in state_graph(setting).nodes if node["at rest"] and not node["crashed"]]
+    assert {"a": ["b"], "b": ["b"]} in [node["trust"] for node in ends]
+    assert {"a": ["b"], "b": ["a"]} in [node["trust"] for node in ends]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "groups", "enough"), [("a-fifo", "ab", 2), ("a-causal", "ab", 2), ("ks-ft", "", 0)]
+)
+def test_how_often_a_detector_must_change_its_mind(protocol: str, groups: str, enough: int) -> None:
+    """Beyond that it leads to no other end: with one message, twice in a group of two, and never in groups of one."""
+
+    def ends(changes: int) -> set[Hashable]:
+        setting = Setting(protocol, 2, 1, groups=groups, crashes=1, detector="any", changes=changes)
+        return explore(setting, collect=True).terminals
+
+    assert ends(enough) == ends(enough + 1) == ends(enough + 2)
+    assert enough == 0 or ends(enough - 1) < ends(enough)
 
 
 def test_a_detector_that_is_accurate_over_all_groups_only_is_caught_with_any_history_too() -> None:

@@ -65,6 +65,11 @@ def test_a_time_limit_leaves_the_verdict_open(capsys: pytest.CaptureFixture[str]
         (("--time-limit", "-5"), "a time limit of -5 seconds; 0 or more is accepted"),
         (("--graph", "g.dot", "--cover"), "--graph and --cover at once; one of them is accepted"),
         (("--graph", "g.pdf"), "ends in neither .dot nor .json"),
+        (("--graph", "g.dot", "--page", "p.html"), "--page does nothing with --graph; leave it out"),
+        (("--graph", "g.dot", "--save", "s.json"), "--save does nothing with --graph; leave it out"),
+        (("--step", "--page", "p.html"), "--page does nothing with --step; leave it out"),
+        (("--step", "--time-limit", "5"), "--time-limit does nothing with --step; leave it out"),
+        (("--replay", "x.json", "--save", "s.json"), "--save does nothing with --replay; leave it out"),
     ],
 )
 def test_wrong_usage(wrong: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:

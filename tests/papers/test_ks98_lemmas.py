@@ -5,6 +5,7 @@ Every event of random executions is looked at: the log before and after it, and 
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
@@ -196,6 +197,33 @@ def test_section_62_rcv_touches_n_squared_entries_and_snd_n_cubed(processes: int
             assert entries + sum(map(len, event.taken.stamp.values())) <= 2 * most  # RCV: both are merged once
         written = sum(sum(map(len, copy.stamp.values())) for copy in event.sent)
         assert written <= processes * most  # SND(2): a stamp for each destination
+
+
+def by_complement(stamp: Log, processes: int) -> dict[int, list[int]]:
+    """For each sender, how many processes each of its entries names if PROC - Dests stands where it is smaller."""
+    return {
+        sender: [min(mask.bit_count(), processes - mask.bit_count()) for _, mask in group]
+        for sender, group in stamp.items()
+    }
+
+
+@pytest.mark.parametrize("processes", [5, 8, 20])
+def test_erratum_35_complements_do_not_halve_what_is_carried_of_a_sender(processes: int) -> None:
+    """nd_i is of all entries of a sender: of unicasts to all the others, n - 2 are on the last copy, none smaller."""
+    member = KS(Roster.of(processes), 0)
+    for place in range(1, processes):
+        sent = member.send(1 << place)
+        assert isinstance(sent, Sent)
+    named = by_complement(sent.copies[0].stamp, processes)
+    assert sum(named[0]) == processes - 2 > processes / 2
+    page = (Path(__file__).parents[2] / "docs" / "errata.md").read_text(encoding="utf-8")
+    assert "a!1>b a!2>c a!3>d a!4>e" in page
+
+
+def test_section_62_complements_halve_each_entry() -> None:
+    copies = [copy for seed in SEEDS for event in execution(seed) for copy in event.sent]
+    assert all(max(entries) <= 2 for copy in copies for entries in by_complement(copy.stamp, 4).values())
+    assert any(mask.bit_count() > 2 for copy in copies for mask in destinations(copy.stamp).values())
 
 
 FIGURE_2 = (

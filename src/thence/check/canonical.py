@@ -119,8 +119,13 @@ class Names:
                 spoken[perm[p]] = times
             rest += tuple(spoken)
         if system.token is not None:
-            rest += (moves.intern(repr(system.token)),)
+            rest += (moves.intern(self._token(system.token, perm)),)
         return tuple(nodes), self._flight(system.flight, perm), rest
+
+    def _token(self, token: object, perm: Perm) -> Hashable:
+        shape = self.moves.cls.tokens
+        assert shape is not None, "a protocol that hands a token on says what it looks like"
+        return "token", shape.freeze(token, None if perm == self.moves.identity else perm)
 
     def _past(self, past: judge_memory.Past, perm: Perm) -> int:
         table = self._pasts.setdefault(perm, {})

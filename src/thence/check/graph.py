@@ -1,9 +1,9 @@
 """The state graph of a small system: every system that can be reached, every step between them; as JSON and as DOT.
 
-Law. Nodes are systems up to the renaming of processes; an edge is a step that leads from one to the other. A node is
-marked with what the step to it broke, which leads no further, or with what is broken if nothing more is sent there: a
-system with nothing in flight is judged as the explorer judges it at rest. The graph is whole or it is refused: above
-`MOST` nodes a picture helps nobody.
+Law. Nodes are systems under the names of their processes, so that every path is an execution that can be made by hand
+(`stepping.py`); an edge is a step that leads from one to the other. A node is marked with what the step to it broke,
+which leads no further, or with what is broken if nothing more is sent there: a system with nothing in flight is judged
+as the explorer judges it at rest. The graph is whole or it is refused: above `MOST` nodes it helps nobody.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from thence.check.canonical import Key, Names
+from thence.check.canonical import Named, Names
 from thence.check.moves import Moves
 from thence.check.search import promised
 from thence.check.setting import Setting
-from thence.check.stepping import in_words
-from thence.check.system import System
+from thence.check.stepping import flying_words, in_words
+from thence.check.system import UNTOLD, System
 from thence.errors import MisuseError
-from thence.model.message import name_of
 from thence.model.plain import Row
 
-MOST = 2000
+MOST = 20_000
+LISTED = ("in flight", "held", "crashed", "will crash")
 
 
 @dataclass
@@ -30,7 +30,7 @@ class StateGraph:
 
     setting: Setting
     nodes: list[Row] = field(default_factory=list)
-    """of each system: what is in flight, what is held, and what it broke"""
+    """of each system: what is in flight, what is held, who is gone or trusted, and what it broke"""
     edges: list[tuple[int, int, str]] = field(default_factory=list)
     """from, to, the step in words"""
     roots: list[int] = field(default_factory=list)
@@ -51,13 +51,15 @@ class StateGraph:
 
 
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def _label(node: Row) -> str:
-    parts = [f"in flight: {', '.join(node['in flight'])}" if node["in flight"] else ""]
-    parts += [f"held: {', '.join(node['held'])}" if node["held"] else "", node["breaks"] or ""]
-    return "; ".join(part for part in parts if part) or "nothing under way"
+    parts = [f"{node['left to send']} to send"] if node["left to send"] else []
+    parts += [f"{what}: {', '.join(node[what])}" for what in LISTED if node[what]]
+    parts += [f"{name} trusts {', '.join(trusted) or 'nobody'}" for name, trusted in node["trust"].items()]
+    parts += [f"breaks {node['breaks']}"] if node["breaks"] else []
+    return "\n".join(parts) or "nothing under way"
 
 
 def state_graph(setting: Setting, *, properties: frozenset[str] | None = None, most: int = MOST) -> StateGraph:
@@ -65,11 +67,11 @@ def state_graph(setting: Setting, *, properties: frozenset[str] | None = None, m
     setting.check_size()
     moves = Moves(setting, properties or promised(setting))
     names, made = Names(moves), StateGraph(setting)
-    numbers: dict[tuple[Key, str | None], int] = {}
+    numbers: dict[tuple[Named, str | None], int] = {}
     waiting: deque[tuple[int, System]] = deque()
 
     def number(system: System, breaks: str | None) -> int:
-        key = (names.key(system, None), breaks)
+        key = (names.plain(system), breaks)
         if key not in numbers:
             if len(numbers) == most:
                 raise MisuseError(f"more than {most} states; draw a smaller system")
@@ -91,15 +93,23 @@ def state_graph(setting: Setting, *, properties: frozenset[str] | None = None, m
 
 
 def _node(moves: Moves, system: System, breaks: str | None) -> Row:
-    name = moves.roster.name
-    flight = [f"{name_of(name(f.copy.sender), f.copy.count)} to {name(f.copy.destination)}" for f in system.flight]
+    name, members = moves.roster.name, moves.roster.members
     held = [
-        f"{pending.message} at {name(place)}"
+        f"{pending.message or 'a send'} at {name(place)}"
         for place, node in enumerate(system.nodes) if node.member is not None
-        for pending in node.member.pending() if pending.message is not None
+        for pending in node.member.pending()
     ]  # fmt: skip
     quiet = not system.flight and moves.settled(system)
     if breaks is None and quiet and (stuck := moves.stuck(system)) is not None:
         breaks = stuck.property
-    rest = quiet and not system.left
-    return {"in flight": flight, "held": held, "left to send": system.left, "at rest": rest, "breaks": breaks}
+    living = [(place, mask) for place, mask in enumerate(system.trust) if not system.crashed >> place & 1]
+    return {
+        "in flight": [flying_words(flying.copy, moves.roster) for flying in system.flight],
+        "held": held,
+        "crashed": list(members(system.crashed)),
+        "will crash": list(members(system.faulty & ~system.crashed)),
+        "trust": {name(place): list(members(mask)) for place, mask in living if mask != UNTOLD},
+        "left to send": system.left,
+        "at rest": quiet and not system.left,
+        "breaks": breaks,
+    }

@@ -174,15 +174,16 @@ class Setting:
 
     def symmetries(self, perms: list[Perm]) -> list[Perm]:
         """Return the renamings under which the system looks the same; identity first."""
-        rigid = {"coordinator", "topology", "serialized sends"} & set(self.entry.needs)
-        groups = set(self.group_masks())
+        identity = tuple(range(self.processes))
+        member = vars(self.member(0))
+        groups, over = set(self.group_masks()) if self.grouped else set(), member.get("over", identity)
 
         def kept(perm: Perm) -> bool:
-            """Groups stay groups; and members name a group by its first process, so that stays its first process."""
+            """Groups stay groups, and their first processes, by which members name them; so do coordinators."""
             moved = {sum(1 << perm[p] for p in positions(g)): perm[next(positions(g))] for g in groups}
-            return moved.keys() == groups and all(next(positions(g)) == first for g, first in moved.items())
+            alike = moved.keys() == groups and all(next(positions(g)) == first for g, first in moved.items())
+            return alike and all(over[perm[p]] == perm[over[p]] for p in identity)
 
-        identity = tuple(range(self.processes))
-        if rigid:
+        if member.get("separators"):
             return [identity]
-        return [identity] + [perm for perm in perms if perm != identity and (not self.grouped or kept(perm))]
+        return [identity] + [perm for perm in perms if perm != identity and kept(perm)]

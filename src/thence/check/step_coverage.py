@@ -1,12 +1,17 @@
-"""Which steps of a protocol an exploration went through: the lines beside which its source cites the paper.
+"""Which steps of a protocol an exploration went through: the places at which its source cites the paper.
 
-Law. A step is a line of the protocol's own modules that ends in a comment. It is covered if that line was run while the
-exploration went on. What was never run was not checked, whatever the verdict says.
+Law. A step is a line of the protocol's own modules that ends in a comment which begins with a capital letter or cites a
+line of the paper (`SND(1)`, `Increment T.t`, `line 12`), or a function whose documentation begins with such a citation
+(`R9: ...`, `Lines 6-8.`); remarks begin with a small letter. What the protocol overrides is no step of it. A step is
+covered if it was run while the exploration went on; equal moves of equal members are run once. What was never run was
+not checked, whatever the verdict says.
 """
 
 from __future__ import annotations
 
+import ast
 import io
+import re
 import sys
 import tokenize
 from collections.abc import Callable, Iterator
@@ -20,13 +25,16 @@ from thence.protocols.base import Member
 
 Tracer = Callable[[FrameType, str, object], "Tracer | None"]
 """What Python calls at each line of a frame; it returns what is called at the next."""
+Functions = dict[int, ast.FunctionDef]
+"""The functions of a file by their first lines."""
 
-NOT_STEPS = ("type:", "noqa", "fmt:", "pragma")
+CITED = re.compile(r"lines? \d|(SND|RCV)\(\d|[RS]\d|PC\d", re.IGNORECASE)
+"""how a paper's step is named"""
 
 
 @dataclass
 class ProtocolStep:
-    """A line that the source marks, what it says of it, and how often it was run."""
+    """A line or a function that the source marks, what it says of it, and how often it was run."""
 
     file: str
     line: int
@@ -39,32 +47,64 @@ class ProtocolStep:
 
 
 def steps_of(protocol: type[Member]) -> list[ProtocolStep]:
-    """Return the marked lines of a protocol and of what it is built from, in the order of the source."""
+    """Return the steps of a protocol and of what it is built from, in the order of the source."""
+    halves = [_ours(protocol), _ours(getattr(protocol, "receives", object))]
+    over_lines = {place for classes in halves for place in _overridden(classes)}
     found: list[ProtocolStep] = []
-    for file in _files(protocol):
+    for module in dict.fromkeys(cls.__module__ for classes in halves for cls in classes):
+        file = sys.modules[module].__file__
+        assert file is not None
         source = Path(file).read_text(encoding="utf-8")
-        code_lines = _code_lines(compile(source, file, "exec"))
-        for token in tokenize.generate_tokens(io.StringIO(source).readline):
-            text = token.string.lstrip("# ")
-            beside = token.type == tokenize.COMMENT and token.line.strip() != token.string
-            if beside and not text.startswith(NOT_STEPS) and token.start[0] in code_lines:
-                found.append(ProtocolStep(file, token.start[0], text))
+        functions = {_first(node): node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)}
+        over = [functions[line] for of, line in over_lines if of == file]
+        marks = sorted([*_comments(source), *_documented(functions)])
+        found += [
+            ProtocolStep(file, line, text)
+            for line, text in marks
+            if not any(_first(node) <= line <= (node.end_lineno or line) for node in over)
+        ]
     return found
 
 
-def _files(protocol: type[Member]) -> list[str]:
-    modules = dict.fromkeys(cls.__module__ for cls in protocol.__mro__ if cls.__module__.startswith("thence."))
-    shared = ("thence.protocols.base", "thence.protocols.receiver")
-    files = [sys.modules[module].__file__ for module in modules if module not in shared]
-    return [file for file in files if file is not None]
+def _ours(made: type) -> list[type]:
+    """Return the classes that a member, or its receiver, is made of, the most special first."""
+    return [cls for cls in made.__mro__ if cls.__module__.startswith("thence.")]
 
 
-def _code_lines(code: CodeType) -> set[int]:
-    lines = {line for _, _, line in code.co_lines() if line is not None}
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            lines |= _code_lines(each)
-    return lines
+def _overridden(classes: list[type]) -> set[tuple[str, int]]:
+    """Return file and first line of the functions in whose place others are run, which do not call them."""
+    replaced: set[str] = set()
+    found = set()
+    for cls in classes:
+        codes = {name: code for name, each in vars(cls).items() if (code := _code(each)) is not None}
+        found |= {(code.co_filename, code.co_firstlineno) for name, code in codes.items() if name in replaced}
+        replaced |= {name for name, code in codes.items() if "super" not in code.co_names}
+    return found
+
+
+def _code(attribute: object) -> CodeType | None:
+    code = getattr(getattr(attribute, "__func__", attribute), "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+def _first(node: ast.FunctionDef) -> int:
+    """Return the first line of a function, decorators included, as its code has it."""
+    return min([node.lineno, *(each.lineno for each in node.decorator_list)])
+
+
+def _comments(source: str) -> Iterator[tuple[int, str]]:
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        text = token.string.lstrip("# ")
+        beside = token.type == tokenize.COMMENT and token.line.strip() != token.string
+        if beside and (text[:1].isupper() or CITED.match(text)):
+            yield token.start[0], text
+
+
+def _documented(functions: Functions) -> Iterator[tuple[int, str]]:
+    for line, node in functions.items():
+        text = ast.get_docstring(node) or ""
+        if CITED.match(text):
+            yield line, text.splitlines()[0].rstrip(".")
 
 
 @contextmanager
@@ -74,15 +114,21 @@ def watched(protocol: type[Member]) -> Iterator[list[ProtocolStep]]:
     by_place = {(step.file, step.line): step for step in steps}
     files = {step.file for step in steps}
 
+    def count(file: str, line: int) -> None:
+        step = by_place.get((file, line))
+        if step is not None:
+            step.times += 1
+
     def on_line(frame: FrameType, event: str, _: object) -> Tracer:
         if event == "line":
-            step = by_place.get((frame.f_code.co_filename, frame.f_lineno))
-            if step is not None:
-                step.times += 1
+            count(frame.f_code.co_filename, frame.f_lineno)
         return on_line
 
     def on_call(frame: FrameType, event: str, _: object) -> Tracer | None:
-        return on_line if frame.f_code.co_filename in files else None
+        if frame.f_code.co_filename not in files:
+            return None
+        count(frame.f_code.co_filename, frame.f_code.co_firstlineno)
+        return on_line
 
     before = sys.gettrace()
     sys.settrace(on_call)

@@ -9,17 +9,18 @@ from __future__ import annotations
 from thence.check.judge import Problem
 from thence.check.moves import Moves
 from thence.check.search import promised
-from thence.check.setting import Setting, Start, Step
+from thence.check.setting import CopyName, Setting, Start, Step
 from thence.check.system import System
 from thence.check.witness import Witness
 from thence.errors import MisuseError
-from thence.model.message import MESSAGE
+from thence.model.message import MESSAGE, Copy, name_of
 from thence.model.roster import Roster
+from thence.protocols.effects import Answer, Deliver, Sent
 
 
 def in_words(step: Step, roster: Roster) -> str:
     """Say what a step is."""
-    here, name = roster.name(step.process), roster.name
+    here = roster.name(step.process)
     if step.kind == "send":
         return f"{here} sends to {', '.join(roster.members(step.target))}"
     if step.kind == "trust":
@@ -27,11 +28,20 @@ def in_words(step: Step, roster: Roster) -> str:
     if step.copy is None:
         return f"{here} crashes"
     copy = step.copy
-    what = f"{name(copy.sender)}{copy.number}"
-    what = what if copy.kind == MESSAGE else f"the {copy.kind} of {what}"
-    way = f" from {name(copy.source)}" if copy.source != copy.sender or copy.kind != MESSAGE else ""
     again = f" (copy {copy.nth + 1})" if copy.nth else ""
-    return f"{here} {'receives' if step.kind == 'receive' else 'loses'} {what}{way}{again}"
+    return f"{here} {'receives' if step.kind == 'receive' else 'loses'} {_copy_words(copy, roster)}{again}"
+
+
+def flying_words(copy: Copy, roster: Roster) -> str:
+    """Say what is in flight, and to whom."""
+    words = _copy_words(CopyName(copy.source, copy.sender, copy.count, copy.kind), roster)
+    return f"{words} to {roster.name(copy.destination)}"
+
+
+def _copy_words(copy: CopyName, roster: Roster) -> str:
+    what = name_of(roster.name(copy.sender), copy.number)
+    what = what if copy.kind == MESSAGE else f"the {copy.kind} of {what}"
+    return what + (f" from {roster.name(copy.source)}" if copy.source != copy.sender or copy.kind != MESSAGE else "")
 
 
 def starts(setting: Setting) -> list[Start]:
@@ -64,17 +74,31 @@ class Stepper:
             return []
         return [step for process in range(self.moves.n) for step in self.moves.steps(self.system, process)]
 
-    def take(self, step: Step) -> None:
-        """Take a step that is possible."""
+    def take(self, step: Step) -> list[str]:
+        """Take a step that is possible; say what was sent and delivered by it."""
         if step not in self.choices():
             raise MisuseError(f"not possible here: {in_words(step, self.moves.roster)}")
         self._before.append(self.system)
         move = self.moves.apply(self.system, step)
         self.system, self.problem = move.system, move.problem
         self.steps.append(step)
-        at_rest = not self.system.left and not self.system.flight and self.moves.settled(self.system)
-        if self.problem is None and at_rest:
-            self.problem = self.moves.stuck(self.system)
+        if not self.system.left:
+            self.problem = self.broken()
+        return [words for effect in move.effects if (words := self._led_to(step.process, effect))]
+
+    def _led_to(self, process: int, effect: Answer) -> str:
+        roster = self.moves.roster
+        if isinstance(effect, Deliver):
+            return f"{roster.name(process)} delivers {name_of(roster.name(effect.copy.sender), effect.copy.count)}"
+        if isinstance(effect, Sent):
+            message = name_of(roster.name(effect.message.sender), effect.message.count)
+            return f"{message} is on its way to {', '.join(roster.members(effect.destinations))}"
+        return ""
+
+    def broken(self) -> Problem | None:
+        """Return what is broken, or would be if nobody sent anything any more; a replay is judged so too."""
+        quiet = not self.system.flight and self.moves.settled(self.system)
+        return self.moves.stuck(self.system) if self.problem is None and quiet else self.problem
 
     def back(self) -> None:
         """Undo the last step."""

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from thence.check.witness import Witness
 
 EXAMPLE = "thence explore --protocol ks --processes 3 --messages 4"
+UNUSED = {
+    "--replay": ("--save", "--time-limit"),
+    "--step": ("--page", "--time-limit"),
+    "--graph": ("--save", "--page", "--time-limit"),
+}
+"""what each way to work makes no use of"""
 
 
 def command(
@@ -68,6 +74,8 @@ def command(
     from thence.check.setting import Setting
 
     _only_one(replay=replay, step=step, graph=graph, cover=cover)
+    _left_out("--replay" if replay else "--step" if step else "--graph" if graph else "",
+              {"--save": save, "--page": page, "--time-limit": time_limit})  # fmt: skip
     if time_limit is not None and not time_limit >= 0:
         raise MisuseError(f"a time limit of {time_limit:g} seconds; 0 or more is accepted")
     if replay is not None:
@@ -110,6 +118,13 @@ def _only_one(**asked: object) -> None:
     given = [f"--{name}" for name, value in asked.items() if value]
     if len(given) > 1:
         raise MisuseError(f"{' and '.join(given)} at once; one of them is accepted")
+
+
+def _left_out(way: str, given: dict[str, object]) -> None:
+    """Refuse what a way to work would leave undone."""
+    for name, value in given.items():
+        if value is not None and name in UNUSED.get(way, ()):
+            raise MisuseError(f"{name} does nothing with {way}; leave it out")
 
 
 def _variant(protocol: str, *, admitted: bool) -> Variant | None:
@@ -160,7 +175,7 @@ def _draw(setting: Setting, judged: frozenset[str] | None, target: Path, json_fi
     target.write_text(text, encoding="utf-8")
     broken = sum(node["breaks"] is not None for node in made.nodes)
     console(json_file).print(
-        f"{len(made.nodes)} states, {len(made.edges)} steps, {broken} states that break a property"
+        f"{len(made.nodes)} states, {len(made.edges)} steps; states that break a property: {broken}"
     )
     write_json(json_file, made.row())
     finish(1 if broken else 0)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from thence.check.setting import Setting, Start, Step
     from thence.check.stepping import Stepper
 
-HELP = "a number takes that step; b goes back, d draws, s FILE saves, q ends"
+KEYS = "b goes back, d draws, s FILE saves, q ends"
+HELP = f"a number takes that step; {KEYS}"
 SHOWN = 40
 
 
@@ -39,14 +40,17 @@ def by_hand(setting: Setting, properties: frozenset[str] | None, save: Path | No
             _obey(walk, choices, word, rest, out)
         except MisuseError as error:
             out.print(str(error))
-        if walk.problem is not None:
-            out.print(f"breaks {walk.problem.property}: {walk.witness().sentence()}")
+        if (found := walk.broken()) is not None:
+            unless = "" if walk.problem is not None else ", unless somebody sends"
+            out.print(f"breaks {found.property}{unless}: {walk.witness().sentence()}")
         choices = _offer(walk, out)
     if save is not None and walk.steps:
-        save.write_text(walk.witness().dumps(), encoding="utf-8")
-    broken = None if walk.problem is None else walk.problem.property
-    write_json(json_file, {**walk.witness().row(), "breaks": broken})
-    if broken is not None:
+        _save(walk, str(save), out)
+    elif save is not None:
+        out.print(f"no step was taken: {save} is not written")
+    found = walk.broken()
+    write_json(json_file, {**walk.witness().row(), "breaks": None if found is None else found.property})
+    if found is not None:
         finish(1)
 
 
@@ -81,7 +85,9 @@ def _offer(walk: Stepper, out: Console) -> list[Step]:
     choices = walk.choices()
     for number, step in enumerate(choices, 1):
         out.print(f"{number:>3}  {in_words(step, walk.moves.roster)}")
-    if not choices and walk.problem is None:
+    if walk.problem is not None:
+        out.print(f"nothing leads on from here; {KEYS}")
+    elif not choices:
         out.print("nothing more can happen, and no property is broken")
     return choices
 
@@ -92,12 +98,17 @@ def _obey(walk: Stepper, choices: list[Step], word: str, rest: str, out: Console
     elif word == "d":
         out.print(walk.witness().diagram())
     elif word == "s" and rest:
-        try:
-            Path(rest).write_text(walk.witness().dumps(), encoding="utf-8")
-        except OSError as error:
-            raise MisuseError(f"{rest} cannot be written: {error.strerror}") from None
-        out.print(f"replay it with: thence explore --replay {quote(rest)}")
+        _save(walk, rest, out)
     elif word.isdecimal() and 1 <= int(word) <= len(choices):
-        walk.take(choices[int(word) - 1])
+        for line in walk.take(choices[int(word) - 1]):
+            out.print(line)
     else:
         raise MisuseError(f"{word!r} is no choice; {HELP}" if word != "s" else f"s needs a file to write; {HELP}")
+
+
+def _save(walk: Stepper, file: str, out: Console) -> None:
+    try:
+        Path(file).write_text(walk.witness().dumps(), encoding="utf-8")
+    except OSError as error:
+        raise MisuseError(f"{file} cannot be written: {error.strerror}") from None
+    out.print(f"replay it with: thence explore --replay {quote(file)}")

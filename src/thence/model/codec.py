@@ -12,7 +12,7 @@ a call for each field; `tests/support/slow_codec.py` is the reader that does jus
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from thence.errors import PeerError
 from thence.model.pairs import numbers_by_one, numbers_by_process, numbers_by_two
@@ -396,7 +396,7 @@ class ByCount(Shape):
 
 
 class Fielded:
-    """Something whose whole state is its declared fields; see `fork`, `freeze`, `dump`, `load`."""
+    """Something whose whole state is its declared fields; see `forked`, `freeze`, `dump`, `load`."""
 
     fields: ClassVar[dict[str, Shape]] = {}
 
@@ -413,6 +413,13 @@ class Fielded:
     def freeze(self, rename: Rename) -> Hashable:
         """Return every field, frozen."""
         return tuple(shape.freeze(getattr(self, name), rename) for name, shape in self.fields.items())
+
+    def forked(self) -> Self:
+        """Return a copy with fields of its own; whatever is no field is shared."""
+        forked = object.__new__(type(self))
+        forked.__dict__.update(self.__dict__)
+        self.fork_into(forked)
+        return forked
 
     def fork_into(self, forked: Fielded) -> None:
         """Copy every field to a copy."""

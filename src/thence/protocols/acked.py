@@ -40,7 +40,7 @@ class Acked(AcknowledgingMember):
         self._no_context(context)
         destination = self._one(destinations)
         self.count += 1
-        self.buffer.append((self.count, destination))
+        self.buffer.append((self.count, destination))  # Put the copy into the output buffer
         return Sent(MessageId(self.me, self.count), destinations, self._out(), self.label)
 
     def _out(self) -> tuple[Copy, ...]:
@@ -49,7 +49,7 @@ class Acked(AcknowledgingMember):
         while self.buffer and self.away is None:
             count, destination = self.buffer.pop(0)
             self.away = None if self.receiver.abandoned >> destination & 1 else (count, destination)
-            copies.append(Copy(self.me, count, 1 << destination, self.me, destination, (), self.label))
+            copies.append(Copy(self.me, count, 1 << destination, self.me, destination, (), self.label))  # Let it out
         return tuple(copies)
 
     def _check_state(self) -> None:

@@ -63,7 +63,7 @@ class AcknowledgingMember(ClockMember):
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         ids = (copy.sender, copy.count, copy.destinations)
-        return [Transmit((Copy(*ids, self.me, copy.sender, (), copy.label, ACK),))]
+        return [Transmit((Copy(*ids, self.me, copy.sender, (), copy.label, ACK),))]  # Acknowledge the delivery
 
     def _arrived(self, copy: Copy) -> list[Effect]:
         if self.away is None or copy.count != self.away[0]:
@@ -71,7 +71,7 @@ class AcknowledgingMember(ClockMember):
         return self._acknowledged()
 
     def _acknowledged(self) -> list[Effect]:
-        self.away = None
+        self.away = None  # Take the acknowledgement
         return self._freed()
 
     def _freed(self) -> list[Effect]:

@@ -82,6 +82,8 @@ class Member(Fielded, abc.ABC):
     """why this protocol cannot give up on a process; empty if it can"""
     options: ClassVar[Mapping[str, Shape]] = {}
     """names and shapes of what else the constructor takes and a snapshot keeps"""
+    tokens: ClassVar[Shape | None] = None
+    """shape of the token that sends hand on, where they are serialized"""
     receiver: Receiver
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
@@ -390,10 +392,8 @@ class Member(Fielded, abc.ABC):
 
     def fork(self) -> Self:
         """Return a member in the same state that goes its own way."""
-        forked = object.__new__(type(self))
-        forked.__dict__.update(self.__dict__)
-        forked.receiver = _fork_receiver(self.receiver)
-        self.fork_into(forked)
+        forked = self.forked()
+        forked.receiver = self.receiver.forked()
         forked._orders = {label: order.fork() for label, order in self._orders.items()} if self._orders else {}
         return forked
 
@@ -441,10 +441,3 @@ class Member(Fielded, abc.ABC):
     def _sent(self, destinations: int, stamp: Callable[[int], object]) -> Sent:
         """Return the message just counted, with a copy for each destination that carries `stamp(destination)`."""
         return Sent(MessageId(self.me, self.count), destinations, self._copies(destinations, stamp), self.label)
-
-
-def _fork_receiver(receiver: Receiver) -> Receiver:
-    forked = object.__new__(type(receiver))
-    forked.__dict__.update(receiver.__dict__)
-    receiver.fork_into(forked)
-    return forked

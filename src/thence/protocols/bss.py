@@ -32,12 +32,12 @@ class BSS(ClockMember):
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
         """Every broadcast the sender knew of, but for this destination's own."""
-        return [(k, count) for k, count in enumerate(copy.stamp) if count and k != me]
+        return [(k, count) for k, count in enumerate(copy.stamp) if count and k != me]  # Need all that the sender knew
 
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self._check_destinations(destinations)
-        vector = self.receiver.delivered[:]
+        vector = self.receiver.delivered[:]  # Stamp with the vector of broadcasts
         vector[self.me] = self.count
         self.count += 1
         stamp = tuple(vector)

@@ -136,10 +136,8 @@ class ECH(ClockMember):
                 elements[count] = (a, reported | elements.get(count, (a, 0))[1])
         own = history.setdefault(sender, {})
         _, reported = own.get(copy.count, (address, 0))
-        own[copy.count] = (
-            address,
-            reported | self.bit | (0 if address >> sender & 1 else 1 << sender),
-        )  # R4, R6.3
+        reported |= self.bit | (0 if address >> sender & 1 else 1 << sender)
+        own[copy.count] = (address, reported)  # R4, R6.3
         self._take_over_from_earlier(history, {sender, *stamped})
 
     def _take_over_from_earlier(self, history: Elements, senders: Iterable[int]) -> None:

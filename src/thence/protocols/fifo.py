@@ -37,7 +37,7 @@ class Fifo(ClockMember):
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self.count += 1
-        sent = self._sent(destinations, lambda d: self.last.get(d, 0))
+        sent = self._sent(destinations, lambda d: self.last.get(d, 0))  # Name the message before to each
         for d in positions(destinations):
             self.last[d] = self.count
         return sent

@@ -171,7 +171,7 @@ class GossipReceiver(Receiver):
         stamp, latest = sent[r][self.me], gossip[copy.sender][r]
         if r == self.me:
             return self._own_unmet(stamp)
-        later = self.times.later  # best(r) = p, and not ST_M[r, q] <= DELIV_q[r]
+        later = self.times.later  # Wait where best(r) = p, and not ST_M[r, q] <= DELIV_q[r]
         return later(latest, self.heard[r]) and later(stamp, self.times.aged(self.deliv[r], latest))
 
     def _own_unmet(self, stamp: int) -> bool:
@@ -293,7 +293,7 @@ class Gossip(Member):
         gossip, sent = copy.stamp[:2]
         me, p = self.me, copy.sender
         carried, known = gossip[p], list(self.gossip[me])
-        for r in self.times.newer(carried, self.gossip[me], me):  # best(r) = p
+        for r in self.times.newer(carried, self.gossip[me], me):  # Where best(r) = p
             known[r] = carried[r]
             self.gossip[r] = gossip[r]
             self.sent[r] = sent[r]

@@ -76,7 +76,7 @@ class Hierarchy(RelayingMember):
         for d in positions(destinations & ~self.children):
             others |= 1 << self.over[d]
         if others:
-            sent = self.upper.send(others)
+            sent = self.upper.send(others)  # Multicast between representatives
             assert isinstance(sent, Sent)
             for copy in sent.copies:
                 stamp = (copy.count, others, copy.stamp)
@@ -109,7 +109,7 @@ class Hierarchy(RelayingMember):
         for effect in effects:
             if isinstance(effect, Deliver):
                 sender, number, destinations = self._unpacked(effect.copy)
-                copies += self._pass_on((sender, number), destinations, self.children)
+                copies += self._pass_on((sender, number), destinations, self.children)  # Multicast within the zone
         return [Transmit(tuple(copies))] if copies else []
 
     def _unpacked(self, relay: Copy) -> tuple[int, int, int]:

@@ -80,9 +80,9 @@ class History(ClockMember):
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self.count += 1
-        stamp = self.pasts
+        stamp = self.pasts  # Stamp with the whole past
         sent = self._sent(destinations, lambda d: stamp)
-        self.pasts = self._extended(stamp, self.me, destinations)
+        self.pasts = self._extended(stamp, self.me, destinations)  # Add one's own message
         return sent
 
     def _check(self, copy: Copy) -> None:
@@ -101,7 +101,7 @@ class History(ClockMember):
     def _delivered(self, copy: Copy) -> list[Effect]:
         theirs = copy.stamp
         if len(theirs[copy.sender].masks) >= len(self.pasts[copy.sender].masks):
-            theirs = self._extended(theirs, copy.sender, copy.destinations)
+            theirs = self._extended(theirs, copy.sender, copy.destinations)  # Add what was delivered
         self.pasts = tuple(
             [
                 ours if len(ours.masks) >= len(other.masks) else other

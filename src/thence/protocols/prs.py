@@ -65,10 +65,10 @@ class PRS(ClockMember):
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self.count += 1
-        stamp = self.before
+        stamp = self.before  # Stamp with the direct predecessors
         sent = self._sent(destinations, lambda d: stamp)
         message = {self.me: self.count}
-        self.before = stamp | dict.fromkeys(positions(destinations), message)
+        self.before = stamp | dict.fromkeys(positions(destinations), message)  # Take the place of those before it
         return sent
 
     def _delivered(self, copy: Copy) -> list[Effect]:
@@ -77,12 +77,14 @@ class PRS(ClockMember):
             d: _later(self.before.get(d), pairs) for d, pairs in copy.stamp.items() if not copy.destinations >> d & 1
         }
         for d in positions(copy.destinations):
-            left = _beyond(before.get(d, {}), copy.stamp.get(d, {}))
+            left = _beyond(before.get(d, {}), copy.stamp.get(d, {}))  # Subtract the addressed rows of the stamp
             before[d] = _later(left, message)
         self._note(copy)
         delivered = self.receiver.delivered
         known = self.elsewhere | {self.me: dict(enumerate(delivered))}
-        pruned = {d: _beyond(pairs, known[d]) if d in known else pairs for d, pairs in before.items()}
+        pruned = {  # Prune what is known to be delivered
+            d: _beyond(pairs, known[d]) if d in known else pairs for d, pairs in before.items()
+        }
         self.before = {d: pairs for d, pairs in pruned.items() if pairs and not self.gone >> d & 1}
         return []
 
@@ -90,7 +92,8 @@ class PRS(ClockMember):
         """Record what the sender knew, and so had delivered if it was addressed to it; of its own it cannot be told."""
         knew = {s: c for s, c in copy.stamp.get(self.me, {}).items() if s != copy.sender}
         if knew and copy.sender != self.me:
-            self.elsewhere = self.elsewhere | {copy.sender: _later(self.elsewhere.get(copy.sender), knew)}
+            known = _later(self.elsewhere.get(copy.sender), knew)
+            self.elsewhere = self.elsewhere | {copy.sender: known}  # DELIVERED: what the sender had delivered
 
     def _check(self, copy: Copy) -> None:
         for pairs in copy.stamp.values():

@@ -66,9 +66,9 @@ class ClockReceiver(Receiver):
             needs, forgone = self._parted(needs)
         unmet = self._unmet(needs)
         if unmet is not None:
-            return [self._hold(copy, number, needs, unmet, forgone)]
+            return [self._hold(copy, number, needs, unmet, forgone)]  # Hold what needs more than is delivered
         effects: list[Effect] = [self._goes_without(copy, forgone)] if forgone else []
-        effects.append(Deliver(copy))
+        effects.append(Deliver(copy))  # Deliver at once what needs nothing more
         self.delivered[sender] = number
         if self._watch:
             self._cascade(sender, effects)
@@ -102,7 +102,7 @@ class ClockReceiver(Receiver):
         self._keys.discard((copy.sender, number))
         if arrival in self._forgone:
             effects.append(self._goes_without(copy, self._forgone.pop(arrival)))
-        effects.append(Deliver(copy))
+        effects.append(Deliver(copy))  # Deliver what was held
         self.delivered[copy.sender] = number
         return copy.sender
 

@@ -66,7 +66,7 @@ class RelayingMember(ClockMember):
         if here == self.me:
             copies = tuple(self._forward(message, destinations))
         else:
-            copies = (Copy(*message, destinations, self.me, here, (), self.label, REQUEST),)
+            copies = (Copy(*message, destinations, self.me, here, (), self.label, REQUEST),)  # Ask the coordinator
         return Sent(MessageId(*message), destinations, copies, self.label)
 
     def _forward(self, message: Pair, destinations: int) -> Iterator[Copy]:
@@ -76,7 +76,7 @@ class RelayingMember(ClockMember):
     def _pass_on(self, message: Pair, destinations: int, children: int) -> Iterator[Copy]:
         """Pass a message on to processes of one's own, each copy after the one before."""
         for d in positions(destinations & children):
-            yield Copy(*message, destinations, self.me, d, self.latest[d], self.label)
+            yield Copy(*message, destinations, self.me, d, self.latest[d], self.label)  # Name the copy before
             self.latest[d] = message
 
     def _check(self, copy: Copy) -> None:
@@ -119,7 +119,7 @@ class RelayingMember(ClockMember):
         copies: list[Copy] = []
         while (turn := self.taken[sender] + 1) in early:
             self.taken[sender] = turn
-            copies += self._forward((sender, turn), early.pop(turn))
+            copies += self._forward((sender, turn), early.pop(turn))  # Multicast requests in turn
         self.early = {**self.early, sender: early}
         if not early:
             del self.early[sender]

@@ -59,14 +59,14 @@ class RST(ClockMember):
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self.count += 1
-        stamp = self.sent
+        stamp = self.sent  # SENT_M := SENT
         sent = self._sent(destinations, lambda d: stamp)
-        self.sent = _bumped(stamp, self.me, destinations)
+        self.sent = _bumped(stamp, self.me, destinations)  # SENT[i, j] := SENT[i, j] + 1
         return sent
 
     def _delivered(self, copy: Copy) -> list[Effect]:
-        theirs = _bumped(_padded(copy.stamp, self.size), copy.sender, copy.destinations)
-        self.sent = tuple(map(later, self.sent, theirs))
+        theirs = _bumped(_padded(copy.stamp, self.size), copy.sender, copy.destinations)  # SENT_M[i, j] + 1
+        self.sent = tuple(map(later, self.sent, theirs))  # SENT := max(SENT, SENT_M)
         return []
 
     def _check(self, copy: Copy) -> None:

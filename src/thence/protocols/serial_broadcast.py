@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import ClassVar, TypeGuard
 
 from thence.errors import MisuseError
-from thence.model.codec import Optional, Shape
+from thence.model.codec import Optional, Record, Shape
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.protocols.bss import check_broadcast
 from thence.protocols.effects import Sent
@@ -42,6 +42,7 @@ class SerialBroadcast(ClockMember):
     name = "serial-broadcast"
     code = 30
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: PREVIOUS}
+    tokens: ClassVar[Shape] = Record(PAIR, PREVIOUS)
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
@@ -51,14 +52,14 @@ class SerialBroadcast(ClockMember):
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         check_broadcast(self, destinations)
-        last, other = self._taken(token)
+        last, other = self._taken(token)  # Take the broadcast before from the token
         self.count += 1
         after: Token = ((self.me, self.count), other if last is None or last[0] == self.me else last)
         return replace(self._sent(destinations, lambda d: self._previous(last, other, d)), token=after)
 
     def _previous(self, last: Pair | None, other: Pair | None, destination: int) -> Pair | None:
         """Return the latest broadcast that the destination receives."""
-        return other if last is not None and last[0] == destination else last
+        return other if last is not None and last[0] == destination else last  # Name the latest one it receives
 
     def _check(self, copy: Copy) -> None:
         if copy.stamp is not None:

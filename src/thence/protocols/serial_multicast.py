@@ -43,6 +43,7 @@ class SerialMulticast(ClockMember):
     name = "serial-multicast"
     code = 31
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: TOKEN}
+    tokens: ClassVar[Shape] = TOKEN
     fields: ClassVar[dict[str, Shape]] = {"log": TOKEN}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
@@ -58,15 +59,15 @@ class SerialMulticast(ClockMember):
 
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
-        before = self._taken(token)
+        before = self._taken(token)  # Take the latest send to each from the token
         self.count += 1
         sent = self._sent(destinations, lambda d: before)
-        self.log = after_sending(before, destinations, (self.me, self.count))
+        self.log = after_sending(before, destinations, (self.me, self.count))  # Replace the entries of the destinations
         return replace(sent, token=self.log)
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         if copy.stamp[0] >= self.log[0]:
-            self.log = after_sending(copy.stamp, copy.destinations, (copy.sender, copy.count))
+            self.log = after_sending(copy.stamp, copy.destinations, (copy.sender, copy.count))  # Take over a later log
         return []
 
     def _check(self, copy: Copy) -> None:

@@ -65,7 +65,7 @@ class TimeReceiver(Receiver):
         while ready is not None:
             if self.abandoned and (forgone := [need for need in self._ahead(ready) if self.abandoned >> need[0] & 1]):
                 effects.append(GoesWithout(ready, self._causes(forgone)))
-            effects.append(Deliver(ready))
+            effects.append(Deliver(ready))  # Deliver once the time listed for here is covered
             self.delivered[ready.sender] = ready.count
             self.told = later(self.told, ready.stamp[0])
             ready = self._next()
@@ -134,22 +134,22 @@ class SES(Member):
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self.count += 1
-        self.time = (*self.time[: self.me], self.count, *self.time[self.me + 1 :])
+        self.time = (*self.time[: self.me], self.count, *self.time[self.me + 1 :])  # Advance one's own time
         stamp = (self.time, self.latest)
         sent = self._sent(destinations, lambda d: stamp)
-        self.latest = self.latest | dict.fromkeys(positions(destinations), self.time)
+        self.latest = self.latest | dict.fromkeys(positions(destinations), self.time)  # List the destinations
         return sent
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         time, listed = copy.stamp
-        self.time = later(self.time, time)
+        self.time = later(self.time, time)  # Merge the times
         elsewhere = ~(self.bit | self.gone)
         learned = {d: t for d, t in listed.items() if elsewhere >> d & 1}
         for d in positions(copy.destinations & elsewhere):
             learned[d] = time
         latest = self.latest.copy()
         for d, t in learned.items():
-            latest[d] = later(latest[d], t) if d in latest else t
+            latest[d] = later(latest[d], t) if d in latest else t  # Merge the lists
         self.latest = latest
         return []
 

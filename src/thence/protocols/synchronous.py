@@ -44,7 +44,7 @@ class Synchronous(AcknowledgingMember):
         if self.away is None:
             return self._now(destination)
         self.tickets += 1
-        self.waiting.append((self.tickets, destination))
+        self.waiting.append((self.tickets, destination))  # Wait for the delivery of the message before
         awaited = (self.roster.name(self.away[1]),)
         return Deferred(self.tickets, destinations, awaited, self._reason(), self.label)
 
@@ -57,7 +57,7 @@ class Synchronous(AcknowledgingMember):
         effects: list[Effect] = []
         while self.waiting and self.away is None:
             ticket, destination = self.waiting.pop(0)
-            effects.append(replace(self._now(destination), ticket=ticket))
+            effects.append(replace(self._now(destination), ticket=ticket))  # Send what waited
         return effects
 
     def _deferred(self) -> list[Pending]:

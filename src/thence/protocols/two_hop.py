@@ -52,14 +52,14 @@ class TwoHop(ClockMember):
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self.count += 1
-        row = self.sent[self.me]
+        row = self.sent[self.me]  # Stamp with (1) one's latest message to each and (2) the latest of each to here
         sent = self._sent(destinations, lambda d: (row, tuple([to[d] for to in self.sent])))
         self.sent[self.me] = _with(row, destinations, self.count)
         return sent
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         if copy.sender != self.me:
-            self.sent[copy.sender] = _with(copy.stamp[0], copy.destinations, copy.count)
+            self.sent[copy.sender] = _with(copy.stamp[0], copy.destinations, copy.count)  # Update with (1)
         return []
 
     def _check(self, copy: Copy) -> None:

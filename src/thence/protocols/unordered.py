@@ -35,7 +35,7 @@ class AnyOrder(Receiver):
         while self.upto[sender] + 1 in beyond:
             self.upto[sender] += 1
             del beyond[self.upto[sender]]
-        return [Deliver(copy)]
+        return [Deliver(copy)]  # Deliver on arrival
 
     def pending(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
         """Hold nothing, ever."""
@@ -63,7 +63,7 @@ class Unordered(Member):
 
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         self.count += 1
-        return self._sent(destinations, lambda d: ())
+        return self._sent(destinations, lambda d: ())  # Stamp with nothing
 
     @classmethod
     def entries(cls, copy: Copy) -> int:

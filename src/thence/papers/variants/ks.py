@@ -25,7 +25,7 @@ from thence.protocols.ses import SES, TimeReceiver
 
 
 def merged_as_printed(logged: Group, arriving: Group) -> Group:
-    """RCV(4) with `l_{s,t'} ∉ LOG`: the first test never holds, so no entry of the stamp is ever marked."""
+    """Merge by RCV(4) with `l_{s,t'} ∉ LOG`: the first test never holds, so no entry of the stamp is ever marked."""
     table, newest = dict(arriving), arriving[-1][0]
     result = {count: dests & table.get(count, dests) for count, dests in logged if count in table or count > newest}
     for count, dests in arriving:
