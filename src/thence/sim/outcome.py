@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from thence.model.plain import Row
@@ -27,7 +28,7 @@ class Outcome:
     """sends that had to wait at their sender"""
     duplicates: int = 0
     lost: int = 0
-    hops: dict[str, int] = field(default_factory=dict)
+    hops: Counter[str] = field(default_factory=Counter)
     """protocol messages and relays handed to the network, by kind"""
     crashed: list[str] = field(default_factory=list)
     stuck: list[tuple[str, Pending]] = field(default_factory=list)

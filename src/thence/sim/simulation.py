@@ -165,12 +165,14 @@ class Simulation:
 
     def _hand(self, now: float, copies: Sequence[Copy]) -> None:
         heap, tick, reliable = self._heap, self._tick, self._reliable
-        message, hop = self.network.message, self.network.hop
+        message, hop, counts = self.network.message, self.network.hop, self.outcome.hops
         hops: list[Copy] = []
         for copy in copies:
             source, destination = copy.source, copy.destination
-            if copy.kind != MESSAGE or source != copy.sender or not copy.destinations >> destination & 1:
+            kind = copy.kind
+            if kind != MESSAGE or source != copy.sender or not copy.destinations >> destination & 1:
                 hops.append(copy)
+                counts[kind] += 1
                 travel = hop
             else:
                 travel = message
@@ -180,14 +182,8 @@ class Simulation:
                 self._risk(now, copy, travel)
         self.outcome.copies += len(copies) - len(hops)
         if hops:
-            self._hopped(now, hops)
-
-    def _hopped(self, now: float, hops: Sequence[Copy]) -> None:
-        for note in self._on_hops_sent:
-            note(now, hops)
-        kinds, counts = [copy.kind for copy in hops], self.outcome.hops
-        for kind in dict.fromkeys(kinds):
-            counts[kind] = counts.get(kind, 0) + kinds.count(kind)
+            for note in self._on_hops_sent:
+                note(now, hops)
 
     def _risk(self, now: float, copy: Copy, travel: Travel) -> None:
         times = self.network.times()
