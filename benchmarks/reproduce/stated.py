@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from measured import MEASURED
+from measured_scale import SCALE
 from pages import result
 from prose import claims, numbers
 from sentence import Figures, Sentence, current
@@ -111,6 +112,7 @@ def printed() -> Figures:
 GENUINE = "paper-genuine-multicast.md"
 SENTENCES = (
     *MEASURED,
+    *SCALE,
     Sentence("cost.md", "Above `--sample` deliveries ({sample} unless you say otherwise)", costing),
     Sentence("cost.md", "at every {look}th delivery, at the end", costing),
     Sentence("cost.md", "Nothing is recommended from fewer than {enough} messages", costing),
