@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.pages import run_page
 
 from thence.cli import main
 
@@ -160,3 +161,9 @@ def test_the_whole_system_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert system in capsys.readouterr().out.splitlines()
     assert run("--messages", "2", "--loss", "2") == 0
     assert "system: 3 processes, up to 2 messages (unicast), any order, up to 2 copies lost" in capsys.readouterr().out
+
+
+def test_the_page_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Path(__file__).parents[2] / "docs" / "explore.md"
+    monkeypatch.chdir(tmp_path)
+    assert run_page(page) == 4
