@@ -51,3 +51,10 @@ def test_a_long_word_takes_the_room_of_no_other() -> None:
     said = shown(80, "what", "found", "what to do", rows=[["python", "/a/" + "long/" * 20, "nothing"]])
     assert said.count("python") == 1
     assert "nothing" in said
+
+
+def test_short_columns_are_given_their_room_first() -> None:
+    rows: list[list[object]] = [["ks", "a long text " * 20, "causes only", "another text " * 15]]
+    said = shown(100, "protocol", "what it is", "waits for", "source", rows=rows)
+    assert "waits for" in said
+    assert "causes only" in said

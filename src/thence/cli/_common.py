@@ -236,7 +236,7 @@ class Columns:
         for number, places in enumerate(pieces):
             widths = {each: least[each] for each in places}
             while sum(widths.values()) < line and (lacking := [each for each in places if widths[each] < whole[each]]):
-                widths[max(lacking, key=lambda each: whole[each] - widths[each])] += 1
+                widths[min(lacking, key=widths.__getitem__)] += 1
             yield self._piece(widths, None if number else self.title)
 
     def _piece(self, widths: dict[int, int], title: str | None) -> Table:
