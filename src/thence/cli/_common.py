@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeVar
 
 import typer
 
+from thence.cli._packages import needs
 from thence.cli._targets import check_targets, declared, spelled
 from thence.errors import MisuseError
 from thence.model.escape import escaped_json, visible, visible_lines
@@ -83,7 +84,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also say how the
 
 
 def talking(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb the options `--quiet` and `--verbose`, which every verb takes; check where it is to write.
+    """Give a verb the options `--quiet` and `--verbose`; check before it begins where it is to write, and with what.
 
     What the library says of its arguments (`columns=`, `after_rows`) is said of options (`--columns`, `--after-rows`).
     """
@@ -97,6 +98,8 @@ def talking(verb: Callable[..., None]) -> Callable[..., None]:
         _talk = Talk.QUIET if quiet else Talk.VERBOSE if verbose else Talk.PLAIN
         try:
             check_targets(own.parameters, options)
+            if options.get("engine") == "spark":
+                needs("pyspark", "pyarrow")
             verb(*args, **options)
         except MisuseError as error:
             error.args = (as_options(str(error), own.parameters),)

@@ -50,7 +50,8 @@ def command(
 
     Exit code 1: a simulation failed, or a protocol broke its promise in one. Verdicts do not change it.
     """
-    needs("matplotlib", "networkx", "pyarrow")
+    used = cores or (1 if quick else 2)
+    needs("matplotlib", "networkx", "pyarrow", *(["pyspark"] if used > 1 else []))
     from thence.cli.simulate import print_table
     from thence.papers.paper import Scale
     from thence.papers.run import PAPERS, counted, write
@@ -60,7 +61,7 @@ def command(
         raise MisuseError("--full and --quick exclude each other")
     scale = Scale("full" if full else "quick" if quick else "default", tuple(processes or ()), seed)
     wanted = _chosen(papers or [], PAPERS, scale)
-    run = _Runner(cores or (1 if quick else 2))
+    run = _Runner(used)
     made = [measured(PAPERS[name], scale, run, out / "runs" / scale.level / name, during=working) for name in wanted]
     result = write(out, made, _command(papers or [], scale))
     shown = console(json_file)
