@@ -77,7 +77,7 @@ BENCHES := $(filter-out benchmarks/audit/run.py benchmarks/kafka/run.py,$(sort $
 bench: install ## every benchmark, one after the other; each rewrites its JSON result
 	@set -e; for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script; done
 
-warm: install ## once per machine: halve the start of Spark (Java 17; a minute, 200 MB in the user's cache)
+warm: install ## once per machine: let Spark start sooner (Java 17; a minute or two, 200 MB in the user's cache)
 	$(BIN)/thence doctor --no-start --warm
 
 pins: install ## write requirements/*.txt anew from pyproject.toml and *.in, keeping versions that still fit

@@ -45,7 +45,8 @@ INTRO = """# What of the five papers runs here
 A row, or a part of one, for each algorithm, variant, definition, theorem, lemma, table and figure of the papers: where
 it lives, and what shows it. Claims are those of
 [`thence reproduce`](reproduce.md), with their verdicts at the default scale; tests name the file, and the test where
-one stands for it. Refuted parts have an execution in [errata.md](errata.md). The page is made by
+one stands for it. Modules are those of `src/thence`, tests those of `tests`. Refuted parts have an execution in
+[errata.md](errata.md). The page is made by
 `python benchmarks/reproduce/coverage_page.py`; `tests/unit/papers/test_coverage.py` fails when it is not current, when
 a row names what is not there, and when something that a paper numbers, or a claim, has no row.
 """
@@ -105,8 +106,15 @@ def _shown(evidence: str) -> str:
             paper, _, claim = each.removeprefix("claim:").partition("/")
             parts.append(f"{claim}: {claims()[paper][claim]['verdict']}")
         else:
-            parts.append(f"`{each.removeprefix('tests/')}`")
+            parts.append(_link(each))
     return "; ".join(parts)
+
+
+def _link(place: str) -> str:
+    """Return a link to a file of the repository; a test in it is named, too. What all have in common is left out."""
+    text = place.removeprefix("src/thence/").removeprefix("tests/").removeprefix("docs/")
+    target = place.partition("::")[0]
+    return f"[`{text}`]({target.removeprefix('docs/') if target.startswith('docs/') else f'../{target}'})"
 
 
 def page() -> str:
@@ -114,7 +122,7 @@ def page() -> str:
     text, given = INTRO, rows()
     for paper, title in TITLES.items():
         lines = [
-            f"| {part} | {'' if where == '-' else f'`{where}`'} | {_shown(evidence)} |"
+            f"| {part} | {'' if where == '-' else _link(where)} | {_shown(evidence)} |"
             for of, part, where, evidence in given
             if of == paper
         ]

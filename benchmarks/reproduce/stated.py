@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from measured import MEASURED
+from measured_scale import SCALE
 from pages import result
 from prose import claims, numbers
 from sentence import Figures, Sentence, current
@@ -41,6 +42,12 @@ def first_exploration() -> Figures:
     assert found.complete
     size = {"processes": setting.processes, "messages": setting.messages, "changes": setting.changes}
     return size | {"states": found.states, "executions": found.executions, "depth": found.depth}
+
+
+def routed() -> Figures:
+    from thence.auditing import definition, plan
+
+    return {"few": f"{definition.FEW:,}", "large": plan.FEW}
 
 
 def drawn() -> Figures:
@@ -108,9 +115,41 @@ def printed() -> Figures:
     return {"broken": broken, "of": of}
 
 
+def limits() -> Figures:
+    from thence.runtime.config import Limits
+    from thence.runtime.core import HELD_LIMIT, LABEL_LIMIT
+    from thence.runtime.station import INBOX_LIMIT, SNAPSHOT_EVERY
+
+    known = Limits()
+    return {
+        "payload": known.payload_bytes >> 20, "credit": known.credit_bytes >> 20, "outbox": f"{known.outbox_items:,}",
+        "journal": known.journal_bytes >> 30, "record": known.record_bytes >> 30,
+        "transaction": f"{known.transaction_seconds:g}", "handshake": f"{known.handshake_seconds:g}",
+        "stop": f"{known.stop_seconds:g}", "heartbeat": f"{known.heartbeat_seconds:g}",
+        "suspect": f"{known.suspect_after:g}", "held": f"{HELD_LIMIT:,}", "inbox": f"{INBOX_LIMIT:,}",
+        "labels": f"{LABEL_LIMIT:,}", "every": f"{SNAPSHOT_EVERY:,}",
+    }  # fmt: skip
+
+
 GENUINE = "paper-genuine-multicast.md"
 SENTENCES = (
     *MEASURED,
+    *SCALE,
+    Sentence("audit.md", "| definition | local | files or events, at most {few} rows |", routed),
+    Sentence("audit.md", "| no `order`, many small runs, more than {large} large ones |", routed),
+    Sentence("audit.md", "Runs without `order`, and more than {large} large runs at a time", routed),
+    Sentence("live.md", "| `payload_bytes` | {payload} MiB |", limits),
+    Sentence("live.md", "| `credit_bytes` | {credit} MiB |", limits),
+    Sentence("live.md", "| `outbox_items` | {outbox} |", limits),
+    Sentence("live.md", "| `journal_bytes` | {journal} GiB |", limits),
+    Sentence("live.md", "| `record_bytes` | {record} GiB |", limits),
+    Sentence("live.md", "| `transaction_seconds` | {transaction} |", limits),
+    Sentence("live.md", "| `handshake_seconds` | {handshake} |", limits),
+    Sentence("live.md", "| `stop_seconds` | {stop} |", limits),
+    Sentence("live.md", "| `heartbeat_seconds`, `suspect_after` | {heartbeat}, {suspect} |", limits),
+    Sentence("live.md", "Held messages ({held}), labels ({labels}) and", limits),
+    Sentence("live.md", "the inbox ({inbox} not done)", limits),
+    Sentence("live.md", "A snapshot is taken every {every} inputs", limits),
     Sentence("cost.md", "Above `--sample` deliveries ({sample} unless you say otherwise)", costing),
     Sentence("cost.md", "at every {look}th delivery, at the end", costing),
     Sentence("cost.md", "Nothing is recommended from fewer than {enough} messages", costing),

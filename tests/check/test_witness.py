@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -91,12 +89,3 @@ def test_what_is_stuck_is_explained_by_what_it_waits_for() -> None:
     assert (
         smallest.witness.sentence() == "c never delivers a2, although nothing is in flight any more (a2 waits for a1)"
     )
-
-
-def test_the_example_of_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "explore.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", page, re.S)
-    exec(compile(example, "docs/explore.md", "exec"), {})
-    shown = capsys.readouterr().out
-    assert shown.startswith("a!1>b a!2>c c?a2 c!1>b b?c1\n")
-    assert all(line in page for line in shown.splitlines() if line)

@@ -83,3 +83,10 @@ def test_a_log_with_clocks_has_nothing_to_replay(tmp_path: Path, capsys: pytest.
     log.write_text('a {"a": 1}\nstart\n')
     assert cli.main(["cost", str(log)]) == 2
     assert "is a log with clocks" in capsys.readouterr().err
+
+
+def test_without_a_causal_run_nothing_is_said_of_arrivals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = str(tmp_path / "late.jsonl")
+    assert cli.main(["simulate", "--protocol", "unordered", "--messages", "60", "--trace", trace, "--quiet"]) == 0
+    assert cli.main(["cost", trace, "--protocols", "ks"]) == 1
+    assert "0 causal runs and labels, 0 messages, 0 deliveries\n" in capsys.readouterr().out

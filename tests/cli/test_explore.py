@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.pages import run_page
 
 from thence.cli import main
 
@@ -54,6 +55,12 @@ def test_a_time_limit_leaves_the_verdict_open(capsys: pytest.CaptureFixture[str]
     [
         (("--protocol", "bss"), "--destinations broadcast"),
         (("--crashes", "1"), "leave --crashes out"),
+        (("--groups", "ab|c"), "protocol ks knows no groups; leave --groups out"),
+        (("--detector", "any"), "--detector any does nothing where nobody crashes; say --crashes, too"),
+        (
+            ("--protocol", "a-causal", "--crashes", "1", "--changes", "2"),
+            "--changes does nothing with --detector eager",
+        ),
         (("--property", "speed"), "no property 'speed'; there are causal order"),
         (("--replay", "/no/such/file"), "cannot read /no/such/file"),
         (("--destinations", "some"), "'some' are none of unicast, any, broadcast"),
@@ -145,3 +152,18 @@ def test_a_failure_as_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert run("--protocol", "ks", "--messages", "2", "--page", str(tmp_path / "none.html")) == 0
     assert "nothing fails" in capsys.readouterr().out
     assert not (tmp_path / "none.html").exists()
+
+
+def test_the_whole_system_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("--protocol", "a-fifo", "--messages", "1", "--groups", "ab|c", "--crashes", "1", "--detector", "falling")
+    assert run(*asked) == 0
+    system = "system: 3 processes, up to 1 message (unicast), any order, groups ab|c, up to 1 crash, detector falling"
+    assert system in capsys.readouterr().out.splitlines()
+    assert run("--messages", "2", "--loss", "2") == 0
+    assert "system: 3 processes, up to 2 messages (unicast), any order, up to 2 copies lost" in capsys.readouterr().out
+
+
+def test_the_page_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Path(__file__).parents[2] / "docs" / "explore.md"
+    monkeypatch.chdir(tmp_path)
+    assert run_page(page) == 4

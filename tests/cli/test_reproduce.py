@@ -87,6 +87,9 @@ def _broken(*_: object, **__: object) -> None:
         (["--full", "--quick"], "exclude each other"),
         (["separators", "-n", "7"], "separators has no such number of processes; at this scale it has 6, 10"),
         (["-n", "1000", "ci-dc"], "ci-dc has no such number"),
+        (["-n", "0", "--quick"], "nothing is measured with 0 processes; at this scale there are 3, 4, 5, 6, 8, 10, 12"),
+        (["ci-dc", "-n", "10", "-n", "11"], "nothing is measured with 11 processes; at this scale there are 10, "),
+        (["genuine", "-n", "7"], "nothing is measured with 7 processes; at this scale there are no numbers"),
     ],
 )
 def test_what_cannot_be_done_is_refused(

@@ -16,6 +16,7 @@ from thence.papers.variants.topology import Letter
 from thence.protocols.dependency import Log
 from thence.protocols.ech import ECH
 from thence.protocols.ech_r9 import ECHR9
+from thence.sim import Scenario, simulate
 from thence.topology.joins import Membership
 
 PAGE = (Path(__file__).parents[2] / "docs" / "errata.md").read_text(encoding="utf-8")
@@ -111,3 +112,16 @@ def test_r7_loses_what_an_application_does_not_hold(kind: type[ECH], outcome: st
     (last,) = a.send(["b"], context=a.context_of(told)).copies
     assert [type(effect).__name__ for effect in b.receive(last)] == [outcome]
     assert "\nc!1>b c!2>a a?c2 c!3>a a?c3 a!1>b b?a1\n" in PAGE
+
+
+def test_one_stamp_for_all_carries_the_more_the_more_processes_there_are() -> None:
+    """Erratum 6."""
+
+    def times(processes: int, fanout: str) -> float:
+        size = {"processes": processes, "messages": 40 * processes, "fanout": fanout}
+        runs = (simulate(Scenario(protocol=protocol, **size)) for protocol in ("ks-hardware", "ks"))
+        ours, least = (run.measures["facts_per_copy"].mean for run in runs)
+        return ours / least
+
+    assert times(8, "unicast") == 1
+    assert 1 < times(4, "uniform") < times(8, "uniform") < times(16, "uniform")

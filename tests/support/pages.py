@@ -1,8 +1,8 @@
 """Runs the blocks of a page as a reader would, and compares what they print with what the page shows.
 
 A block in `python` is run, all in one namespace; a block in `text` right after it is what it prints. In a block in
-`console`, a line after `$ ` is a command, and the lines below are what it prints; `...` stands for any number of lines.
-Trailing blanks do not count.
+`console`, a line after `$ ` is a command, and the lines below are what it prints; `...` stands for any number of lines,
+and at the end of a line for the rest of it. Trailing blanks do not count.
 """
 
 from __future__ import annotations
@@ -58,8 +58,14 @@ def run(step: Step, names: dict[str, object]) -> str:
 
 def same(wanted: str, said: str) -> bool:
     """Tell whether a step printed what the page shows."""
-    lines = [".*" if line == "..." else re.escape(line) for line in stripped(wanted)]
+    lines = [".*" if line == "..." else pattern(line) for line in stripped(wanted)]
     return re.fullmatch("\n".join(lines), "\n".join(stripped(said)), re.DOTALL) is not None
+
+
+def pattern(line: str) -> str:
+    """Return what a line must be, as a regular expression."""
+    known = line.removesuffix(" ...")
+    return re.escape(known) + (" [^\n]*" if known != line else "")
 
 
 def stripped(text: str) -> list[str]:

@@ -48,3 +48,5 @@ def test_three_dots_stand_for_lines() -> None:
     assert same("a\n...\nz", "a\nb\nc  \nz\n")
     assert not same("a\n...\nz", "a\nb")
     assert not same("a", "a\nb")
+    assert same("took ...\nz", "took 7 s\nz")
+    assert not same("took ...\nz", "took\n7 s\nz")

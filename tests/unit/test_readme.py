@@ -65,6 +65,9 @@ def test_sizes_are_the_measured_ones() -> None:
     section = (ROOT / "README.md").read_text().partition("## What to install")[2].partition("\n## ")[0]
     shown = re.findall(r"^\| (?:`(\w+)`|\(none\)) \|.*\| (\d+) \|$", section, re.MULTILINE)
     assert {name: int(size) for name, size in shown} == {name: round(row["MB"]) for name, row in measured.items()}
+    packages = measured["all"]["packages"]
+    large = [round(packages[name]) for name in ("llvmlite", "pyarrow", "pyspark")]
+    assert "numba's LLVM is {} MB, pyarrow {}, pyspark {})".format(*large) in section
 
 
 def test_relative_links_lead_somewhere() -> None:

@@ -16,10 +16,11 @@ from enum import Enum
 from functools import wraps
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeVar
 
 import typer
 
+from thence.cli._packages import needs
 from thence.cli._targets import check_targets, declared, spelled
 from thence.errors import MisuseError
 from thence.model.escape import escaped_json, visible, visible_lines
@@ -27,7 +28,7 @@ from thence.model.plain import Json, Option
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions
     from rich.table import Table
 
     from thence.trace.source import Quarantined
@@ -83,7 +84,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also say how the
 
 
 def talking(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb the options `--quiet` and `--verbose`, which every verb takes; check where it is to write.
+    """Give a verb the options `--quiet` and `--verbose`; check before it begins where it is to write, and with what.
 
     What the library says of its arguments (`columns=`, `after_rows`) is said of options (`--columns`, `--after-rows`).
     """
@@ -97,6 +98,8 @@ def talking(verb: Callable[..., None]) -> Callable[..., None]:
         _talk = Talk.QUIET if quiet else Talk.VERBOSE if verbose else Talk.PLAIN
         try:
             check_targets(own.parameters, options)
+            if options.get("engine") == "spark":
+                needs("pyspark", "pyarrow")
             verb(*args, **options)
         except MisuseError as error:
             error.args = (as_options(str(error), own.parameters),)
@@ -207,20 +210,56 @@ _WIDE = 200
 """Columns of a table that no terminal limits."""
 
 
-def table(*columns: str, rows: Iterable[Iterable[object]], title: str | None = None) -> Table:
-    """Return a plain table for `console(...).print`; a column of numbers stands to the right, None is empty."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+class Columns:
+    """A table for `console(...).print`; several, each with the first column, where lines are too short for one.
 
-    body = [list(row) for row in rows]
-    made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for position, name in enumerate(columns):
-        numbers = bool(body) and all(isinstance(row[position], int | float | None) for row in body)
-        made.add_column(name, justify="right" if numbers else "left", overflow="fold")
-    for row in body:
-        made.add_row(*(Text("" if cell is None else visible(str(cell))) for cell in row))
-    return made
+    Law: no word is broken that takes less than a third of a line.
+    """
+
+    def __init__(self, names: Sequence[str], body: list[list[object]], title: str | None) -> None:
+        self.title = title
+        self.cells = [list(names), *(["" if cell is None else visible(str(cell)) for cell in row] for row in body)]
+        columns = [[row[place] for row in body] for place in range(len(names))]
+        self.numbers = [bool(each) and all(isinstance(cell, int | float | None) for cell in each) for each in columns]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+        """Yield as few tables as the width allows."""
+        from rich.cells import cell_len
+
+        line = options.max_width - 1  # one blank at the left; a column has two around it, and one after it
+        columns = list(zip(*self.cells, strict=True))
+        whole = [max(map(cell_len, column)) + 3 for column in columns]
+        words = [max((cell_len(word) for cell in column for word in cell.split()), default=0) for column in columns]
+        least = [min(word, line // 3) + 3 for word in words]
+        pieces = [[0]]
+        for place in range(1, len(columns)):
+            if len(pieces[-1]) > 1 and sum(least[each] for each in pieces[-1]) + least[place] > line:
+                pieces.append([0])
+            pieces[-1].append(place)
+        for number, places in enumerate(pieces):
+            widths = {each: least[each] for each in places}
+            while sum(widths.values()) < line and (lacking := [each for each in places if widths[each] < whole[each]]):
+                widths[min(lacking, key=widths.__getitem__)] += 1
+            yield self._piece(widths, None if number else self.title)
+
+    def _piece(self, widths: dict[int, int], title: str | None) -> Table:
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+        names, *body = self.cells
+        for place, width in widths.items():
+            justify: Literal["left", "right"] = "right" if self.numbers[place] else "left"
+            made.add_column(names[place], justify=justify, overflow="fold", width=width - 3)
+        for row in body:
+            made.add_row(*(Text(row[place]) for place in widths))
+        return made
+
+
+def table(*columns: str, rows: Iterable[Iterable[object]], title: str | None = None) -> Columns:
+    """Return a plain table; a column of numbers stands to the right, None is empty."""
+    return Columns(columns, [list(row) for row in rows], title)
 
 
 def shows_progress() -> bool:

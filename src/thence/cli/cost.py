@@ -133,7 +133,7 @@ def _show(report: CostReport, out: Console) -> None:
     basis = " and ".join(sorted({run["basis"] for run in causal}))
     counted = f"{sum(r['messages'] for r in causal)} messages, {sum(r['deliveries'] for r in causal)} deliveries"
     what = "run and label" if len(causal) == 1 else "runs and labels"
-    out.print(f"{len(causal)} causal {what}, {counted}; copies arrive as recorded ({basis or 'none'})")
+    out.print(f"{len(causal)} causal {what}, {counted}" + (f"; copies arrive as recorded ({basis})" if basis else ""))
     for run in [run for run in runs if run["sampled"]][:SHOWN]:
         part = f"the first {run['deliveries']} of {run['recorded']} deliveries"
         out.print(f"{_named(run)}: only {part}, a causally closed prefix")

@@ -200,23 +200,26 @@ def _find(setting: Setting, properties: frozenset[str] | None, limit: float | No
 def coverage_lines(coverage: Coverage) -> list[str]:
     """Say what was explored and what was found."""
     setting = coverage.setting
-    network = "FIFO channels" if setting.fifo else "any order"
-    faults = "".join(
-        f", up to {number} {what}"
-        for number, what in ((setting.crashes, "crashes"), (setting.loss, "copies lost"))
-        if number
-    )
+    network = ["FIFO channels" if setting.fifo else "any order"]
+    network += [f"groups {setting.groups}"] if setting.groups else []
+    if setting.crashes:
+        network.append(f"up to {_count(setting.crashes, 'crash', 'crashes')}, detector {setting.detector}")
+    network += [f"up to {_count(setting.loss, 'copy', 'copies')} lost"] if setting.loss else []
     covered = "all of it" if coverage.complete else f"a part of it: {coverage.stopped}"
     executions = "" if coverage.counted is None else f"{coverage.counted} executions, "
     rate = coverage.states / coverage.seconds if coverage.seconds else 0
     return [
         f"{setting.protocol}: {coverage.verdict}",
-        f"system: {setting.processes} processes, up to {setting.messages} messages ({setting.destinations}), "
-        f"{network}{faults}",
+        f"system: {_count(setting.processes, 'process', 'processes')}, "
+        f"up to {_count(setting.messages, 'message', 'messages')} ({setting.destinations}), {', '.join(network)}",
         f"judged: {', '.join(coverage.properties)}",
         f"covered: {covered}; {coverage.states} states, {executions}depth {coverage.depth}, "
         f"{coverage.seconds:.1f} s, {rate:.0f} states/s",
     ]
+
+
+def _count(number: int, one: str, more: str) -> str:
+    return f"{number} {one if number == 1 else more}"
 
 
 def _show(witness: Witness, out: Console) -> None:

@@ -50,7 +50,8 @@ def command(
 
     Exit code 1: a simulation failed, or a protocol broke its promise in one. Verdicts do not change it.
     """
-    needs("matplotlib", "networkx", "pyarrow")
+    used = cores or (1 if quick else 2)
+    needs("matplotlib", "networkx", "pyarrow", *(["pyspark"] if used > 1 else []))
     from thence.cli.simulate import print_table
     from thence.papers.paper import Scale
     from thence.papers.run import PAPERS, counted, write
@@ -60,7 +61,7 @@ def command(
         raise MisuseError("--full and --quick exclude each other")
     scale = Scale("full" if full else "quick" if quick else "default", tuple(processes or ()), seed)
     wanted = _chosen(papers or [], PAPERS, scale)
-    run = _Runner(cores or (1 if quick else 2))
+    run = _Runner(used)
     made = [measured(PAPERS[name], scale, run, out / "runs" / scale.level / name, during=working) for name in wanted]
     result = write(out, made, _command(papers or [], scale))
     shown = console(json_file)
@@ -85,15 +86,18 @@ def _chosen(named: list[str], papers: dict[str, Paper], scale: Scale) -> list[st
     for name in named:
         if name not in papers:
             raise MisuseError(f"no paper {name!r}; there are {', '.join(papers)}")
-    wanted = [name for name in papers if (not named or name in named) and (name in named or papers[name].has(scale))]
-    for name in wanted:
-        sizes = papers[name].sizes
-        if sizes is not None and not papers[name].has(scale):
-            known = ", ".join(map(str, scale.pick(*sizes)))
+    asked = [name for name in papers if not named or name in named]
+    sizes = {name: scale.pick(*levels) for name in asked if (levels := papers[name].sizes) is not None}
+    for name in named:
+        if name in sizes and not papers[name].has(scale):
+            known = ", ".join(map(str, sizes[name]))
             raise MisuseError(f"{name} has no such number of processes; at this scale it has {known}")
-    if not wanted:
-        raise MisuseError(f"no paper has {', '.join(map(str, scale.processes))} processes at this scale")
-    return wanted
+    every = sorted({n for each in sizes.values() for n in each})
+    for n in scale.processes:
+        if n not in every:
+            known = ", ".join(map(str, every)) or "no numbers to choose from"
+            raise MisuseError(f"nothing is measured with {n} processes; at this scale there are {known}")
+    return [name for name in asked if papers[name].has(scale)]
 
 
 def _command(papers: list[str], scale: Scale) -> str:

@@ -57,6 +57,11 @@ class Scenario:
     run: str = ""
     """name of the run; the scenario's own words if empty"""
 
+    def __post_init__(self) -> None:
+        """Take a number as a fan-out, too: it is what its text is."""
+        if self.fanout is not None:
+            object.__setattr__(self, "fanout", str(self.fanout))
+
     @property
     def name(self) -> str:
         """Name of the run in the trace."""
@@ -160,8 +165,6 @@ def scenario_of(row: Fields) -> Scenario:
         if key not in known:
             raise MisuseError(f"a scenario has no {key!r}; it has {', '.join(known)}")
     values = dict(row)
-    if isinstance(values.get("fanout"), int) and not isinstance(values["fanout"], bool):
-        values["fanout"] = str(values["fanout"])
     for key, value in values.items():
         wanted = _TYPES[str(known[key].type)]
         if (isinstance(value, bool) and bool not in wanted) or not isinstance(value, wanted):
@@ -179,7 +182,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "int": (int,),
     "float": (float, int),
     "bool": (bool,),
-    "str | None": (str, type(None)),
+    "str | None": (str, int, type(None)),  # a fan-out, which may be a number
     "int | None": (int, type(None)),
     "tuple[str, ...]": (tuple, list),
     "tuple[tuple[str, Option], ...]": (dict, tuple, list),

@@ -152,3 +152,9 @@ def test_names() -> None:
     assert Scenario().name == "ks-n8-uniform-seed1"
     assert Scenario(workload="groups:2x3", seed=4).name == "ks-n8-groups:2x3-seed4"
     assert Scenario(run="mine").name == "mine"
+
+
+def test_a_fan_out_may_be_a_number() -> None:
+    assert Scenario(fanout=3) == Scenario(fanout="3") == scenario_of({"fanout": 3})
+    with pytest.raises(MisuseError, match="no fan-out '0'; uniform, unicast, broadcast or a number from 1 to 7"):
+        Scenario(fanout=0).check()

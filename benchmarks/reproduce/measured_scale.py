@@ -1,0 +1,233 @@
+"""Figures of audits at scale, of sessions, sweeps, Kafka and the soaks, as sentences say them; from their results.
+
+Law. As in measured.py: every figure of `SCALE` stands in its page as its function gives it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from statistics import median
+
+from pages import result
+from sentence import Figures, Sentence
+
+BILLIONS = {"many": 10_000, "fewer": 2_000}
+"""chunks of ten billion events: of a million rows, of five million"""
+SAFE = 1.5e-6
+"""seconds of CPU an event that the estimate takes"""
+EXECUTORS = 400
+"""cores of the estimate"""
+
+
+# -- audit.md, environment.md ------------------------------------------------------------------------------------------
+
+
+def kernel(processes: int) -> Figures:
+    found = result(f"audit/results/kernel-{processes}-5m-1000k.json")
+    chunks, spent = found["chunks"], found["ns_per_event"]
+    return {
+        "judge": f"{spent['summarise']:,.0f}", "compose": f"{spent['compose']:,.0f}",
+        "ms": f"{1e3 * found['cpu_seconds']['compose'] / chunks:.0f}",
+        "seconds": f"{found['cpu_seconds']['compose'] / chunks:.1f}",
+        "summary": f"{found['found']['summary_bytes'] / chunks / 1e6:.2f}",
+        "summaries": f"{found['found']['summary_bytes'] / chunks / 1e6:.0f}",
+        "crossing": f"{found['found']['exports'] / chunks:,.0f}", "peak": f"{found['peak_rss_mb'] / 1e3:.1f}",
+    }  # fmt: skip
+
+
+def many_processes() -> Figures:
+    few, many = (result(f"audit/results/kernel-{n}-5m-1000k.json")["ns_per_event"]["summarise"] for n in (64, 1000))
+    return kernel(1000) | {"times": f"{many / few:.0f}"}
+
+
+def thousand() -> Figures:
+    found = result("audit/results/files-5m-1000.json")
+    peak, rate = found["peak_rss_mb"], result("audit/results/files-10m.json")["events_per_second"]
+    return {
+        "seconds": f"{median(found['audit_seconds']):.1f}", "worker": f"{peak['worker'] / 1e3:.1f}",
+        "jvm": f"{peak['java'] / 1e3:.1f}", "driver": peak["driver"], "rate": f"{rate / 1e6:.1f}",
+    }  # fmt: skip
+
+
+def on_paper() -> Figures:
+    """The estimate for ten billion events: what was measured, and what follows from it."""
+    found = result("audit/results/kernel-64-5m-1000k.json")
+    whole = result("audit/results/files-10m.json")
+    cpu, events = median(whole["audit_cpu_seconds"]), whole["verdict"]["events"]
+    compose = found["cpu_seconds"]["compose"] / found["chunks"]
+    summary = found["found"]["summary_bytes"] / found["chunks"]
+    made: Figures = {
+        "kernels": f"{sum(found['ns_per_event'].values()) / 1e3:.2f}", "whole": f"{cpu / events * 1e6:.1f}",
+        "cpu": f"{cpu:.0f}", "events": f"{events // 10**6}", "safe": f"{SAFE * 1e6:.1f}",
+        "all": f"{1e10 * SAFE:,.0f}", "spread": f"{1e10 * SAFE / EXECUTORS:.0f}", "ms": f"{1e3 * compose:.0f}",
+    }  # fmt: skip
+    for name, chunks in BILLIONS.items():
+        made |= {name: f"{chunks:,}", f"{name}-s": f"{chunks * compose:.0f}"}
+        made |= {f"{name}-gb": f"{chunks * summary / 1e9:.1f}"}
+    return made
+
+
+def lines() -> Figures:
+    found = result("audit/results/routes.json")["route in this process: definition"]
+    return {"cpu": f"{median(cpu for cpu, _ in found['cpu_seconds']):.1f}", "mb": found["peak_mb"][0]}
+
+
+def start() -> Figures:
+    found = result("audit/results/start.json")
+    (without,), (with_archive,) = found["seconds_without"], found["seconds_with"]
+    return {
+        "mb": f"{found['archive_bytes'] / 1e6:.0f}", "ratio": f"{found['ratio']:.1f}", "without": f"{without:.1f}",
+        "with": f"{with_archive:.1f}",
+    }  # fmt: skip
+
+
+# -- sweep.md, sources.md ----------------------------------------------------------------------------------------------
+
+
+def sweep() -> Figures:
+    found = result("sweep/results/sweep.json")
+    assert len(found["rounds"]["local[1]"]) == 9
+    return {
+        "scenarios": found["scenarios"], "one": f"{found['seconds']['local[1]']:.1f}",
+        "two": f"{found['seconds']['local[2]']:.1f}", "faster": f"{found['speedup']:.2f}",
+        "held": f"{found['speedup_over_one_held_to_one_core']:.2f}",
+    }  # fmt: skip
+
+
+def reader(name: str) -> Figures:
+    found = result("kafka/results/run.json")[name]
+    rate, ratio = found["events a second"], found["ratio"]
+    return {
+        "alone": f"{rate['alone']:,}", "ordered": f"{rate['ordered']:,}",
+        "ratio": f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}",
+    }  # fmt: skip
+
+
+def readers() -> Figures:
+    return {"events": f"{result('kafka/results/run.json')['events']:,}"}
+
+
+def fetched() -> Figures:
+    found = result("kafka/results/fetch.json")
+    size = {row["bytes"]: row for row in found["sizes"]}
+    small, large = size[64 * 1024], size[1024 * 1024]
+    return {
+        "small": f"{small['held']:,}", "large": f"{large['held']:,}", "of": f"{found['events']:,}",
+        "soon": f"{small['seconds']:.1f}", "late": f"{large['seconds']:.1f}",
+    }  # fmt: skip
+
+
+def killed() -> Figures:
+    found = result("kafka/results/soak.json")
+    assert set(found["kills"].values()) == {10}
+    assert found["events"] == 10**6
+    again = {found[name]["known duplicates"] for name in ("consumer", "spark")}
+    for name in ("consumer", "spark"):
+        assert (found[name]["delivered"], found[name]["twice"], found[name]["before a cause"]) == (10**6, 0, 0)
+    return {"minutes": f"{found['seconds'] / 60:.0f}", "kills": found["killed"], "again": f"{again.pop():,}"}
+
+
+# -- deliver.md, lying-peers.md ----------------------------------------------------------------------------------------
+
+
+def alike() -> Figures:
+    found = result("soak/results/deliver.json").values()
+    (messages,) = {row["messages_a_run"] for row in found}
+    runs, rows = (sum(row[name] for row in found) for name in ("runs", "rows"))
+    return {"runs": f"{runs:,}", "messages": messages, "rows": f"{rows:,}"}
+
+
+def sets() -> Figures:
+    found = result("soak/results/sets.json").values()
+    assert len({row["zone"] for row in found}) == 5
+    first, last = min(row["seeds"][0] for row in found), max(row["seeds"][1] for row in found)
+    return {"sets": f"{sum(row['sets'] for row in found):,}", "first": first, "last": f"{last:,}"}
+
+
+def cut_off() -> Figures:
+    found = result("soak/results/kills.json").values()
+    assert all(row["equal"] for row in found)
+    return {
+        "kills": sum(row["kills in mid-batch"] for row in found), "streams": sum(row["streams"] for row in found)
+    }  # fmt: skip
+
+
+def hostile() -> Figures:
+    (times,) = {row["snapshot"] + row["stamp"] for row in result("soak/results/hostile.json").values()}
+    return {"times": f"{times:,}"}
+
+
+SCALE = (
+    Sentence("audit.md", "five thousand events take {cpu} s of CPU and {mb} MB: judged by the definition", lines),
+    Sentence(
+        "audit.md",
+        "5 million events of 1,000 processes take {seconds} s; the peak is {worker} GB in a worker, {jvm} GB in the "
+        "JVM, {driver} MB in the driver's Python. For scale: with 64 processes it is {rate} million events a second",
+        thousand,
+    ),
+    Sentence(
+        "audit.md", "{judge} ns an event to judge a chunk, {compose} ns to put chunks together", partial(kernel, 64)
+    ),
+    Sentence("audit.md", "takes {ms} ms of CPU and {summary} MB of summary a chunk here", partial(kernel, 64)),
+    Sentence("audit.md", "more messages that cross a cut (here {crossing} at each, on the mean)", partial(kernel, 64)),
+    Sentence(
+        "audit.md",
+        "64 -> 1,000 processes makes judging {times} times dearer ({judge} ns an event) and a summary {summaries} MB",
+        many_processes,
+    ),
+    Sentence("audit.md", "composition takes {seconds} s a chunk (it grows with", many_processes),
+    Sentence("audit.md", "5 million events of 1,000 processes pass in {peak} GB in one process", many_processes),
+    Sentence(
+        "audit.md",
+        "{kernels} us of CPU an event in the kernels; {whole} us with reading Parquet, starting tasks and moving "
+        "summaries ({cpu} CPU seconds for {events} million events measured end to end); {safe} us to be safe. 10^10 "
+        "events x {safe} us = {all} CPU seconds; on 100 executors of 4 cores, {spread} s if nothing is in the way",
+        on_paper,
+    ),
+    Sentence(
+        "audit.md",
+        "{many} chunks of a million x {ms} ms = {many-s} s in one task, and {many-gb} GB of summaries through it. So "
+        "chunks should be larger there: 5 million rows ({fewer} chunks, five for each core) make it {fewer-s} s and "
+        "{fewer-gb} GB",
+        on_paper,
+    ),
+    Sentence("environment.md", "the classes that Spark loads, {mb} MB in that cache directory", start),
+    Sentence(
+        "environment.md",
+        "Later sessions start in about {ratio} of the time ({with} s in place of {without}, one round on a busy "
+        "machine",
+        start,
+    ),
+    Sentence(
+        "sweep.md",
+        "{scenarios} short scenarios take {one} s with `local[1]` and {two} s with `local[2]`: {faster} times faster "
+        "(median of nine rounds; {held} times faster than `local[1]` held to one core)",
+        sweep,
+    ),
+    Sentence("sources.md", "(`benchmarks/kafka/run.py`, {events} events of three processes", readers),
+    Sentence(
+        "sources.md",
+        "| Spark's connector, a table to Parquet | {alone} | {ordered} | {ratio} |",
+        partial(reader, "spark"),
+    ),
+    Sentence("sources.md", "a commit every 5,000 | {alone} | {ordered} | {ratio} |", partial(reader, "consumer")),
+    Sentence(
+        "sources.md",
+        "{small} in place of {large} of {of} with a megabyte, and {soon} s in place of {late} s, in one run",
+        fetched,
+    ),
+    Sentence("sources.md", "a million events with explicit causes in {minutes} minutes, in one go", killed),
+    Sentence("sources.md", "{kills} kills, ten each of producer, either consumer, driver and broker", killed),
+    Sentence("sources.md", "the {again} that a killed producer sent again", killed),
+    Sentence(
+        "deliver.md",
+        "(`benchmarks/soak/results/deliver.json`) {runs} runs of {messages} messages, {rows} rows: reordered",
+        alike,
+    ),
+    Sentence("deliver.md", "row for row, on {sets} random sets (`benchmarks/soak/results/sets.json`", sets),
+    Sentence("deliver.md", "five kinds of policy, five time zones, seeds {first} to {last})", sets),
+    Sentence(
+        "deliver.md", "an operator's word in the micro-batch that is cut off: {kills} kills of {streams}", cut_off
+    ),
+    Sentence("lying-peers.md", "the soak does it {times} times for each and keeps the counts", hostile),
+)
