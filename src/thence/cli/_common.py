@@ -161,7 +161,7 @@ def option_of(text: str) -> tuple[str, Option]:
         raise MisuseError(f"option {text!r} is not NAME=VALUE")
     if value in ("true", "false"):
         return name, value == "true"
-    return name, int(value) if value.lstrip("-").isdecimal() else value
+    return name, int(value) if re.fullmatch("-?[0-9]{1,99}", value) else value
 
 
 def write_json(target: str | None, result: Json) -> None:

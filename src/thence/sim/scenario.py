@@ -7,7 +7,6 @@ starts, with a sentence that says what would have been accepted.
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, fields, replace
 
 from thence.errors import MisuseError
@@ -21,6 +20,7 @@ from thence.sim.streams import Streams
 from thence.sim.workload import OWN_DESTINATIONS, Workload, compile_workload
 
 MOST_PROCESSES = 10_000
+LEAST_RATE, MOST_RATE = 1e-6, 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +106,9 @@ class Scenario:
         text = dict(self.options).get("separators", "")
         if "topology" not in self.entry.needs or not text:
             return ()
-        from thence.protocols.ech_r9 import cuts_of, neighbours
+        from thence.protocols.ech_r9 import read_separators
 
-        return neighbours(cuts_of(str(text), self.roster), self.roster)
+        return read_separators(str(text), self.roster)[2]
 
     def traffic(self, streams: Streams) -> Workload:
         """Make the workload."""
@@ -194,8 +194,12 @@ def _check_numbers(scenario: Scenario) -> None:
             raise MisuseError(f"{name} {getattr(scenario, name)}; {least} or more is accepted")
     if scenario.crashes > scenario.processes:
         raise MisuseError(f"{scenario.crashes} crashes among {scenario.processes} processes; each crashes at most once")
-    if not math.isfinite(scenario.rate) or scenario.rate <= 0:
-        raise MisuseError(f"rate {scenario.rate}; requests per second above 0 are accepted")
+    if not LEAST_RATE <= scenario.rate <= MOST_RATE:
+        raise MisuseError(f"rate {scenario.rate}; from {LEAST_RATE:g} to {MOST_RATE:g} requests a second are accepted")
+    names = [name for name, _ in scenario.options] + ["bound"] * (scenario.bound is not None)
+    for name in names:
+        if names.count(name) > 1:
+            raise MisuseError(f"option {name} is given {names.count(name)} times; once is accepted")
     check_share(scenario.loss, "loss")
     check_share(scenario.duplicates, "duplicates")
     if scenario.loss + scenario.duplicates >= 1:

@@ -74,6 +74,15 @@ def test_groups_as_given() -> None:
     assert own == allowed
 
 
+def test_a_holder_updates_itself_where_it_may() -> None:
+    made = requests(workload="replicated:4,3", to_self=True)
+    assert all(r.destinations >> r.process & 1 for r in made)
+    assert {r.destinations.bit_count() for r in made} == {3}
+    assert [r.destinations & ~(1 << r.process) for r in made] == [
+        r.destinations for r in requests(workload="replicated:4,3")
+    ]
+
+
 def test_bursts_are_bursty() -> None:
     def spread(text: str) -> float:
         times = [r.time for r in requests(workload=text, messages=4000) if r.process == 0]
