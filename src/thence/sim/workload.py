@@ -114,11 +114,13 @@ class _RequestReply(Workload):
     shapes = frozenset({"unicast"})
     think = 0.0
     servers = 0
+    answers_left = 0
 
     def answer(self, now: float, process: int, sender: int, label: str | None) -> Request | None:
         """Let a server answer under the label of the request, after a while."""
-        if process >= self.servers:
+        if process >= self.servers or not self.answers_left:
             return None
+        self.answers_left -= 1
         pause = self.streams.replies.expovariate(1.0 / self.think) if self.think else 0.0
         return Request(now + pause, process, 1 << sender, label)
 
@@ -313,6 +315,6 @@ def _request_reply(made: _RequestReply, text: str, to_self: bool) -> None:
     made.senders = [process for process in range(made.servers, made.size) if asked[process]]
     if not made.senders:
         raise MisuseError(f"request-reply:{text}: nobody can send to a server; more SERVERS are accepted")
-    made.messages = (made.messages + 1) // 2  # the other half are answers
+    made.messages, made.answers_left = (made.messages + 1) // 2, made.messages // 2
     random = made.streams.destinations.random
     made.choose = lambda sender: 1 << asked[sender][int(random() * len(asked[sender]))]

@@ -31,7 +31,7 @@ TRAFFIC: dict[str, dict[str, Any]] = {
     "request-reply": {"workload": "request-reply:2"},
 }
 SEED = 7
-RUNS = [(p, n, t) for p in REGISTRY for n in NETWORKS for t in TRAFFIC]
+RUNS = [(p, n, t) for p in REGISTRY for n in NETWORKS for t in TRAFFIC if (n, t) != ("self", "request-reply")]
 
 
 def scenario_of(protocol: str, network: str, traffic: str) -> Scenario | None:
