@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,3 +90,10 @@ def test_a_missing_need_is_refused_and_named(protocol: str) -> None:
     for need in needs & set(wanting):
         with pytest.raises(MisuseError, match=f"protocol {protocol} needs .*{need}"):
             simulate(Scenario(protocol=protocol, processes=5, **wanting[need]))  # type: ignore[arg-type]
+
+
+def test_every_protocol_is_measured() -> None:
+    """The committed speeds have rows for all of the registry, in its order."""
+    found = json.loads((Path(__file__).parents[3] / "benchmarks/sim/results/sim.json").read_text())
+    for table in ("simulation", "recorded"):
+        assert list(dict.fromkeys(row["protocol"] for row in found[table])) == list(REGISTRY)
