@@ -162,9 +162,9 @@ def compile_workload(
     elif name == "groups":
         _groups(made, rest, bool(reach))
     elif name == "replicated":
-        _replicated(made, rest, bool(reach))
+        _replicated(made, rest, text, bool(reach))
     elif isinstance(made, _RequestReply):
-        _request_reply(made, rest, to_self)
+        _request_reply(made, rest, text, to_self)
     else:
         _by_fanout(made, fanout or "uniform", bool(reach), to_self)
         if name == "hotspot":
@@ -246,14 +246,14 @@ def _groups(made: Workload, text: str, topology: bool) -> None:
     _from_sets(made, masks, f"groups:{text}")
 
 
-def _replicated(made: Workload, text: str, topology: bool) -> None:
+def _replicated(made: Workload, rest: str, text: str, topology: bool) -> None:
     _not_drawn("replicated", topology)
-    items, copies = _numbers(text, f"replicated:{text}", (made.size, min(3, made.size)))
+    items, copies = _numbers(rest, text, (made.size, min(3, made.size)))
     if items not in range(1, MOST_SETS + 1) or copies not in range(2, made.size + 1):
         raise MisuseError(
-            f"replicated:{text}: ITEMS from 1 to {MOST_SETS} and COPIES from 2 to {made.size} are accepted"
+            f"workload {text!r}: ITEMS from 1 to {MOST_SETS} and COPIES from 2 to {made.size} are accepted"
         )
-    _from_sets(made, [_draw(made, int(copies)) for _ in range(int(items))], f"replicated:{text}")
+    _from_sets(made, [_draw(made, int(copies)) for _ in range(int(items))], text)
 
 
 def _not_drawn(text: str, topology: bool) -> None:
@@ -304,17 +304,17 @@ def _draw(made: Workload, count: int) -> int:
     return sum(made.streams.layout.sample([1 << p for p in positions(made.roster.everyone)], count))
 
 
-def _request_reply(made: _RequestReply, text: str, to_self: bool) -> None:
+def _request_reply(made: _RequestReply, rest: str, text: str, to_self: bool) -> None:
     if to_self:
         raise MisuseError("workload request-reply: nobody asks itself; leave out --self")
-    servers, made.think = _numbers(text, f"request-reply:{text}", (max(1, made.size // 4), 0.0))
+    servers, made.think = _numbers(rest, text, (max(1, made.size // 4), 0.0))
     if servers not in range(1, made.size):
-        raise MisuseError(f"request-reply:{text}: SERVERS from 1 to {made.size - 1} is accepted")
+        raise MisuseError(f"workload {text!r}: SERVERS from 1 to {made.size - 1} is accepted")
     made.servers = int(servers)
     asked = [list(positions(mask & (1 << made.servers) - 1)) for mask in made.near]
     made.senders = [process for process in range(made.servers, made.size) if asked[process]]
     if not made.senders:
-        raise MisuseError(f"request-reply:{text}: nobody can send to a server; more SERVERS are accepted")
+        raise MisuseError(f"workload {text!r}: nobody can send to a server; more SERVERS are accepted")
     made.messages, made.answers_left = (made.messages + 1) // 2, made.messages // 2
     random = made.streams.destinations.random
     made.choose = lambda sender: 1 << asked[sender][int(random() * len(asked[sender]))]
