@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thence.cli._common import JsonFile, console, finish, option_of, progress, table, write_json
+from thence.cli._common import JsonFile, console, finish, options_of, progress, table, write_json
 from thence.cli._packages import needs
 from thence.errors import MisuseError
 
@@ -103,7 +103,7 @@ def command(
         loss=loss,
         duplicates=duplicates,
         partitions=tuple(partition or ()),
-        options=tuple(option_of(text) for text in option or ()),
+        options=tuple(options_of(option).items()),
         seed=seed,
         run=run,
     )

@@ -199,7 +199,7 @@ def _check_numbers(scenario: Scenario) -> None:
     names = [name for name, _ in scenario.options] + ["bound"] * (scenario.bound is not None)
     for name in names:
         if names.count(name) > 1:
-            raise MisuseError(f"option {name} is given {names.count(name)} times; once is accepted")
+            raise MisuseError(f"option {name} is given more than once; once is accepted")
     check_share(scenario.loss, "loss")
     check_share(scenario.duplicates, "duplicates")
     if scenario.loss + scenario.duplicates >= 1:

@@ -77,8 +77,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"protocol": "a-fifo", "options": (("groups", "abcd|efgh"),), "fanout": "3"}, "larger than the 2 groups"),
     ({"protocol": "a-fifo", "options": (("groups", "abcd|efgh"),), "workload": "poisson:1"}, "takes no arguments"),
     ({"protocol": "a-fifo", "options": (("groups", "abcd|efgh"),), "to_self": True}, "leave out --self"),
-    ({"protocol": "bounded", "bound": 3, "options": (("bound", 4),)}, "option bound is given 2 times"),
-    ({"options": (("explicit", True), ("explicit", False))}, "option explicit is given 2 times; once is accepted"),
+    ({"protocol": "bounded", "bound": 3, "options": (("bound", 4),)}, "option bound is given more than once"),
+    (
+        {"options": (("explicit", True), ("explicit", False))},
+        "option explicit is given more than once; once is accepted",
+    ),
     ({"bound": 3}, "protocol ks has no option 'bound'"),
     ({"protocol": "bss"}, "protocol bss needs broadcast only; it can run with a workload that only broadcasts"),
     ({"protocol": "bss", "fanout": "broadcast", "to_self": True}, "bss needs broadcast only"),
