@@ -279,10 +279,13 @@ def check_options(entry: Entry, options: Mapping[str, Option]) -> None:
 
 def require(name: str, given: Iterable[Need], *, driver: str) -> Entry:
     """Refuse a protocol whose needs a driver does not meet, saying which."""
-    entry = lookup(name)
-    missing = [need for need in entry.needs if need not in set(given)]
+    entry, met = lookup(name), frozenset(given)
+    missing = [need for need in entry.needs if need not in met]
     if missing:
-        raise MisuseError(f"protocol {name} needs {', '.join(missing)}, which {driver} does not give")
+        able = ", ".join(each for each, other in REGISTRY.items() if met.issuperset(other.needs))
+        raise MisuseError(
+            f"protocol {name} needs {', '.join(missing)}, which {driver} does not give; it can run {able}"
+        )
     return entry
 
 

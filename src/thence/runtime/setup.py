@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from thence.errors import MisuseError
-from thence.protocols.registry import lookup
+from thence.protocols.registry import create, lookup
 from thence.runtime.config import load
 
 PORTS = range(20_000, 30_000)
@@ -74,6 +74,7 @@ def initialise(
     try:
         for file in files:
             load(file)
+        create(protocol, processes, processes[0], **(options or {}))
         if not plain:
             _certify(folder, processes)
     except (MisuseError, ImportError):
