@@ -62,6 +62,14 @@ def test_all_flags_at_once(tmp_path: Path) -> None:
     assert made["written"] == {str(trace): len(events), str(arrivals): made["outcome"]["copies"] + _doubled(made)}
 
 
+@pytest.mark.parametrize(("protocol", "told"), [("ks", False), ("rst", True), ("unordered", True)])
+def test_stamps_that_name_no_messages(
+    protocol: str, told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*SMALL, "--protocol", protocol, "--stamps", "--trace", str(tmp_path / "t.jsonl")) == 0
+    assert (f"stamps of {protocol} name no messages" in capsys.readouterr().out) == told
+
+
 def _doubled(made: dict) -> int:
     return made["outcome"]["duplicates"]
 

@@ -151,6 +151,9 @@ def _tell(result: Result, written: dict[str, int], out: Console) -> None:
             out.print(f"  ... and {sum(list(alike.values())[SHOWN:])} more")
     for path, rows in written.items():
         out.print(f"{rows} rows written to {path}")
+    recorder = result.recorder
+    if recorder is not None and recorder.stamps and not any(event.dependencies is not None for event in recorder.rows):
+        out.print(f"No dependencies in the clear: stamps of {result.scenario.protocol} name no messages.")
 
 
 def print_table(made: Table, out: Console) -> None:
