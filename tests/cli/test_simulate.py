@@ -119,6 +119,8 @@ def test_a_deadlock_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
         (["--option", "explicit"], "is not NAME=VALUE"),
         (["--option", "explicit=--5"], "option explicit of protocol ks is '--5'; True or False is accepted"),
         (["--option", "explicit=" + "9" * 5000], "True or False is accepted"),
+        (["--option", "name=x"], "protocol ks has no option 'name'; its options: explicit"),
+        (["--option", "labels=3"], "protocol ks has no option 'labels'"),
         (["--option", "explicit=true", "--option", "explicit=false"], "option explicit is given more than once"),
         (["--bound", "3"], "protocol ks has no option 'bound'"),
         (["--trace", "/nowhere/at/all.jsonl"], "does not exist"),

@@ -172,6 +172,7 @@ def test_a_set_of_endpoints_is_not_mixed_with_another(capsys) -> None:
 def test_no_set_of_endpoints_is_made_that_could_not_start(capsys) -> None:
     for words, why in (
         (("--option", "bogus=1"), "protocol ks has no option 'bogus'"),
+        (("--option", "name=x"), "protocol ks has no option 'name'"),
         (("--option", "explicit=1"), "True or False is accepted"),
         (("--protocol", "ks-ft", "--option", "groups=ab"), "leave out c"),
         (

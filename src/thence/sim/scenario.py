@@ -14,7 +14,7 @@ from thence.model.faults import groups_of
 from thence.model.plain import Fields, Option, Row
 from thence.model.roster import Roster
 from thence.protocols.base import Member
-from thence.protocols.registry import Entry, Need, create, lookup
+from thence.protocols.registry import Entry, Need, check_options, create, lookup
 from thence.sim.network import Network, check_share
 from thence.sim.streams import Streams
 from thence.sim.workload import OWN_DESTINATIONS, Workload, compile_workload
@@ -97,6 +97,7 @@ class Scenario:
         options = dict(self.options)
         if self.bound is not None:
             options["bound"] = self.bound
+        check_options(self.entry, options)
         roster = self.roster
         return [create(self.protocol, roster, position, **options) for position in range(self.processes)]
 
