@@ -281,15 +281,15 @@ def _from_sets(made: Workload, masks: list[int], text: str) -> None:
     own_sets: list[list[int]] = []
     for process, near in enumerate(made.near):
         bit = 1 << process
-        mine = [mask for mask in masks if mask & bit]
-        for mask in mine:
+        joined = [mask for mask in masks if mask & bit]
+        for mask in joined:
             if beyond := mask & ~near & ~bit:
                 names, here = made.roster.members, made.roster.name(process)
                 raise MisuseError(
                     f"workload {text}: {here} cannot send to {', '.join(names(beyond))} past a separator; "
                     f"groups of neighbours are accepted, those of {here}: {', '.join(names(near & ~bit)) or 'none'}"
                 )
-        own_sets.append([mask & near for mask in mine if mask & near])
+        own_sets.append([mask & near for mask in joined if mask & near])
     made.groups = tuple(dict.fromkeys(masks))
     made.senders = [process for process, own in enumerate(own_sets) if own]
     if not made.senders:
