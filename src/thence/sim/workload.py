@@ -231,7 +231,7 @@ def _numbers(text: str, whole: str, defaults: tuple[float, ...]) -> list[float]:
 
 
 def _groups(made: Workload, text: str, topology: bool) -> None:
-    found = re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})", text)
+    found = re.fullmatch(r"([0-9]{1,99})x([0-9]{1,99})", text)
     if found:
         _not_drawn(f"groups:{text}", topology)
         count, size = int(found[1]), int(found[2])

@@ -51,7 +51,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"workload": "bursts:1,2,3"}, "at most 2 numbers"),
     ({"workload": "groups"}, "names none; groups:4x3 or groups:abc/cd"),
     ({"workload": "groups:2x9"}, "1 to 8 processes"),
-    ({"workload": "groups:999999999x2"}, "1 to 100000 groups"),
+    ({"workload": "groups:9999999999999x2"}, "1 to 100000 groups"),
     ({"workload": "groups:a/b"}, "nobody has anybody to send to"),
     ({"workload": "groups:ab/z"}, "no process 'z'"),
     ({"workload": "groups:2x3", "fanout": "2"}, "chooses destinations itself; leave out fan-out 2"),
