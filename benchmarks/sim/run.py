@@ -3,9 +3,11 @@
 Three tables: `simulation`, the bare run, with the shares of it that the members' `send` and `receive` take (the rest is
 the driver: heap, delays, workload); `simpy`, ours against `simpy_twin.py` with the same members; `recorded`, messages
 per second at n = 8 with everything on (measures, trace written). Processor time of the thread, best of a few rounds,
-ours and theirs in turn: read the ratios.
+ours and theirs in turn: read the ratios. `ech-r9` runs on two halves that one process parts.
 
     python benchmarks/sim/run.py [--quick] [--work N] [--out FILE] [--only ks,rst]
+
+With `--only` the other rows of the file stay as they are, and each new row says under which load it was measured.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from typing import Any
 from simpy_twin import Twin
 
 from thence.errors import MisuseError
+from thence.model.roster import Roster
 from thence.protocols.registry import REGISTRY, lookup
 from thence.sim import Scenario, Simulation, simulate
 from thence.sim.cpu import Clock
@@ -37,9 +40,14 @@ def scenario_for(protocol: str, processes: int, messages: int) -> Scenario | Non
     """Return the scenario of a protocol: uniform fan-out unless it needs another; None if none can run."""
     needs = lookup(protocol).needs
     fanout = "broadcast" if "broadcast only" in needs else "unicast" if "unicast only" in needs else "uniform"
-    bound = 1 << 20 if protocol == "bounded" else None
     scenario = Scenario(
-        protocol=protocol, processes=processes, messages=messages, fanout=fanout, fifo="fifo" in needs, bound=bound
+        protocol=protocol,
+        processes=processes,
+        messages=messages,
+        fanout=fanout,
+        fifo="fifo" in needs,
+        bound=1 << 20 if protocol == "bounded" else None,
+        options=(("separators", halves(processes)),) if "topology" in needs else (),
     )
     try:
         scenario.check()
@@ -48,11 +56,19 @@ def scenario_for(protocol: str, processes: int, messages: int) -> Scenario | Non
     return scenario
 
 
+def halves(processes: int) -> str:
+    """Return separators, both ways, by which the process in the middle parts those before it from those after it."""
+    names, middle = Roster.of(processes).names, processes // 2
+    before, after = ",".join(names[:middle]), ",".join(names[middle + 1 :])
+    return f"{names[middle]}:{before}|{after};{names[middle]}:{after}|{before}"
+
+
 def messages_for(scenario: Scenario, deliveries: int) -> int:
     """Return how many messages make about so many deliveries; fewer where every destination answers every other."""
     if "failure detector" in scenario.entry.needs:
         deliveries //= scenario.processes
-    each = {"unicast": 1.0, "broadcast": scenario.processes - 1.0}.get(scenario.fanout or "", scenario.processes / 2)
+    near = scenario.processes // 2 if scenario.reach else scenario.processes
+    each = {"unicast": 1.0, "broadcast": near - 1.0}.get(scenario.fanout or "", near / 2)
     return max(20, int(deliveries / each))
 
 
@@ -156,7 +172,7 @@ def main() -> None:
         result[table].append(row)
         print(table, *(f"{key}={value}" for key, value in row.items()), file=sys.stderr)
 
-    for n in SIZES:
+    for n in SIZES if not options.only else ():
         for protocol in ("unordered", "ks"):
             add("simpy", simpy_row(protocol, n, work * 4 // n, rounds + 2))
     for name in names:
@@ -167,8 +183,21 @@ def main() -> None:
         scenario = scenario_for(name, 8, RECORDED // 10 if options.quick else RECORDED)
         if scenario is not None:
             add("recorded", recorded_row(scenario, rounds))
+    if options.only and options.out.exists():
+        result = joined(json.loads(options.out.read_text()), result)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def joined(before: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return what was measured before with new rows in the place of the old ones, in the order of the registry."""
+    order, load = list(REGISTRY), new["load_average_at_start"]
+    for table in ("simulation", "recorded"):
+        rows = [row | {"load_average": load} for row in new[table]]
+        measured = {row["protocol"] for row in rows}
+        rows += [row for row in before[table] if row["protocol"] not in measured]
+        before[table] = sorted(rows, key=lambda row: order.index(row["protocol"]))
+    return before
 
 
 if __name__ == "__main__":

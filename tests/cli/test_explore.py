@@ -54,6 +54,11 @@ def test_a_time_limit_leaves_the_verdict_open(capsys: pytest.CaptureFixture[str]
     ("wrong", "told"),
     [
         (("--protocol", "bss"), "--destinations broadcast"),
+        (("--protocol", "ech-r9", "--option", "separators=5"), "option separators of protocol ech-r9 is 5; text is"),
+        (("--protocol", "ech-r9", "--option", "carbon=7"), "option carbon of protocol ech-r9 is 7; True or False is"),
+        (("--option", "explicit=true", "--option", "explicit=false"), "option explicit is given more than once"),
+        (("--protocol", "a-causal", "--option", "groups=ab|c"), "groups are given by --groups"),
+        (("--protocol", "ks", "--groups", "ab|c"), "protocol ks knows no groups; leave --groups out"),
         (("--crashes", "1"), "leave --crashes out"),
         (("--groups", "ab|c"), "protocol ks knows no groups; leave --groups out"),
         (("--detector", "any"), "--detector any does nothing where nobody crashes; say --crashes, too"),

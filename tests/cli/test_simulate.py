@@ -62,6 +62,14 @@ def test_all_flags_at_once(tmp_path: Path) -> None:
     assert made["written"] == {str(trace): len(events), str(arrivals): made["outcome"]["copies"] + _doubled(made)}
 
 
+@pytest.mark.parametrize(("protocol", "told"), [("ks", False), ("rst", True), ("unordered", True)])
+def test_stamps_that_name_no_messages(
+    protocol: str, told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*SMALL, "--protocol", protocol, "--stamps", "--trace", str(tmp_path / "t.jsonl")) == 0
+    assert (f"stamps of {protocol} name no messages" in capsys.readouterr().out) == told
+
+
 def _doubled(made: dict) -> int:
     return made["outcome"]["duplicates"]
 
@@ -109,6 +117,11 @@ def test_a_deadlock_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
         (["--trace", "x.csv"], "ends in none of"),
         (["--warmup", "1"], "warm-up 1.0 is not a share"),
         (["--option", "explicit"], "is not NAME=VALUE"),
+        (["--option", "explicit=--5"], "option explicit of protocol ks is '--5'; True or False is accepted"),
+        (["--option", "explicit=" + "9" * 5000], "True or False is accepted"),
+        (["--option", "name=x"], "protocol ks has no option 'name'; its options: explicit"),
+        (["--option", "labels=3"], "protocol ks has no option 'labels'"),
+        (["--option", "explicit=true", "--option", "explicit=false"], "option explicit is given more than once"),
         (["--bound", "3"], "protocol ks has no option 'bound'"),
         (["--trace", "/nowhere/at/all.jsonl"], "does not exist"),
     ],

@@ -173,6 +173,21 @@ def test_a_set_of_endpoints_is_not_mixed_with_another(capsys) -> None:
     assert not Path("duo").exists()
 
 
+def test_no_set_of_endpoints_is_made_that_could_not_start(capsys) -> None:
+    for words, why in (
+        (("--option", "bogus=1"), "protocol ks has no option 'bogus'"),
+        (("--option", "name=x"), "protocol ks has no option 'name'"),
+        (("--option", "explicit=1"), "True or False is accepted"),
+        (("--protocol", "ks-ft", "--option", "groups=ab"), "leave out c"),
+        (
+            ("--protocol", "ech-r9", "--option", "separators=b:a|c"),
+            "needs topology, which a live endpoint does not give",
+        ),
+    ):
+        assert why in said("endpoint", "--init", "duo", "--plain", *words, code=2, capsys=capsys)
+        assert not Path("duo").exists()
+
+
 def test_a_line_that_cannot_be_used_ends_no_endpoint(capsys) -> None:
     said("endpoint", "--init", "one", "--plain", "--processes", "a", code=0, capsys=capsys)
     deep = b"[" * 100_000

@@ -42,6 +42,7 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         (["convert", "t.jsonl", "--to", "jsonl", "--out", "folder"], "--out folder is a folder"),
         (["convert", "t.jsonl", "--to", "parquet", "--files", "2", "--out", "taken"], "--out taken is a file"),
         (["cost", "t.jsonl", "--plot", "no/cost.svg"], "--plot no/cost.svg: no does not exist"),
+        (["simulate", "--trace", "x.jsonl", "--arrivals", "./x.jsonl"], "--trace and --arrivals both name x.jsonl"),
         (["simulate", "--trace", "no/run.jsonl"], "--trace no/run.jsonl: no does not exist"),
         (["explore", "--protocol", "unordered", "--save", "no/x"], "--save no/x: no does not exist"),
         (["explore", "--protocol", "unordered", "--graph", "folder"], "--graph folder is a folder"),

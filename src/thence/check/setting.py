@@ -12,7 +12,7 @@ from thence.model.faults import groups_of
 from thence.model.plain import Row
 from thence.model.roster import Roster, positions
 from thence.protocols.base import Member
-from thence.protocols.registry import Entry, lookup
+from thence.protocols.registry import Entry, check_options, lookup
 
 DETECTORS = ("eager", "falling", "any")
 DESTINATIONS = ("unicast", "any", "broadcast")
@@ -93,12 +93,11 @@ class Setting:
                 raise MisuseError(f"{what} {getattr(self, what)}; 0 or more is accepted")
         if self.crashes > self.processes:
             raise MisuseError(f"{self.crashes} crashes among {self.processes} processes; each crashes once at most")
-        known = self.entry.protocol.options
-        for option in self.options:
-            if option not in known:
-                raise MisuseError(
-                    f"protocol {self.protocol} has no option {option!r}; it has {', '.join(known) or 'none'}"
-                )
+        check_options(self.entry, self.options)
+        if "groups" in self.options:
+            raise MisuseError("groups are given by --groups, as in --groups 'ab|c'; leave out the option of that name")
+        if self.groups and not self.grouped:
+            raise MisuseError(f"protocol {self.protocol} knows no groups; leave --groups out")
         needs = self.entry.needs
         if "fifo" in needs and not self.fifo:
             raise MisuseError(f"protocol {self.protocol} needs FIFO channels; explore it with --fifo")

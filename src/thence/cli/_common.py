@@ -157,14 +157,18 @@ _STRAYS = 20
 """Stray files that are named at most."""
 
 
-def option_of(text: str) -> tuple[str, Option]:
-    """Read NAME=VALUE, an option of a protocol: true and false, whole numbers, text."""
-    name, found, value = text.partition("=")
-    if not found or not name:
-        raise MisuseError(f"option {text!r} is not NAME=VALUE")
-    if value in ("true", "false"):
-        return name, value == "true"
-    return name, int(value) if value.lstrip("-").isdecimal() else value
+def options_of(texts: Iterable[str] | None) -> dict[str, Option]:
+    """Read each NAME=VALUE, an option of a protocol: true and false, whole numbers, text."""
+    found: dict[str, Option] = {}
+    for text in texts or ():
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise MisuseError(f"option {text!r} is not NAME=VALUE")
+        if name in found:
+            raise MisuseError(f"option {name} is given more than once; once is accepted")
+        number = re.fullmatch("-?[0-9]{1,99}", value)
+        found[name] = value == "true" if value in ("true", "false") else int(value) if number else value
+    return found
 
 
 def write_json(target: str | None, result: Json) -> None:

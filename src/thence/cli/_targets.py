@@ -20,12 +20,23 @@ FILE, DIR = "FILE", "DIR"
 
 
 def check_targets(parameters: Mapping[str, inspect.Parameter], given: Mapping[str, object]) -> None:
-    """Refuse what cannot be written of the options that a verb was given."""
+    """Refuse what cannot be written of the options that a verb was given, and two that name one file."""
+    taken: dict[Path, str] = {}
     for name, parameter in parameters.items():
         option = declared(parameter)
         value = given.get(name, parameter.default)
         if option is not None and option.metavar in (FILE, DIR) and isinstance(value, str | Path):
             check_target(spelled(name, option), value, folder=option.metavar == DIR)
+            if option.metavar == FILE:
+                _check_alone(spelled(name, option), value, taken)
+
+
+def _check_alone(option: str, given: str | Path, taken: dict[Path, str]) -> None:
+    path = Path(given).resolve()
+    if str(given) == "-" or (path.exists() and not path.is_file()):
+        return
+    if (other := taken.setdefault(path, option)) != option:
+        raise MisuseError(f"{other} and {option} both name {given}; a file for each is accepted")
 
 
 def declared(parameter: inspect.Parameter) -> OptionInfo | None:

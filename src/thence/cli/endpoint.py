@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from thence.cli._common import JsonFile, console, detail, option_of, write_json
+from thence.cli._common import JsonFile, console, detail, options_of, write_json
 from thence.cli._packages import needs
 from thence.errors import MisuseError
 
@@ -46,7 +46,7 @@ def command(
         raise MisuseError("either a configuration file or --init DIR is expected")
     if init is not None:
         names = [name.strip() for name in processes.split(",") if name.strip()]
-        _init(init, names, protocol, dict(option_of(each) for each in option or ()), plain, json_file)
+        _init(init, names, protocol, options_of(option), plain, json_file)
         return
     from thence.runtime import Endpoint
     from thence.runtime.lines import converse

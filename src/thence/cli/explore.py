@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thence.cli._common import JsonFile, console, finish, option_of, write_json
+from thence.cli._common import JsonFile, console, finish, options_of, write_json
 from thence.errors import MisuseError
 from thence.model.plain import Row
 
@@ -83,7 +83,7 @@ def command(
         return
     setting = Setting(
         protocol, processes, messages, destinations, to_self=to_self, fifo=fifo, loss=loss, crashes=crashes,
-        detector=detector, changes=changes, groups=groups, options=dict(map(option_of, option or ())),
+        detector=detector, changes=changes, groups=groups, options=options_of(option),
         variant=_variant(protocol, admitted=variants),
     )  # fmt: skip
     judged = chosen(properties) if properties else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thence.cli._common import JsonFile, console, finish, option_of, progress, table, write_json
+from thence.cli._common import JsonFile, console, finish, options_of, progress, table, write_json
 from thence.cli._packages import needs
 from thence.errors import MisuseError
 
@@ -103,7 +103,7 @@ def command(
         loss=loss,
         duplicates=duplicates,
         partitions=tuple(partition or ()),
-        options=tuple(option_of(text) for text in option or ()),
+        options=tuple(options_of(option).items()),
         seed=seed,
         run=run,
     )
@@ -151,6 +151,9 @@ def _tell(result: Result, written: dict[str, int], out: Console) -> None:
             out.print(f"  ... and {sum(list(alike.values())[SHOWN:])} more")
     for path, rows in written.items():
         out.print(f"{rows} rows written to {path}")
+    recorder = result.recorder
+    if recorder is not None and recorder.stamps and not any(event.dependencies is not None for event in recorder.rows):
+        out.print(f"No dependencies in the clear: stamps of {result.scenario.protocol} name no messages.")
 
 
 def print_table(made: Table, out: Console) -> None:

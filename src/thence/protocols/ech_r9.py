@@ -94,7 +94,7 @@ def neighbours(cuts: Iterable[Cut], roster: Roster) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=256)
-def _read(text: str, roster: Roster) -> tuple[str, tuple[Cut, ...], tuple[int, ...]]:
+def read_separators(text: str, roster: Roster) -> tuple[str, tuple[Cut, ...], tuple[int, ...]]:
     """Read separators once for all members: the text with commas, the masks, and the neighbours of each process."""
     cuts = cuts_of(text, roster)
     if len(cuts) * len(roster) > MOST_STEPS:
@@ -134,7 +134,7 @@ class ECHR9(ECH):
             order._place(separators)
 
     def _place(self, separators: str) -> None:
-        self.separators, cuts, reach = _read(separators, self.roster)
+        self.separators, cuts, reach = read_separators(separators, self.roster)
         self.mine = tuple(cut for cut in cuts if cut.members & self.bit)
         self.reach = reach[self.me]
 

@@ -5,7 +5,7 @@ To add a protocol: write its file, give it the next free wire number, and add it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
@@ -259,24 +259,33 @@ def create(
 ) -> Member:
     """Make a member of a registered protocol; `labels` are those it accepts beside its own, all unless given."""
     entry = lookup(name)
-    shapes = entry.protocol.options
-    for option, value in options.items():
-        if option not in (*shapes, "label"):
-            raise MisuseError(f"protocol {name} has no option {option!r}; its options: {', '.join(shapes) or 'none'}")
-        if option in shapes and type(value) is not ACCEPTED[shapes[option]][0]:
-            wanted = ACCEPTED[shapes[option]][1]
-            raise MisuseError(f"option {option} of protocol {name} is {value!r}; {wanted} is accepted")
+    check_options(entry, {option: value for option, value in options.items() if option != "label"})
     member = entry.protocol(roster if isinstance(roster, Roster) else Roster(roster), process, **options)
     member.accept(labels)
     return member
 
 
+def check_options(entry: Entry, options: Mapping[str, Option]) -> None:
+    """Refuse options that a protocol does not have, and values of another kind than it takes."""
+    shapes = entry.protocol.options
+    for option, value in options.items():
+        if option not in shapes:
+            known = ", ".join(shapes) or "none"
+            raise MisuseError(f"protocol {entry.name} has no option {option!r}; its options: {known}")
+        kind, wanted = ACCEPTED[shapes[option]]
+        if type(value) is not kind:
+            raise MisuseError(f"option {option} of protocol {entry.name} is {value!r}; {wanted} is accepted")
+
+
 def require(name: str, given: Iterable[Need], *, driver: str) -> Entry:
     """Refuse a protocol whose needs a driver does not meet, saying which."""
-    entry = lookup(name)
-    missing = [need for need in entry.needs if need not in set(given)]
+    entry, met = lookup(name), frozenset(given)
+    missing = [need for need in entry.needs if need not in met]
     if missing:
-        raise MisuseError(f"protocol {name} needs {', '.join(missing)}, which {driver} does not give")
+        able = ", ".join(each for each, other in REGISTRY.items() if met.issuperset(other.needs))
+        raise MisuseError(
+            f"protocol {name} needs {', '.join(missing)}, which {driver} does not give; it can run {able}"
+        )
     return entry
 
 

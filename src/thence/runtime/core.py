@@ -24,7 +24,7 @@ from thence.model.plain import Row
 from thence.model.roster import Roster
 from thence.protocols import Deferred, Deliver, Duplicate, Effect, GoesWithout, Member, Sent, Transmit, create, require
 from thence.protocols.ack_member import AckMember
-from thence.protocols.registry import Need
+from thence.protocols.registry import Need, check_options
 from thence.runtime.inputs import (
     KIND_OF,
     PAYLOAD,
@@ -106,7 +106,7 @@ class Core:
         options: dict[str, int | str | bool] | None = None,
     ) -> Core:
         """Start a process that has no past."""
-        require(protocol, GIVEN, driver="a live endpoint")
+        check_options(require(protocol, GIVEN, driver="a live endpoint"), options or {})
         if len(processes) > ROSTER_LIMIT:
             raise MisuseError(f"{len(processes)} processes; a live endpoint takes up to {ROSTER_LIMIT}")
         chosen: Row = dict(options or {})

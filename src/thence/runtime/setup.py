@@ -12,6 +12,7 @@ from pathlib import Path
 from thence.errors import MisuseError
 from thence.protocols.registry import lookup
 from thence.runtime.config import load
+from thence.runtime.core import Core
 
 PORTS = range(20_000, 30_000)
 """below those that systems give to connections by themselves"""
@@ -74,6 +75,7 @@ def initialise(
     try:
         for file in files:
             load(file)
+        Core.fresh(protocol, processes, processes[0], options=options)
         if not plain:
             _certify(folder, processes)
     except (MisuseError, ImportError):

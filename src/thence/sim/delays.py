@@ -28,6 +28,9 @@ Travel = Callable[[float, int, int], float]
 
 POLICIES = ("constant", "uniform", "exponential", "pareto", "lognormal", "adversarial", "matrix")
 DEFAULT_MEAN = 0.05
+LONGEST = 1e9
+"""seconds; sums of what is drawn from these stay finite"""
+LARGEST_SIGMA = 10.0
 
 
 def compile_delay(spec: str, roster: Roster, rng: Random) -> Travel:
@@ -89,8 +92,8 @@ def _numbers(text: str, whole: str) -> list[float]:
     except ValueError:
         raise MisuseError(f"delay {whole!r} holds something that is no number; seconds are accepted") from None
     for number in numbers:
-        if not math.isfinite(number) or number < 0:
-            raise MisuseError(f"delay {whole!r} holds {number}; seconds that are finite and not negative are accepted")
+        if not 0 <= number <= LONGEST:
+            raise MisuseError(f"delay {whole!r} holds {number}; numbers from 0 to {LONGEST:g} are accepted")
     return numbers
 
 
@@ -122,6 +125,8 @@ def _pareto(numbers: list[float], rng: Random) -> Travel:
 
 def _lognormal(numbers: list[float], rng: Random) -> Travel:
     median, sigma = numbers[0], numbers[1] if len(numbers) > 1 else 1.0
+    if sigma > LARGEST_SIGMA:
+        raise MisuseError(f"lognormal sigma {sigma}; from 0 to {LARGEST_SIGMA:g} is accepted")
     normal, exp = rng.gauss, math.exp
     return lambda now, source, destination: now + median * exp(normal(0.0, sigma))
 

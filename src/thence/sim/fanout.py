@@ -9,10 +9,12 @@ and always in a broadcast.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from random import Random
 
 from thence.errors import MisuseError
+from thence.model.roster import positions
 
 Choose = Callable[[int], int]
 """sender -> mask of destinations"""
@@ -23,7 +25,7 @@ TABLED = 12
 NAMED = ("uniform", "unicast", "broadcast")
 
 
-def parse_fanout(text: str, size: int, *, to_self: bool = False) -> int | str:
+def parse_fanout(text: str, size: int, *, to_self: bool = False, what: str = "processes") -> int | str:
     """Return the fixed number of destinations, or `uniform`; say what is wrong otherwise."""
     most = size if to_self else size - 1
     if most < 1:
@@ -32,10 +34,10 @@ def parse_fanout(text: str, size: int, *, to_self: bool = False) -> int | str:
         return "uniform"
     if text in NAMED:
         return 1 if text == "unicast" else most
-    if not text.isdecimal() or int(text) < 1:
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
         raise MisuseError(f"no fan-out {text!r}; uniform, unicast, broadcast or a number from 1 to {most} is accepted")
     if int(text) > most:
-        among = f"{size} processes" if to_self else f"{size - 1} others"
+        among = f"{size} {what}" if to_self else f"{size - 1} others"
         raise MisuseError(f"fan-out {text} is larger than the {among} a process can send to")
     return int(text)
 
@@ -85,19 +87,31 @@ def _tabled(fanout: int | str, most: int, rng: Random, *, to_self: bool) -> Choo
     return chosen
 
 
-def including(hot: list[int], share: float, fanout: int | str, size: int, rng: Random, *, to_self: bool) -> Choose:
+def choose_among(near: Sequence[int], fanout: int | str, rng: Random) -> Choose:
+    """Return a choice among the processes that each sender can send to; a broadcast is to all of them."""
+    bits = [[1 << position for position in positions(mask)] for mask in near]
+
+    def chosen(sender: int) -> int:
+        if fanout == "broadcast":
+            return near[sender]
+        number = fanout if isinstance(fanout, int) else rng.randint(1, len(bits[sender]))
+        return sum(rng.sample(bits[sender], number))
+
+    return chosen
+
+
+def including(hot: Sequence[int], share: float, plain: Choose, near: Sequence[int], rng: Random) -> Choose:
     """Return a choice that, in that share of messages, has one of the hot processes among the destinations."""
-    plain = choose(fanout, size, rng, to_self=to_self)
 
     def chosen(sender: int) -> int:
         mask = plain(sender)
-        able = [h for h in hot if to_self or h != sender]
+        able = [h for h in hot if near[sender] >> h & 1]
         if not able or rng.random() >= share:
             return mask
         bit = 1 << able[int(rng.random() * len(able))]
         if mask & bit:
             return mask
-        members = [1 << position for position in range(size) if mask >> position & 1]
+        members = [1 << position for position in positions(mask)]
         return mask & ~members[int(rng.random() * len(members))] | bit
 
     return chosen

@@ -17,7 +17,7 @@ from random import Random
 
 from thence.errors import MisuseError
 from thence.model.roster import Roster
-from thence.sim.delays import Travel, compile_delay
+from thence.sim.delays import LONGEST, Travel, compile_delay
 from thence.sim.streams import Streams
 
 _PARTITION = re.compile(r"(?P<start>[\d.]+)-(?P<end>[\d.]+):(?P<sides>.+)")
@@ -48,6 +48,8 @@ def parse_partition(text: str, roster: Roster) -> Partition:
         raise MisuseError(f"partition {text!r}: {found['start']}-{found['end']} are no seconds") from None
     if not start < end:
         raise MisuseError(f"partition {text!r} ends at {end}, not after it starts; it must heal")
+    if end > LONGEST:
+        raise MisuseError(f"partition {text!r} ends at {end}; up to {LONGEST:g} seconds are accepted")
     side = [0] * len(roster)
     seen: set[str] = set()
     for number, names in enumerate(found["sides"].split("|")):

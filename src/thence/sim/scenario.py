@@ -7,7 +7,6 @@ starts, with a sentence that says what would have been accepted.
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, fields, replace
 
 from thence.errors import MisuseError
@@ -15,12 +14,13 @@ from thence.model.faults import groups_of
 from thence.model.plain import Fields, Option, Row
 from thence.model.roster import Roster
 from thence.protocols.base import Member
-from thence.protocols.registry import Entry, Need, create, lookup
+from thence.protocols.registry import Entry, Need, check_options, create, lookup
 from thence.sim.network import Network, check_share
 from thence.sim.streams import Streams
 from thence.sim.workload import OWN_DESTINATIONS, Workload, compile_workload
 
 MOST_PROCESSES = 10_000
+LEAST_RATE, MOST_RATE = 1e-6, 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,7 @@ class Scenario:
         options = dict(self.options)
         if self.bound is not None:
             options["bound"] = self.bound
+        check_options(self.entry, options)
         roster = self.roster
         return [create(self.protocol, roster, position, **options) for position in range(self.processes)]
 
@@ -111,9 +112,9 @@ class Scenario:
         text = dict(self.options).get("separators", "")
         if "topology" not in self.entry.needs or not text:
             return ()
-        from thence.protocols.ech_r9 import cuts_of, neighbours
+        from thence.protocols.ech_r9 import read_separators
 
-        return neighbours(cuts_of(str(text), self.roster), self.roster)
+        return read_separators(str(text), self.roster)[2]
 
     def traffic(self, streams: Streams) -> Workload:
         """Make the workload."""
@@ -197,8 +198,12 @@ def _check_numbers(scenario: Scenario) -> None:
             raise MisuseError(f"{name} {getattr(scenario, name)}; {least} or more is accepted")
     if scenario.crashes > scenario.processes:
         raise MisuseError(f"{scenario.crashes} crashes among {scenario.processes} processes; each crashes at most once")
-    if not math.isfinite(scenario.rate) or scenario.rate <= 0:
-        raise MisuseError(f"rate {scenario.rate}; requests per second above 0 are accepted")
+    if not LEAST_RATE <= scenario.rate <= MOST_RATE:
+        raise MisuseError(f"rate {scenario.rate}; from {LEAST_RATE:g} to {MOST_RATE:g} requests a second are accepted")
+    names = [name for name, _ in scenario.options] + ["bound"] * (scenario.bound is not None)
+    for name in names:
+        if names.count(name) > 1:
+            raise MisuseError(f"option {name} is given more than once; once is accepted")
     check_share(scenario.loss, "loss")
     check_share(scenario.duplicates, "duplicates")
     if scenario.loss + scenario.duplicates >= 1:

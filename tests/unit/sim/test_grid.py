@@ -89,3 +89,18 @@ def test_work_grows_with_everything_that_costs() -> None:
     assert work(small) < work(small.with_(messages=20)) < work(small.with_(messages=20, processes=10))
     assert work(small.with_(fanout="unicast")) < work(small.with_(fanout="3")) < work(small.with_(fanout="broadcast"))
     assert work(small.with_(workload="groups:2x3")) > 0
+
+
+def test_a_topology_is_an_option_like_any_other() -> None:
+    text = """
+[grid]
+protocol = "ech-r9"
+processes = 5
+workload = ["poisson", "bursts"]
+to_self = [false, true]
+options = [{ separators = "c:ab|de" }, { separators = "b:a|cde" }]
+"""
+    assert {dict(each.scenario.options)["separators"] for each in parse_grid(text).scenarios} == {"c:ab|de", "b:a|cde"}
+    assert len(parse_grid(text).scenarios) == 8
+    with pytest.raises(MisuseError, match=r"grid:5: workload = 'replicated': workload replicated draws sets"):
+        parse_grid(text.replace("bursts", "replicated"))

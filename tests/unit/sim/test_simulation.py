@@ -120,6 +120,12 @@ def test_request_reply_answers_every_request() -> None:
     assert sorted(e.process for e in asked) == sorted((e.destinations or ())[0] for e in answered)
 
 
+@pytest.mark.parametrize("messages", [0, 1, 2, 7])
+def test_answers_are_among_the_messages(messages: int) -> None:
+    outcome = simulate(Scenario(workload="request-reply", messages=messages)).outcome
+    assert outcome.messages == messages
+
+
 def test_a_crash_stops_a_process_and_is_recorded() -> None:
     result = simulate(Scenario(processes=5, messages=400, crashes=2, seed=3), trace=True)
     crashed = [e.process for e in result.events if e.kind == "crash"]

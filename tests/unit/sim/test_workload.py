@@ -74,6 +74,15 @@ def test_groups_as_given() -> None:
     assert own == allowed
 
 
+def test_a_holder_updates_itself_where_it_may() -> None:
+    made = requests(workload="replicated:4,3", to_self=True)
+    assert all(r.destinations >> r.process & 1 for r in made)
+    assert {r.destinations.bit_count() for r in made} == {3}
+    assert [r.destinations & ~(1 << r.process) for r in made] == [
+        r.destinations for r in requests(workload="replicated:4,3")
+    ]
+
+
 def test_bursts_are_bursty() -> None:
     def spread(text: str) -> float:
         times = [r.time for r in requests(workload=text, messages=4000) if r.process == 0]
@@ -90,3 +99,27 @@ def test_labels() -> None:
     counts = Counter(r.label for r in requests(labels=3))
     assert set(counts) == {"l1", "l2", "l3"}
     assert min(counts.values()) > 500
+
+
+@pytest.mark.parametrize("fanout", ["uniform", "unicast", "broadcast", "2"])
+@pytest.mark.parametrize("text", ["poisson", "hotspot:2,0.5", "bursts:0.5,1"])
+@pytest.mark.parametrize("separators", ["", "c:ab|def;c:def|ab"])
+def test_a_process_draws_itself_like_any_other(text: str, fanout: str, separators: str) -> None:
+    """Of the n it can send to, itself among them: one in n of unicasts, two in n of two, all of broadcasts."""
+    options = (("separators", separators),)
+    made = requests(protocol="ech-r9", workload=text, fanout=fanout, to_self=True, options=options, messages=6000)
+    for process, name in enumerate("abcdef"):
+        near = {"a": 3, "b": 3, "c": 6}.get(name, 4) if separators else 6
+        own = [r.destinations >> process & 1 for r in made if r.process == process]
+        expected = {"uniform": (near + 1) / 2 / near, "unicast": 1 / near, "broadcast": 1.0, "2": 2 / near}[fanout]
+        if not text.startswith("hotspot"):
+            assert sum(own) / len(own) == pytest.approx(expected, abs=0.06)
+        assert any(own)
+
+
+def test_uniform_fanout_counts_neighbours() -> None:
+    made = requests(protocol="ech-r9", options=(("separators", "c:ab|def;c:def|ab"),), messages=6000)
+    for process, most in enumerate((2, 2, 5, 3, 3, 3)):
+        numbers = Counter(r.destinations.bit_count() for r in made if r.process == process)
+        assert set(numbers) == set(range(1, most + 1))
+        assert max(numbers.values()) < 1.4 * min(numbers.values())
