@@ -77,7 +77,7 @@ class ClockReceiver(Receiver):
             return [self._hold(copy, number, needs, unmet, forgone)]  # Hold what needs more than is delivered
         effects: list[Effect] = [self._goes_without(copy, forgone)] if forgone else []
         effects.append(Deliver(copy))  # Deliver at once what needs nothing more
-        self._count(sender, number)
+        self.delivered[sender] = self._latest(sender, number) if self.passed else number
         if self._watch:
             self._cascade(sender, effects)
         return effects
@@ -111,7 +111,7 @@ class ClockReceiver(Receiver):
         if arrival in self._forgone:
             effects.append(self._goes_without(copy, self._forgone.pop(arrival)))
         effects.append(Deliver(copy))  # Deliver what was held
-        self._count(copy.sender, number)
+        self.delivered[copy.sender] = self._latest(copy.sender, number) if self.passed else number
         return copy.sender
 
     def _wake(self, sender: int, ready: list[int]) -> None:
@@ -165,13 +165,11 @@ class ClockReceiver(Receiver):
             self.passed = {sender: (number,) for sender, number in enumerate(self.delivered)}
         return GoesWithout(copy, self._causes(forgone))
 
-    def _count(self, sender: int, number: int) -> None:
-        """Note a delivery."""
-        if self.passed:
-            numbers = sorted((*self.passed.get(sender, (0,)), number))
-            self.passed[sender] = tuple(numbers[-PASSED:])
-            number = numbers[-1]
-        self.delivered[sender] = number
+    def _latest(self, sender: int, number: int) -> int:
+        """Remember a number that is delivered now; return the latest."""
+        numbers = sorted((*self.passed.get(sender, (0,)), number))
+        self.passed[sender] = tuple(numbers[-PASSED:])
+        return numbers[-1]
 
     def _late(self, sender: int, number: int) -> bool:
         """Tell whether a number that was passed has not been delivered."""
