@@ -308,6 +308,33 @@ def test_snapshots_say_what_is_wrong() -> None:
             kind.restore(data[:cut])
 
 
+@pytest.mark.parametrize("name", [name for name, entry in REGISTRY.items() if entry.grows])
+def test_joins_in_another_order_are_told_and_a_late_one_is_caught_up(name: str) -> None:
+    a, b = create(name, "ab", "a"), create(name, "ab", "b")
+    early = a.send(["b"])
+    a.join("c")
+    a.join("d")
+    late = a.send(["b", "d"])
+    assert isinstance(early, Sent)
+    assert isinstance(late, Sent)
+    (copy,) = (each for each in late.copies if each.destination == 1)
+    b.join("c")
+    other = b.fork()
+    other.join("e")
+    other.join("d")
+    for behind in (b, other):
+        before = behind.state()
+        with pytest.raises(PeerError, match=r"roster .* unknown here"):
+            behind.decode(a.encode(copy), source="a")
+        assert behind.state() == before
+    b.join("d")
+    first, second = (b.decode(a.encode(each), source="a") for each in (early.copies[0], copy))
+    assert [type(e).__name__ for each in (first, second) for e in b.receive(each)] == ["Deliver", "Deliver"]
+    b.leave("c")
+    with pytest.raises(MisuseError, match="in the roster already; a process that left keeps its name"):
+        b.join("c")
+
+
 def test_a_stamp_under_an_unknown_roster_says_so() -> None:
     a, other = create("ks", "abc", "a"), create("ks", "xyz", "x")
     sent = a.send(["b"])
