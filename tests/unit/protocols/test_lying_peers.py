@@ -233,6 +233,10 @@ def test_no_message_of_the_living_is_lost_to_an_abandonment(name: str) -> None:
     assert [type(effect) for effect in c.receive(third)] == [GoesWithout, Deliver]
     c = type(c).restore(c.snapshot()).fork()
     assert c.receive(third) == [Duplicate(third)]
+    assert c.fork().receive(first) == [Deliver(first)]  # of which c knows nothing
+    came, before = c.fork(), c.state()
+    came.receive(first)
+    assert came.state() != before == c.state()
     assert c.receive(first) == [Deliver(first)]
     assert c.state() == type(c).restore(c.snapshot()).state()
     for copy in (first, third):
