@@ -275,6 +275,17 @@ def test_held_messages_of_the_abandoned_go_in_their_order() -> None:
     assert c.abandon("a") == []
 
 
+def test_what_a_fork_goes_without_the_other_goes_without_too() -> None:
+    run = play("ks", 4, "a!1>c a!2>d d<a2 b!1>c b!2>d d<b2 d!1>c c<d1")
+    c, cause, held = run.members[2], find(run, 1, 1, 2), find(run, 3, 1, 2)
+    assert c.abandon("a") == []
+    twin = c.fork()
+    for each in (c, twin):
+        effects = each.receive(cause)
+        assert [type(effect) for effect in effects] == [Deliver, GoesWithout, Deliver]
+        assert effects[1] == GoesWithout(held, (Cause("a", 1),))
+
+
 def test_what_comes_after_an_abandonment_goes_without_too() -> None:
     a, b, c = (create("ks", "abc", name) for name in "abc")
     sent(a, "c")

@@ -45,8 +45,9 @@ class System:
         return p, (mask if "unicast only" in self.needs else mask | self.rng.randrange(1 << self.size), label)
 
     def act(self, member: Member, given: Copy | tuple[int, str | None]) -> list[Any]:
-        """Give a member its input; return what it does."""
+        """Give a member its input, which it reads from bytes as what it is; return what it does."""
         if isinstance(given, Copy):
+            assert member.decode(member.encode(given), source=NAMES[given.source]) == given
             return list(member.receive(given))
         mask, label = given
         token = self.tokens.get(label) if "serialized sends" in self.needs else None
