@@ -165,7 +165,7 @@ def checked_context(member: Member, context: object, shape: Shape) -> dict[int, 
         out = bytearray()
         shape.write(context, out, member.size)
         same = shape.read(Reader(bytes(out), member.size)) == context
-    except (AttributeError, LookupError, PeerError, TypeError, ValueError):
+    except (AttributeError, IndexError, KeyError, PeerError, TypeError, ValueError):
         same = False
     if not same or not isinstance(context, dict):
         raise MisuseError(
