@@ -25,8 +25,8 @@ ROOT = Path(__file__).parents[2]
 
 def costing() -> Figures:
     from thence.costing.local import SAMPLE
-    from thence.costing.recommending import ENOUGH, GROWTH, MARGIN
-    from thence.costing.replaying import LOOK
+    from thence.costing.recommending import GROWTH, MARGIN
+    from thence.costing.replaying import ENOUGH, LOOK
 
     shares = {"growth": round(100 * GROWTH), "margin": round(100 * MARGIN)}
     return {"sample": f"{SAMPLE:,}", "look": LOOK, "enough": ENOUGH} | shares
@@ -153,6 +153,8 @@ SENTENCES = (
     Sentence("cost.md", "Above `--sample` deliveries ({sample} unless you say otherwise)", costing),
     Sentence("cost.md", "at every {look}th delivery, at the end", costing),
     Sentence("cost.md", "Nothing is recommended from fewer than {enough} messages", costing),
+    Sentence("cost.md", "nor if more than {margin} % of", costing),
+    Sentence("cost.md", "with fewer than {enough} messages or deliveries each", costing),
     Sentence("cost.md", "more than {growth} % above those of the quarter before", costing),
     Sentence("cost.md", "Of protocols within {margin} % of the cheapest", costing),
     Sentence(

@@ -187,6 +187,14 @@ def test_a_destination_that_stays_away_can_be_given_up(folder: Path) -> None:
     run(go())
 
 
+def test_nobody_can_be_given_up_where_the_protocol_needs_everybody(folder: Path) -> None:
+    first, *_ = configure(folder, "abc", protocol="ses", limits={"away": "abandon"})
+    with pytest.raises(
+        MisuseError, match=r'limits.away is "abandon"; protocol ses cannot abandon .* wait and spill are'
+    ):
+        load(first)
+
+
 def test_what_waits_for_somebody_away_spills_into_the_journal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (outbox, station):
         monkeypatch.setattr(module, "LIMIT_ITEMS", 8)

@@ -109,8 +109,6 @@ class Setting:
             raise MisuseError(f"protocol {self.protocol} is for unicast only; explore it with --destinations unicast")
         if self.crashes and "failure detector" not in needs:
             raise MisuseError(f"protocol {self.protocol} does not say what a crash means to it; leave --crashes out")
-        if self.groups and not self.grouped:
-            raise MisuseError(f"protocol {self.protocol} knows no groups; leave --groups out")
         if self.detector != "eager" and not self.crashes:
             raise MisuseError(f"--detector {self.detector} does nothing where nobody crashes; say --crashes, too")
         if self.changes != 1 and self.detector != "any":

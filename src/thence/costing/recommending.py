@@ -7,9 +7,10 @@ the end, than under the protocols that wait for causes only.
 They are ranked by the bytes for each message, over all copies and protocol messages, in the *second half* of each run:
 the first half is warm-up, in which stamps fill. A protocol whose bytes and entries a copy in the last quarter are both
 above those of the quarter before by more than `GROWTH` still grows, and what it will cost is not known; bytes alone
-grow with the width of numbers, in every protocol. So nothing is recommended from fewer than `ENOUGH` messages or
-deliveries a run and label, in each of which stamps begin anew, nor while a protocol that still grows is the cheapest so
-far. Of those within `MARGIN` of the cheapest, which is noise, the first in the registry is taken.
+grow with the width of numbers, in every protocol. So nothing is recommended if more than `MARGIN` of the messages are
+in runs and labels with fewer than `ENOUGH` messages or deliveries, however long the others are, nor while a protocol
+that still grows is the cheapest so far. Of those within `MARGIN` of the cheapest, which is noise, the first in the
+registry is taken.
 
 `NEVER` holds the protocols that are measured and not recommended whatever the trace, each with its reason. For
 every other one that guarantees causal order and whose needs a trace can show, there is a trace on which it wins
@@ -22,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from math import inf
 
-from thence.costing.replaying import Cost
+from thence.costing.replaying import ENOUGH, Cost
 from thence.costing.traffic import Finding
 from thence.errors import MisuseError
 from thence.model.plain import Row
@@ -39,8 +40,6 @@ NEVER: dict[str, str] = {
     "ses": "ks, ech or rst cost less on every trace known here",
     "synchronous": "acked costs the same and blocks no sender",
 }
-ENOUGH = 100
-"""messages, and deliveries, of a run and label below which nothing is recommended"""
 GROWTH = 0.1
 MARGIN = 0.05
 UNSHOWN: frozenset[Need] = frozenset({"coordinator", "groups", "failure detector"})
@@ -166,15 +165,15 @@ def _choice(ranked: list[Cost]) -> tuple[Cost | None, str]:
 
 def _too_few(cost: Cost) -> str:
     """Say what a replay is short of, if it is."""
-    messages, deliveries, runs = cost.messages, cost.deliveries, max(1, cost.runs)
+    messages, short = cost.messages, cost.short_messages
     if messages < ENOUGH:
         return f"{messages} messages are too few to recommend from; record {ENOUGH} or more"
-    if messages < ENOUGH * runs:
-        anew = "too few to recommend from, for stamps begin anew in each"
-        return f"{messages} messages in {runs} runs and labels are {anew}; record {ENOUGH} or more in each"
-    if deliveries < ENOUGH * runs:
-        both = f"{messages} messages with {deliveries} deliveries"
+    if cost.runs == 1 and short:
+        both = f"{messages} messages with {cost.deliveries} deliveries"
         return f"{both} are too few to recommend from; record {ENOUGH} or more of both"
+    if short > MARGIN * messages:
+        those = f"{short} of {messages} messages are in runs and labels, of {cost.runs}, too short to recommend from"
+        return f"{those}, for stamps begin anew in each; record {ENOUGH} or more messages and deliveries in each"
     return ""
 
 

@@ -11,6 +11,8 @@ never holds a copy.
 - A message is *deferred* if no copy of it leaves at its `send` row; counted in rows of its sender, and in seconds.
 - What is still held or deferred at the end is *stuck*: for ever if the run was over, for a while if it was cut
   there. What the trace never received is not.
+- The first half of a run is warm-up, in which stamps fill. A run with fewer than `ENOUGH` messages or deliveries is
+  *short*: stamps begin anew in each, and it is over before they are warm.
 
 Departures from what would really happen: processes send when they did, whatever the protocol holds back there, and
 a copy that leaves late still arrives when it did, if it has left by then.
@@ -33,6 +35,8 @@ from thence.protocols.effects import Deliver, Effect, Hold, Sent, Transmit
 from thence.protocols.registry import create, lookup
 
 LOOK = 16
+ENOUGH = 100
+"""messages, and deliveries, of a run and label below which it is short"""
 THIRD, LAST = 2, 3
 Key = tuple[str, int]
 """a message and the position of one destination"""
@@ -51,6 +55,8 @@ class Cost:
     runs: int = 0
     """runs and labels, in each of which stamps begin anew"""
     messages: int = 0
+    short_messages: int = 0
+    """those of runs and labels that are short"""
     copies: int = 0
     entries: int = 0
     facts: int | None = 0
@@ -313,6 +319,8 @@ class _Replay:
             cost.reason = self._stuck()
         if not self.timed:
             cost.held_seconds = cost.deferred_seconds = None
+        if min(cost.messages, cost.deliveries) < ENOUGH:
+            cost.short_messages = cost.messages
         return cost
 
     def _stuck(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import log
+from math import hypot, log
 from typing import Any
 
 from thence.model.plain import Row
@@ -68,6 +68,14 @@ def exact(values: Iterable[float]) -> Estimate:
     if not given:
         raise NoDataError("nothing counted")
     return Estimate(sum(given) / len(given), 0.0, len(given))
+
+
+def quotient(one: Estimate, other: Estimate) -> Estimate:
+    """Return the quotient of two means with the interval that theirs give, to first order, if they are independent."""
+    share = one.mean / other.mean
+    if one.half is None or other.half is None:
+        return Estimate(share, None, min(one.values, other.values))
+    return Estimate(share, share * hypot(one.half / one.mean, other.half / other.mean), min(one.values, other.values))
 
 
 def total(rows: Rows, column: str) -> int:

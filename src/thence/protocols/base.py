@@ -42,6 +42,7 @@ class Receiver(Fielded, abc.ABC):
         self.roster, self.size, self.me = roster, len(roster), me
         self.abandoned = 0
         """the processes of which nothing more will come, as a mask"""
+        self.passed: snapshots.Passed = {}
 
     @abc.abstractmethod
     def receive(self, copy: Copy) -> list[Effect]:
@@ -58,6 +59,11 @@ class Receiver(Fielded, abc.ABC):
     def join(self, roster: Roster) -> None:
         """Grow by one position."""
         self.roster, self.size = roster, len(roster)
+
+    def remember(self, passed: snapshots.Passed) -> None:
+        """Take what was `passed` from a snapshot."""
+        if passed:
+            raise PeerError(f"snapshot that remembers numbers of {len(passed)} senders; none are kept here")
 
     def abandon(self, process: int) -> list[Effect]:
         """Wait no longer for messages of a process that are not here, and release what waited for nothing else."""
@@ -322,7 +328,8 @@ class Member(Fielded, abc.ABC):
         """Give up on a process that is gone for good: wait no longer for any message of it that is not here.
 
         `GoesWithout` stands in front of each delivery that goes without a cause. What is known of earlier messages only
-        through a message that never comes is not waited for either. A copy of it that comes later is refused.
+        through one that never comes is not waited for: that of somebody else is delivered when it comes, late as it is.
+        A copy of the process itself that comes later is refused.
         """
         if self.cannot_abandon:
             raise MisuseError(f"protocol {self.name} cannot abandon {process}: {self.cannot_abandon}")

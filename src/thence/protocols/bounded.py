@@ -52,6 +52,7 @@ class Bounded(Epochs):
 
     name = "bounded"
     code = 23
+    cannot_abandon = "an epoch ends when everybody is known to know of it, so that nobody could send for long"
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Record(MATRIX, MATRIX, ROW)}
     options: ClassVar[dict[str, Shape]] = {"bound": INT}
     fields: ClassVar[dict[str, Shape]] = {

@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from thence.errors import MisuseError
+from thence.errors import MisuseError, PeerError
+from thence.model.codec import Shape
 from thence.model.message import Copy, MessageId
 from thence.model.roster import positions
+from thence.model.varint import Reader
 
 if TYPE_CHECKING:
     from thence.protocols.base import Member
@@ -142,12 +144,34 @@ def by_message(facts: Iterable[tuple[int, int, int]]) -> list[tuple[MessageId, i
     return sorted(table.items())
 
 
-def given_context(member: Member, context: object, *, explicit: bool) -> dict[int, Any]:
+def given_context(member: Member, context: object, shape: Shape, *, explicit: bool) -> dict[int, Any]:
     """Return the context that an application hands to a send, or say why it is none."""
     if not explicit:
         raise MisuseError(f"protocol {member.name} takes a context only from a member made with explicit=True")
-    if not isinstance(context, dict):
-        raise MisuseError(f"the context is a {type(context).__name__}; what context() or merge() returned is accepted")
+    given = checked_context(member, context, shape)
+    own = given.get(member.me)
+    newest = max(count if isinstance(count, int) else count[0] for count in own) if own else 0
+    if newest > member.count:
+        name = member.roster.name(member.me)
+        raise MisuseError(
+            f"the context names message {newest} of {name}, who has sent {member.count}; one of this label is accepted"
+        )
+    return given
+
+
+def checked_context(member: Member, context: object, shape: Shape) -> dict[int, Any]:
+    """Return what an application holds as a context, or say that no member under this roster can have made it."""
+    try:
+        out = bytearray()
+        shape.write(context, out, member.size)
+        same = shape.read(Reader(bytes(out), member.size)) == context
+    except (AttributeError, IndexError, KeyError, PeerError, TypeError, ValueError):
+        same = False
+    if not same or not isinstance(context, dict):
+        raise MisuseError(
+            f"the context is a {type(context).__name__} that no {member.name} over {member.size} processes has made; "
+            "what context(), context_of() or merge() returned is accepted"
+        )
     return context
 
 

@@ -5,7 +5,8 @@ processes to which it has already been reported. A message m is stamped with the
 all of its address (R7); it is delivered at q when every element of its stamp that is addressed to q is in q's
 delivery history (R3). An element reported to its whole address is dropped (R8).
 
-Needs nothing. Cost: the elements of the history. Unlike `ks` it remembers what a destination was told, and can
+Needs nothing. Cost: the elements of the history, of each sender at most one for each process, since a later message to
+the same takes over. Unlike `ks` it remembers what a destination was told, and can
 therefore go below the propagation constraints on some copies (errata 8). With `carbon=True` stamps carry the carbon
 copies too (R6.1): fewer elements, more bytes.
 
@@ -30,6 +31,7 @@ Departures:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import ClassVar
 
 from thence.model.codec import ADDED, BOOL, MASK, ByCount, ByProcess, Record, Shape
@@ -85,7 +87,7 @@ class ECH(ClockMember):
                 elements[count] = (address, reported | destinations | self._aware(self.me, sender, address))
         self.history.setdefault(self.me, {})[self.count] = (destinations, 0)  # R4
         self._forget()
-        return sent
+        return replace(sent, context=self.context()) if self.explicit else sent
 
     def _stamp(self, destinations: int) -> tuple[Log, Log]:
         """R7, and R6.1 if asked; an application may hold nothing of what its process was told (errata 34)."""
@@ -175,11 +177,12 @@ class ECH(ClockMember):
     # -- chapter 6: histories as values with one operation, merge ----------------------------------------------------
 
     def _causes(self, context: object) -> Elements:
-        return self.merge(self.history, dependency.given_context(self, context, explicit=self.explicit))
+        given = dependency.given_context(self, context, self.fields["history"], explicit=self.explicit)
+        return self._merged(self.history, given)
 
     def context(self) -> Elements:
         """Return what the next message would follow."""
-        return self.merge(self.history)
+        return self._merged(self.history)
 
     def context_of(self, copy: Copy) -> Elements:
         """Return one delivered message and its history."""
@@ -190,6 +193,10 @@ class ECH(ClockMember):
 
     def merge(self, *contexts: Elements) -> Elements:
         """Merge histories: every element of any, told to whom any of them says, that is not told to all it is for."""
+        shape = self.fields["history"]
+        return self._merged(*(dependency.checked_context(self, context, shape) for context in contexts))
+
+    def _merged(self, *contexts: Elements) -> Elements:
         merged: Elements = {}
         for context in contexts:
             add_elements(merged, context)

@@ -116,7 +116,8 @@ class KS(ClockMember):
         if context is None:
             return self.log
         log = self.log.copy()
-        merge_into(log, dependency.given_context(self, context, explicit=self.explicit).items(), self.gone)
+        given = dependency.given_context(self, context, self.fields["log"], explicit=self.explicit)
+        merge_into(log, given.items(), self.gone)
         return log
 
     def context(self) -> Log:
@@ -131,7 +132,7 @@ class KS(ClockMember):
         """Merge contexts: whatever depends on the result depends on all of them."""
         result: Log = {}
         for context in contexts:
-            merge_into(result, context.items())
+            merge_into(result, dependency.checked_context(self, context, self.fields["log"]).items())
         return result
 
     # Section 4.5: a process that joins has clock 0 and nobody has an entry of it, so there is nothing to do.

@@ -6,6 +6,10 @@ and then, as long as some held copy needs nothing more, the one that arrived fir
 A protocol says only two things of a stamp: `needs(copy)`, the pairs (s, t), and `gives(copy)`, the copy's own number (a
 count of messages, or a count per pair of processes). A copy whose number is not above delivered[sender] was delivered
 before: causal order implies that messages of one sender to one destination are delivered in the order of their numbers.
+
+Not so once a copy has gone without a cause: a message of somebody who is there may have been known of only through
+that cause, and comes after later ones of its sender. From then on the latest `PASSED` numbers delivered of each sender
+are remembered (`passed`). What is not among them, and above the least of them, is no repeat: it is delivered late.
 """
 
 from __future__ import annotations
@@ -23,10 +27,13 @@ from thence.model.sets import Rename
 from thence.model.varint import Reader
 from thence.protocols.base import Member, Receiver
 from thence.protocols.effects import Deliver, Duplicate, Effect, GoesWithout, Hold
+from thence.protocols.snapshots import REMEMBERED, Passed
 from thence.protocols.waiting import Watches, first_unmet, release, wake, watch
 from thence.protocols.wire import CopyShape
 
 Needs = Sequence[tuple[int, int]]
+PASSED = 256
+"""numbers of each sender that are remembered once a copy has gone without a cause"""
 
 
 class ClockReceiver(Receiver):
@@ -58,7 +65,8 @@ class ClockReceiver(Receiver):
         """Apply the rule to an arrival."""
         number = self.gives(copy, self.me)
         sender = copy.sender
-        if number <= self.delivered[sender] or (sender, number) in self._keys:
+        repeated = number <= self.delivered[sender] and not self._late(sender, number)
+        if repeated or (sender, number) in self._keys:
             return [Duplicate(copy)]
         needs = self.needs(copy, self.me)
         forgone: Needs = ()
@@ -69,7 +77,7 @@ class ClockReceiver(Receiver):
             return [self._hold(copy, number, needs, unmet, forgone)]  # Hold what needs more than is delivered
         effects: list[Effect] = [self._goes_without(copy, forgone)] if forgone else []
         effects.append(Deliver(copy))  # Deliver at once what needs nothing more
-        self.delivered[sender] = number
+        self.delivered[sender] = self._latest(sender, number) if self.passed else number
         if self._watch:
             self._cascade(sender, effects)
         return effects
@@ -103,7 +111,7 @@ class ClockReceiver(Receiver):
         if arrival in self._forgone:
             effects.append(self._goes_without(copy, self._forgone.pop(arrival)))
         effects.append(Deliver(copy))  # Deliver what was held
-        self.delivered[copy.sender] = number
+        self.delivered[copy.sender] = self._latest(copy.sender, number) if self.passed else number
         return copy.sender
 
     def _wake(self, sender: int, ready: list[int]) -> None:
@@ -153,7 +161,31 @@ class ClockReceiver(Receiver):
         return possible, forgone
 
     def _goes_without(self, copy: Copy, forgone: Needs) -> GoesWithout:
+        if not self.passed:
+            self.passed = {sender: (number,) for sender, number in enumerate(self.delivered)}
         return GoesWithout(copy, self._causes(forgone))
+
+    def _latest(self, sender: int, number: int) -> int:
+        """Remember a number that is delivered now; return the latest."""
+        numbers = sorted((*self.passed.get(sender, (0,)), number))
+        self.passed[sender] = tuple(numbers[-PASSED:])
+        return numbers[-1]
+
+    def _late(self, sender: int, number: int) -> bool:
+        """Tell whether a number that was passed has not been delivered."""
+        if not self.passed:
+            return False
+        numbers = self.passed.get(sender, (0,))
+        return number > numbers[0] and number not in numbers
+
+    def remember(self, passed: Passed) -> None:
+        """Take from a snapshot which numbers were delivered."""
+        for sender, numbers in passed.items():
+            if not self.abandoned or list(numbers) != sorted(set(numbers)) or numbers[-1:] != (self.delivered[sender],):
+                raise PeerError(f"snapshot that remembers {numbers[-8:]} of sender {sender}; they ascend to the latest")
+            if len(numbers) > PASSED:
+                raise PeerError(f"snapshot that remembers {len(numbers)} numbers of a sender; {PASSED} are kept")
+        self.passed = passed
 
     def _causes(self, needs: Iterable[tuple[int, int]]) -> tuple[Cause, ...]:
         name = self.roster.name
@@ -201,7 +233,7 @@ class ClockReceiver(Receiver):
         """Freeze the clock and the held copies in order of arrival."""
         frozen = self._shape.freeze(self._value(), rename)
         assert isinstance(frozen, tuple)
-        return frozen
+        return (*frozen, REMEMBERED.freeze(self.passed, rename)) if self.passed else frozen
 
     def fork_into(self, forked: object) -> None:
         """Copy the clock and the tables of held copies."""
@@ -211,6 +243,7 @@ class ClockReceiver(Receiver):
         forked._keys = self._keys.copy()
         forked._watch = {sender: heap[:] for sender, heap in self._watch.items()}
         forked._forgone = self._forgone.copy()
+        forked.passed = self.passed.copy()
 
 
 class ClockMember(Member):

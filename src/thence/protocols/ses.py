@@ -5,7 +5,8 @@ vector time of the latest such message. A copy is delivered at d when the time l
 been told by the messages it delivered.
 
 Needs nothing. Cost: up to n vectors of n numbers. A held copy knows components of times, not messages: what
-`pending` names are the latest messages of each sender that may be among its causes.
+`pending` names are the latest messages of each sender that may be among its causes. For the same reason nobody can be
+abandoned: the time of a message that never comes has components of others, which nothing else may ever reach.
 
 Departures:
 
@@ -24,7 +25,7 @@ from thence.model.message import MESSAGE, Cause, Copy
 from thence.model.roster import Roster, positions
 from thence.protocols.base import Member, Receiver
 from thence.protocols.clocks import Time, component, later
-from thence.protocols.effects import Deliver, Duplicate, Effect, GoesWithout, Hold, Sent
+from thence.protocols.effects import Deliver, Duplicate, Effect, Hold, Sent
 from thence.protocols.wire import CopyShape
 
 TIME = Vector(INT, make=tuple)
@@ -63,8 +64,6 @@ class TimeReceiver(Receiver):
         """Deliver a copy, and then whatever can go, in order of arrival."""
         effects: list[Effect] = []
         while ready is not None:
-            if self.abandoned and (forgone := [need for need in self._ahead(ready) if self.abandoned >> need[0] & 1]):
-                effects.append(GoesWithout(ready, self._causes(forgone)))
             effects.append(Deliver(ready))  # Deliver once the time listed for here is covered
             self.delivered[ready.sender] = ready.count
             self.told = later(self.told, ready.stamp[0])
@@ -78,27 +77,12 @@ class TimeReceiver(Receiver):
             self.held.remove(ready)
         return ready
 
-    def abandon(self, process: int) -> list[Effect]:
-        """Let components of an abandoned process count only where something of it is held."""
-        super().abandon(process)
-        return self._released(self._next())
-
-    def _ahead(self, copy: Copy) -> list[tuple[int, int]]:
+    def _unmet(self, copy: Copy) -> list[tuple[int, int]]:
         """Return the components of the time listed for here that the delivered messages do not cover."""
         time = copy.stamp[1].get(self.me)
         if time is None:
             return []
         return [(s, count) for s, (count, known) in enumerate(zip(time, self.told, strict=False)) if count > known]
-
-    def _unmet(self, copy: Copy) -> list[tuple[int, int]]:
-        ahead = self._ahead(copy)
-        return [need for need in ahead if self._can_come(*need)] if self.abandoned else ahead
-
-    def _can_come(self, sender: int, count: int) -> bool:
-        """Tell whether a message of a process up to that count may still be delivered."""
-        if not self.abandoned >> sender & 1:
-            return True
-        return any(other.sender == sender and other.count <= count for other in self.held)
 
     def _causes(self, needs: list[tuple[int, int]]) -> tuple[Cause, ...]:
         return tuple(Cause(self.roster.name(s), c) for s, c in needs)
@@ -120,6 +104,7 @@ class SES(Member):
     name = "ses"
     code = 8
     grows = True
+    cannot_abandon = "its stamps name times, not messages, and those of others may never be reached without it"
     kinds: ClassVar[dict[str, Shape]] = KINDS
     receiver: TimeReceiver
     fields: ClassVar[dict[str, Shape]] = {"time": TIME, "latest": ByProcess(TIME)}

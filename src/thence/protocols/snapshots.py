@@ -2,8 +2,9 @@
 
 Law. A snapshot is magic, version, protocol, roster, position, options, accepted labels, and then for each causal order
 its label, its count, who is gone, the receiver and the log, all by their shapes; orders stand by ascending label,
-behind the member's own. `read` returns a member that `write` writes to the same bytes, or raises `PeerError`; a member
-that it returns meets every condition that the steps of its protocol rely on. Sizes are checked before memory is taken.
+behind the member's own. If a copy ever went without a cause, what each receiver remembers since follows. `read` returns
+a member that `write` writes to the same bytes, or raises `PeerError`; a member that it returns meets every condition
+that the steps of its protocol rely on. Sizes are checked before memory is taken.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from thence.errors import MisuseError, PeerError
-from thence.model.codec import INT, MASK, PROCESS, TEXT, Optional, Seq
+from thence.model.codec import INT, MASK, PROCESS, TEXT, ByProcess, Optional, Seq
 from thence.model.roster import Roster
 from thence.model.varint import Reader, put_varint
 from thence.protocols.wire import read_label
@@ -25,6 +26,9 @@ MOST_PROCESSES = 4096
 """the largest roster that a snapshot may bring; a member takes memory for each pair of processes"""
 LABEL = Optional(TEXT)
 LABELS = Optional(Seq(TEXT, make=tuple))
+Passed = dict[int, tuple[int, ...]]
+"""{sender: numbers delivered}, where their order alone does not tell any more which were"""
+REMEMBERED = ByProcess(Seq(INT, make=tuple))
 
 M = TypeVar("M", bound="Member")
 
@@ -50,6 +54,10 @@ def write(member: Member) -> bytes:
         MASK.write(order.gone, out, member.size)
         order.receiver.dump(out, member.size)
         order.dump(out, member.size)
+    passed = [order.receiver.passed for order in orders]
+    if any(passed):
+        for each in passed:
+            REMEMBERED.write(each, out, member.size)
     return bytes(out)
 
 
@@ -82,8 +90,17 @@ def read(protocol: type[M], data: bytes) -> M:
             last = label
         _load(order, reader)
         member.keep(order)
+    if reader.at < reader.end:
+        _remember(member, reader)
     reader.done()
     return member
+
+
+def _remember(member: Member, reader: Reader) -> None:
+    for order in member.orders():
+        order.receiver.remember(REMEMBERED.read(reader))
+    if not any(order.receiver.passed for order in member.orders()):
+        raise PeerError(f"snapshot that remembers nothing and says so, before byte {reader.at}; it says nothing then")
 
 
 def _made(protocol: type[M], reader: Reader) -> M:

@@ -178,9 +178,13 @@ def read(values: Mapping[str, Toml], folder: Path, file: str) -> Config:
         raise MisuseError(f"{file}: name is {name!r}, which is not among processes: {', '.join(processes)}")
     protocol = top.text("protocol", "ks")
     try:
-        require(protocol, GIVEN, driver="a live endpoint")
+        entry = require(protocol, GIVEN, driver="a live endpoint")
     except MisuseError as error:
         raise MisuseError(f"{file}: protocol: {error}") from error
+    limits = _limits(top.table("limits"))
+    if limits.away == "abandon" and (why := entry.protocol.cannot_abandon):
+        accepted = f"protocol {protocol} cannot abandon anybody ({why}); wait and spill are accepted"
+        raise MisuseError(f'{file}: limits.away is "abandon"; {accepted}')
     addresses = _addresses(top, processes)
     tls = _tls(top, folder, addresses)
     metrics = _address(top, "metrics") if "metrics" in top.values else None
@@ -197,7 +201,7 @@ def read(values: Mapping[str, Toml], folder: Path, file: str) -> Config:
         metrics=metrics,
         synchronous=cast(Synchronous, top.choice("synchronous", "full", "normal")),
         tls=tls,
-        limits=_limits(top.table("limits")),
+        limits=limits,
     )
 
 

@@ -37,8 +37,8 @@ PARTITIONS = 200
 
 _TYPES = {column.name: column.type for column in REPLAYED_COLUMNS}
 _SUMS = (
-    "runs", "messages", "copies", "entries", "bytes", "paper_bytes", "hops", "hop_bytes", "log", "deliveries",
-    "held", "held_rows", "deferred", "deferred_rows", "stuck",
+    "runs", "messages", "short_messages", "copies", "entries", "bytes", "paper_bytes", "hops", "hop_bytes", "log",
+    "deliveries", "held", "held_rows", "deferred", "deferred_rows", "stuck",
     "warm_messages", "third_copies", "third_bytes", "third_entries", "last_copies", "last_bytes", "last_entries",
 )  # fmt: skip
 _PARTIAL = ("facts", "held_seconds", "deferred_seconds")

@@ -13,6 +13,7 @@ from thence.cli.reproduce import _Runner
 from thence.papers.claims import Claim, between, found, less, near, several
 from thence.papers.genuine import PROPERTIES, property_of
 from thence.papers.paper import Scale
+from thence.papers.rows import quotient
 from thence.papers.run import PAPERS, Reproduced, reproduce
 from thence.sim.stats import Estimate
 
@@ -202,6 +203,30 @@ def test_one_no_differs_and_one_unknown_cannot_be_told() -> None:
         None,
         None,
     ]
+
+
+def test_what_is_measured_is_shown_with_its_interval() -> None:
+    """The largest of several quotients of means over seeds is no more certain than those means."""
+    scenarios = ("no R9", "R9 at S2", "R9 at S1, S2, S3")
+    rows = [
+        {"processes": n, "placement": "p", "reading": "apart", "scenario": scenario, "seed": seed, "elements": elements}
+        for scenario in scenarios
+        for n, sizes in ((6, (2.0, 2.2)), (10, (2.4, 2.6)))
+        for seed, elements in enumerate(sizes)
+    ]
+    for row in list(rows):
+        rows += [row | {"reading": reading} for reading in ("together", "apart, letter", "together, letter")]
+    claim = next(claim for claim in PAPERS["separators"].claims if claim.id == "grows-less")
+    finding = claim.find({"table 7.1": rows})
+    assert "no R9: 1.19 ± 0.94" in finding.ours
+    assert finding.verdict == "not determinable"
+
+
+def test_a_quotient_has_the_interval_of_both() -> None:
+    assert quotient(Estimate(4.0, 0.5, 5), Estimate(2.0, 0.0, 4)) == Estimate(2.0, 0.25, 4)
+    both_wide = quotient(Estimate(6.0, 0.3, 5), Estimate(3.0, 0.2, 5))
+    assert both_wide.half == pytest.approx(2 * (0.05**2 + (0.2 / 3) ** 2) ** 0.5)
+    assert quotient(Estimate(6.0, None, 1), Estimate(3.0, 0.2, 5)) == Estimate(2.0, None, 1)
 
 
 def test_a_claim_without_rows_cannot_be_told() -> None:

@@ -133,7 +133,20 @@ def test_processes_join_and_leave(name: str) -> None:
             crowd.members["a"].send(["b"])
 
 
-@pytest.mark.parametrize("name", ["ks", "ech"])
+@pytest.mark.parametrize("name", ["ks", "ks-hardware", "ech"])
+def test_a_send_hands_out_its_own_context(name: str) -> None:
+    """Who passes it on makes what follows wait for the message, whoever sends that."""
+    a, b, c = (create(name, "abc", p, explicit=True) for p in "abc")
+    first = a.send(["c"])
+    assert isinstance(first, Sent)
+    assert first.context == a.context()
+    second = b.send(["c"], context=first.context)
+    assert isinstance(second, Sent)
+    assert [type(e).__name__ for e in c.receive(second.copies[0])] == ["Hold"]
+    assert [e.copy.id for e in c.receive(first.copies[0])] == [first.message, second.message]
+
+
+@pytest.mark.parametrize("name", ["ks", "ks-hardware", "ech"])
 def test_explicit_contexts_limit_what_a_message_depends_on(name: str) -> None:
     """Chapter 6 of the separators paper: the application says what a message follows from."""
     a, b, c = (create(name, "abc", p, explicit=True) for p in "abc")
@@ -213,6 +226,64 @@ def test_contexts_do_not_grow_with_the_run(name: str, links: str) -> None:
     assert most[60] == most[10]
 
 
+@pytest.mark.parametrize("name", ["ks", "ks-hardware", "ech"])
+@pytest.mark.parametrize("used", [1, 3, None])
+def test_contexts_hold_at_most_one_of_each_sender_for_each_process(name: str, used: int | None) -> None:
+    """Random traffic, self-addressed too; applications use the last message they got, the last few, or all of them."""
+    for seed in range(3):
+        rng, size = Random(f"{name} {used} {seed}"), 4
+        members = [create(name, Roster.of(size), p, explicit=True) for p in range(size)]
+        got: list[list] = [[] for _ in range(size)]
+        net: list[Copy] = []
+        for _ in range(1200):
+            if net and rng.random() < 0.6:
+                copy = net.pop(rng.randrange(len(net)))
+                here = copy.destination
+                delivered = [e.copy for e in members[here].receive(copy) if isinstance(e, Deliver)]
+                got[here] += [members[here].context_of(each) for each in delivered]
+                got[here] = got[here][-used:] if used else [members[here].merge(*got[here])]
+                continue
+            p = rng.randrange(size)
+            sent = members[p].send(rng.randrange(1, 1 << size), context=members[p].merge(*got[p]))
+            assert isinstance(sent, Sent)
+            net += sent.copies
+            most = size * size + (0 if name == "ech" else size)  # and the newest of each sender, if it is empty
+            assert max(members[p].log_size(), *(members[p].entries(copy) for copy in sent.copies)) <= most
+
+
+@pytest.mark.parametrize("name", ["ks", "ks-hardware", "ech"])
+def test_a_context_that_nobody_made_is_refused_and_nothing_is_left_of_it(name: str) -> None:
+    other = {"ks": "ech", "ks-hardware": "ech", "ech": "ks"}[name]
+    a, b, d = (create(name, "abc", p, explicit=True) for p in "abc")
+    first = d.send(["b"])
+    assert isinstance(first, Sent)
+    b.receive(first.copies[0])
+    foreign = create(other, "abc", "b", explicit=True)
+    foreign.send(["a"])
+    larger = create(name, "abcd", "d", explicit=True)
+    larger.send(["a"])
+    odd: list[object] = [
+        foreign.context(),
+        larger.context(),
+        {0: "junk"},
+        {1: ((3, 2), (1, 2))},
+        {-1: ((1, 1),)},
+        [1],
+        "x",
+    ]
+    before = a.snapshot()
+    for context in odd:
+        with pytest.raises(MisuseError, match=r"context\(\), context_of\(\) or merge\(\) returned is accepted"):
+            a.send(["b"], context=context)
+        with pytest.raises(MisuseError, match="is accepted"):
+            a.merge(context)
+    twin = create(name, "abc", "a", explicit=True)
+    twin.send(["c"])
+    with pytest.raises(MisuseError, match="the context names message 1 of a, who has sent 0"):
+        a.send(["b"], context=twin.context())
+    assert a.snapshot() == before
+
+
 def test_contexts_elsewhere_are_refused_by_name() -> None:
     with pytest.raises(MisuseError, match="explicit=True"):
         create("ks", "ab", "a").send(["b"], context={})
@@ -235,6 +306,33 @@ def test_snapshots_say_what_is_wrong() -> None:
     for cut in range(9, len(data)):
         with pytest.raises(PeerError):
             kind.restore(data[:cut])
+
+
+@pytest.mark.parametrize("name", [name for name, entry in REGISTRY.items() if entry.grows])
+def test_joins_in_another_order_are_told_and_a_late_one_is_caught_up(name: str) -> None:
+    a, b = create(name, "ab", "a"), create(name, "ab", "b")
+    early = a.send(["b"])
+    a.join("c")
+    a.join("d")
+    late = a.send(["b", "d"])
+    assert isinstance(early, Sent)
+    assert isinstance(late, Sent)
+    (copy,) = (each for each in late.copies if each.destination == 1)
+    b.join("c")
+    other = b.fork()
+    other.join("e")
+    other.join("d")
+    for behind in (b, other):
+        before = behind.state()
+        with pytest.raises(PeerError, match=r"roster .* unknown here"):
+            behind.decode(a.encode(copy), source="a")
+        assert behind.state() == before
+    b.join("d")
+    first, second = (b.decode(a.encode(each), source="a") for each in (early.copies[0], copy))
+    assert [type(e).__name__ for each in (first, second) for e in b.receive(each)] == ["Deliver", "Deliver"]
+    b.leave("c")
+    with pytest.raises(MisuseError, match="in the roster already; a process that left keeps its name"):
+        b.join("c")
 
 
 def test_a_stamp_under_an_unknown_roster_says_so() -> None:

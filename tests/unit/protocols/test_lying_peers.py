@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.walk import play, walk
+from support.walk import Walk, play, walk
 
 from thence.errors import MisuseError, PeerError
 from thence.model.message import Cause, Copy, name_of
 from thence.model.roster import Roster
-from thence.protocols import REGISTRY, Deliver, GoesWithout, Hold, Member, Sent, create
+from thence.protocols import REGISTRY, Deliver, Duplicate, GoesWithout, Hold, Member, Sent, create
+from thence.protocols.receiver import PASSED
 from thence.protocols.wire import decode
 
 GROWING = [name for name, entry in REGISTRY.items() if entry.grows]
@@ -222,6 +223,45 @@ def test_what_waits_for_somebody_gone_for_good_goes_without(name: str) -> None:
     refused(c, late, "a1 came after its sender was abandoned")
 
 
+@pytest.mark.parametrize("name", ["ks", "ks-hardware", "ci-dc", "prs", "ech"])
+def test_no_message_of_the_living_is_lost_to_an_abandonment(name: str) -> None:
+    """a3 names only b1, which would have named a1; b1 never comes, so a1 comes late: as itself, once, and no repeat."""
+    run = play(name, 3, "a!1>c a!2>b b<a2 b!1>ac a<b1 a!3>c a!4>c")
+    first, third, fourth = (find(run, 0, count, 2) for count in (1, 3, 4))
+    c = run.members[2]
+    c.abandon("b")
+    assert [type(effect) for effect in c.receive(third)] == [GoesWithout, Deliver]
+    c = type(c).restore(c.snapshot()).fork()
+    assert c.receive(third) == [Duplicate(third)]
+    assert c.fork().receive(first) == [Deliver(first)]  # of which c knows nothing
+    came, before = c.fork(), c.state()
+    came.receive(first)
+    assert came.state() != before == c.state()
+    assert c.receive(first) == [Deliver(first)]
+    assert c.state() == type(c).restore(c.snapshot()).state()
+    for copy in (first, third):
+        assert type(c).restore(c.snapshot()).receive(copy) == [Duplicate(copy)]
+    assert c.receive(fourth) == [Deliver(fourth)]
+    assert c.pending() == []
+
+
+def test_what_came_late_is_remembered_for_a_while_only() -> None:
+    run = play("ks", 3, "a!1>c a!2>b b<a2 b!1>ac a<b1 a!3>c")
+    a, c = run.members[0], run.members[2]
+    c.abandon("b")
+    c.receive(find(run, 0, 3, 2))
+    for _ in range(PASSED):
+        c.receive(sent(a, "c")[0])
+    assert len(c.receiver.passed[0]) == PASSED
+    first = find(run, 0, 1, 2)
+    assert c.receive(first) == [Duplicate(first)]
+
+
+def find(run: Walk, sender: int, count: int, destination: int) -> Copy:
+    wanted = (sender, count, destination)
+    return next(copy for copy in run.copies if (copy.sender, copy.count, copy.destination) == wanted)
+
+
 def test_held_messages_of_the_abandoned_go_in_their_order() -> None:
     a, c = create("ks", "abc", "a"), create("ks", "abc", "c")
     _, second, third = (sent(a, "c")[0] for _ in range(3))
@@ -233,6 +273,17 @@ def test_held_messages_of_the_abandoned_go_in_their_order() -> None:
     assert delivered == [2, 3]
     assert without == {2: ["a1"]}
     assert c.abandon("a") == []
+
+
+def test_what_a_fork_goes_without_the_other_goes_without_too() -> None:
+    run = play("ks", 4, "a!1>c a!2>d d<a2 b!1>c b!2>d d<b2 d!1>c c<d1")
+    c, cause, held = run.members[2], find(run, 1, 1, 2), find(run, 3, 1, 2)
+    assert c.abandon("a") == []
+    twin = c.fork()
+    for each in (c, twin):
+        effects = each.receive(cause)
+        assert [type(effect) for effect in effects] == [Deliver, GoesWithout, Deliver]
+        assert effects[1] == GoesWithout(held, (Cause("a", 1),))
 
 
 def test_what_comes_after_an_abandonment_goes_without_too() -> None:
@@ -273,6 +324,10 @@ def test_who_cannot_be_abandoned() -> None:
         create("a-causal", "ab", "a").abandon("b")
     with pytest.raises(MisuseError, match="by way of a coordinator"):
         create("central", "ab", "a").abandon("b")
+    with pytest.raises(MisuseError, match="times, not messages"):
+        create("ses", "ab", "a").abandon("b")
+    with pytest.raises(MisuseError, match="everybody is known to know"):
+        create("bounded", "ab", "a").abandon("b")
     with pytest.raises(MisuseError, match="this process itself"):
         create("ks", "ab", "a").abandon("a")
 
