@@ -118,7 +118,7 @@ def test_a_final_output_need_not_name_all_that_live(protocol: str, changes: int,
     assert {"a": ["b"], "b": ["a"]} in [node["trust"] for node in ends]
 
 
-@pytest.mark.parametrize("of", first(2, [("a-fifo", "ab", 2), ("ks-ft", "", 0), ("a-causal", "ab", 2)]), ids=str)
+@pytest.mark.parametrize("of", first(1, [("ks-ft", "", 0), ("a-fifo", "ab", 2), ("a-causal", "ab", 2)]), ids=str)
 def test_how_often_a_detector_must_change_its_mind(of: tuple[str, str, int]) -> None:
     """Beyond that it leads to no other end: with one message, twice in a group of two, and never in groups of one."""
     protocol, groups, enough = of

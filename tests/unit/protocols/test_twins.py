@@ -71,7 +71,7 @@ def whole(member: Member) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("name", REGISTRY)
 def test_a_fork_shares_nothing(name: str) -> None:
-    for seed in range(12):
+    for seed in range(6):
         system = System(name, Random(f"{name} fork {seed}"), OPTIONS.get(name, {}))
         for _ in range(25 + seed):
             system.step()
