@@ -46,8 +46,7 @@ class KsOkays(CausedOkays):
 
     def missing(self, copy: Copy) -> list[tuple[int, int]]:
         """Return the messages on their way to this group that must come first."""
-        delivered, bit = self.delivered, self.bit
-        return [(s, t) for s, group in copy.stamp[1].items() for t, to in group if to & bit and t > delivered[s]]
+        return [(s, t) for s, t in dependency.needs_of(copy.stamp[1], self.me) if self.delivered[s] < t]
 
 
 class KsFt(AckMember):

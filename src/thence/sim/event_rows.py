@@ -45,13 +45,11 @@ class EventRows:
         run, names, rows, index = self.run, self.roster.names, self._rows, self._index
         for now, process, kind, message, label, to, copy in self.kept[len(rows) :]:
             index[process] += 1
-            row = Event(
-                run, names[process], index[process], kind, message, self.roster.members(to) if to else None, label
+            place, time, destinations = len(rows), round(now, DIGITS), self.roster.members(to) if to else None
+            sizes = () if copy is None else (*copy.size[:3], copy.clear)
+            rows.append(
+                Event(run, names[process], index[process], kind, message, destinations, label, place, time, *sizes)
             )
-            row.order, row.time = len(rows), round(now, DIGITS)
-            if copy is not None:
-                (row.entries, row.facts, row.bytes, _), row.dependencies = copy.size, copy.clear
-            rows.append(row)
         return rows
 
     def lines(self) -> Iterator[str]:
