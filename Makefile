@@ -6,6 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 READY  := $(VENV)/.requirements-installed
 INSTALLED := $(VENV)/.package-installed
+COMPILED := $(VENV)/.modules-compiled
 DOCS   := .venv-docs
 RELEASE := .venv-release
 
@@ -18,7 +19,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(VENV))/pycach
 UNLESS_EMPTY := || { code=$$?; [ $$code -eq 5 ] || exit $$code; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo example test browser kafka check format docs release soak bench warm pins install clean
+.PHONY: help demo example test browser kafka check format docs release soak bench warm pins install uncompiled clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -89,7 +90,7 @@ pins: install ## write requirements/*.txt anew from pyproject.toml and *.in, kee
 	  && grep '==' $$set.txt > $$set.new && mv $$set.new $$set.txt; done
 EXTRAS := $(addprefix --extra ,cli trace arrays topology report spark cluster java perfetto kafka otlp live)
 
-install: $(INSTALLED)
+install: $(COMPILED)
 
 $(BIN)/python:
 	@[ -n "$(PYTHON)" ] || { echo "make: no python3 on the path; install Python 3.11 or newer" >&2; exit 1; }
@@ -111,8 +112,19 @@ $(READY): requirements/runtime.txt requirements/dev.txt | $(BIN)/python
 	@touch $@
 
 $(INSTALLED): $(READY) pyproject.toml
-	$(PIP) install --quiet --no-build-isolation --no-deps --editable .
+	THENCE_COMPILE=0 $(PIP) install --quiet --no-build-isolation --no-deps --editable .
 	@touch $@
+
+# Modules whose names end in _cy are compiled where they lie. Without a C compiler they stay plain Python: slower, same answers.
+$(COMPILED): $(INSTALLED) setup.py $(shell find src -name '*_cy.py')
+	find src -name '*_cy.*.so' -delete
+	$(BIN)/python setup.py --quiet build_ext --inplace --force --parallel 2
+	@touch $@
+
+# The copy has no compiled modules beside its sources, so Python imports the sources themselves.
+uncompiled: install ## the fast tests on uncompiled modules
+	rm -rf build/uncompiled && mkdir -p build/uncompiled && cp -r src/thence build/uncompiled/ && find build/uncompiled -name '*.so' -delete
+	PYTHONPATH=$(abspath build/uncompiled) $(PYTEST) -n 2 --dist worksteal $(FAST)
 
 clean: ## remove what was made, but not .venv
 	rm -rf build dist demo .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse

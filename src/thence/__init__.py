@@ -13,8 +13,32 @@ if TYPE_CHECKING:
 
 __all__ = ["Orderer", "__version__", "audit", "cost"]
 
+
+def _refuse_stale_modules() -> None:
+    """Raise ImportError in a clone whose compiled modules are older than their sources.
+
+    Python would import the old code without a word. An installed package has no setup.py beside it and is not checked.
+    """
+    import os
+
+    package = os.path.dirname(__file__)
+    clone = os.path.dirname(os.path.dirname(package))
+    if not os.path.exists(os.path.join(clone, "setup.py")):
+        return
+    for folder, _, files in os.walk(package):
+        for file in files:
+            if file.endswith(".so") and "_cy." in file:
+                source = os.path.join(folder, file.split(".", 1)[0] + ".py")
+                compiled = os.path.join(folder, file)
+                if not os.path.exists(source) or os.path.getmtime(source) > os.path.getmtime(compiled):
+                    raise ImportError(f"{compiled} is older than its source; run: make install")
+
+
 _WHERE = {"Orderer": "thence.delivery", "audit": "thence.auditing.local", "cost": "thence.costing.local"}
 """where the public names live; each is loaded when it is asked for"""
+
+
+_refuse_stale_modules()
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,44 @@
+"""Compiled modules: what an editable install does when a source is newer than what was compiled of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def clone(folder: Path, *, source: int, compiled: int) -> Path:
+    """Make a clone with one module and a file that stands for what was compiled of it."""
+    package = folder / "src" / "thence"
+    package.mkdir(parents=True)
+    (folder / "setup.py").touch()
+    shutil.copy(ROOT / "src/thence/__init__.py", package)
+    for name, time in (("log_cy.py", source), ("log_cy.cpython-311-x86_64-linux-gnu.so", compiled)):
+        (package / name).touch()
+        os.utime(package / name, (time, time))
+    return folder
+
+
+def imported(folder: Path) -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"PYTHONPATH": str(folder / "src")}
+    return subprocess.run([sys.executable, "-c", "import thence"], env=env, capture_output=True, text=True, check=False)
+
+
+def test_a_clone_refuses_a_compiled_module_that_is_older_than_its_source(tmp_path: Path) -> None:
+    found = imported(clone(tmp_path, source=2_000, compiled=1_000))
+    assert found.returncode == 1
+    assert "older than its source; run: make install" in found.stderr
+
+
+def test_a_clone_imports_a_compiled_module_that_is_newer_than_its_source(tmp_path: Path) -> None:
+    assert imported(clone(tmp_path, source=1_000, compiled=2_000)).returncode == 0
+
+
+def test_an_installed_package_is_not_checked(tmp_path: Path) -> None:
+    folder = clone(tmp_path, source=2_000, compiled=1_000)
+    (folder / "setup.py").unlink()
+    assert imported(folder).returncode == 0
