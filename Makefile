@@ -67,7 +67,7 @@ docs: $(DOCS)/.requirements-installed ## the site, in build/site (by Zensical) a
 	PYTHONPATH=tools NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict --site-dir build/site-mkdocs
 	PYTHONPATH=tools $(DOCS)/bin/zensical build --strict --clean
 
-release: $(RELEASE)/.requirements-installed ## wheel, sdist, SBOM in dist/, tried under each Python that is declared (DEMO=1: with all extras)
+release: $(RELEASE)/.requirements-installed ## wheels, sdist, SBOM in dist/, tried under each Python that is declared (DEMO=1: with all extras)
 	$(RELEASE)/bin/python tools/release.py $(if $(DEMO),--demo)
 
 soak: install ## the long tests, up to hours
@@ -117,7 +117,7 @@ $(INSTALLED): $(READY) pyproject.toml
 
 # Modules whose names end in _cy are compiled where they lie. Without a C compiler they stay plain Python: slower, same answers.
 $(COMPILED): $(INSTALLED) setup.py $(shell find src -name '*_cy.py')
-	find src -name '*_cy.*.so' -delete
+	@find src -name '*_cy.*.so' -delete
 	$(BIN)/python setup.py --quiet build_ext --inplace --force --parallel 2
 	@touch $@
 

@@ -1,11 +1,16 @@
 """Compile the modules whose names end in `_cy` where Cython and a C compiler are there; else they run as plain Python.
 
 THENCE_COMPILE=0 leaves all of them uncompiled (the pure wheel); THENCE_COMPILE=1 makes a failure an error.
+THENCE_ABI3=1 compiles against the limited API: one wheel for every Python from 3.11, slower (docs/dependencies.md).
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -13,24 +18,52 @@ from setuptools import Extension, setup
 WANTED = os.environ.get("THENCE_COMPILE", "auto")
 ABI3 = os.environ.get("THENCE_ABI3") == "1"
 SOURCES = sorted(Path("src").rglob("*_cy.py"))
+DESCRIBING = {"egg_info", "dist_info", "sdist"}
+"""commands that compile nothing; an sdist would hold the generated C if it knew of extensions"""
+
+
+def obstacle() -> str | None:
+    """Say why nothing can be compiled here; None if a C file that includes Python.h compiles."""
+    try:
+        import Cython  # noqa: F401
+    except ModuleNotFoundError:
+        return "Cython is not installed"
+    if os.name != "posix":
+        return None  # MSVC is found by setuptools alone; what it cannot compile stays plain Python
+    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "probe.c")
+        source.write_text("#include <Python.h>\nint probe(void) { return PY_MAJOR_VERSION; }\n")
+        command = [*compiler, f"-I{sysconfig.get_path('include')}", "-c", str(source), "-o", f"{folder}/probe.o"]
+        try:
+            ran = subprocess.run(command, capture_output=True, check=False)
+        except OSError as error:
+            return f"the C compiler {compiler[0]} does not start ({error.strerror})"
+        compiled = Path(folder, "probe.o").exists()
+    if ran.returncode or not compiled:
+        header = b"Python.h" in ran.stderr
+        return "Python.h is missing" if header else f"the C compiler {compiler[0]} does not work"
+    return None
 
 
 def extensions() -> list[Extension]:
     """Return one extension per module; an empty list where nothing can or should be compiled."""
-    if WANTED == "0" or not SOURCES:
+    if WANTED == "0" or not SOURCES or DESCRIBING & set(sys.argv):
         return []
-    try:
-        from Cython.Build import cythonize
-    except ModuleNotFoundError:
+    if why := obstacle():
+        sentence = f"thence: {why}; {len(SOURCES)} modules stay plain Python, with the same answers but slower"
         if WANTED == "1":
-            raise
+            sys.exit(sentence)
+        print(sentence, file=sys.stderr)
         return []
+    from Cython.Build import cythonize
+
     macros = [("Py_LIMITED_API", "0x030B0000"), ("CYTHON_LIMITED_API", "1")] if ABI3 else []
     found = [
         Extension(
             ".".join(source.relative_to("src").with_suffix("").parts),
             [str(source)],
-            optional=WANTED != "1",  # without a C compiler the build goes on, and the module stays plain Python
+            optional=WANTED != "1",
             define_macros=macros,
             py_limited_api=ABI3,
             extra_compile_args=["-O2", "-g0"] if os.name == "posix" else [],
@@ -41,4 +74,5 @@ def extensions() -> list[Extension]:
     return made
 
 
-setup(ext_modules=extensions(), options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {})
+EXTENSIONS = extensions()
+setup(ext_modules=EXTENSIONS, options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 and EXTENSIONS else {})

@@ -1,11 +1,15 @@
 """Makes what is released, and tries it as a stranger would: `make release`.
 
-    python tools/release.py [--demo]     wheel, sdist, bill of materials and checksums in dist/
+    python tools/release.py [--demo]     wheels, sdist, bill of materials and checksums in dist/
 
-Law. Wheel and sdist are each installed into an empty environment under every Python that pyproject.toml declares, and
-the README's quick start and Python blocks are run there, away from the sources; with --demo the wheel is installed with
-all extras too, as pinned, and `thence demo` is run. A Python that is declared and not on this machine is an error. The
-tag is left to a person.
+Wheels are built from the sdist: one without compiled modules (`py3-none-any`), and one with them for this platform and
+each Python that pyproject.toml declares. Other platforms get the pure one.
+
+*Invariant.* The sdist, the pure wheel and the compiled wheel are each installed into an empty environment under every
+declared Python, and the README's quick start and Python blocks are run there, away from the sources; with --demo the
+wheels are installed with all extras too, as pinned, and `thence demo` is run. The sdist is installed as if there were
+no C compiler, and every environment is asked whether its modules are compiled. A Python that is declared and not on
+this machine is an error. The tag is left to a person.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import tomllib
 from pathlib import Path
@@ -24,16 +29,17 @@ ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 PINS = ROOT / "requirements" / "runtime.txt"
 README = (ROOT / "README.md").read_text()
+COMPILABLE = sorted((ROOT / "src").rglob("*_cy.py"))
 DECLARED = re.compile(r"Programming Language :: Python :: (3\.\d+)")
 
 
-def run(*command: str | Path, cwd: Path = ROOT, expect: int = 0) -> str:
+def run(*command: str | Path, cwd: Path = ROOT, expect: int = 0, **more: str) -> str:
     """Run a command, and return what it says; another exit code than expected ends the release."""
     clean = {
         name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYENV", "VIRTUAL_ENV"))
     }
     ran = subprocess.run(
-        [str(part) for part in command], cwd=cwd, env=clean, capture_output=True, text=True, check=False
+        [str(part) for part in command], cwd=cwd, env=clean | more, capture_output=True, text=True, check=False
     )
     if ran.returncode != expect:
         shown = " ".join(str(part) for part in command)
@@ -69,14 +75,41 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 
 
+def environment(python: Path, artifact: Path, extras: str, folder: Path) -> Path:
+    """Install an artifact into an empty environment, and return the folder of its programs."""
+    run(python, "-m", "venv", folder / "env")
+    ours = folder / "env" / "bin"
+    command = [ours / "python", "-m", "pip", "install", "--quiet", "--constraint", PINS, f"{artifact}{extras}"]
+    run(*command, CC="/bin/false")
+    check_compiled(ours, artifact)
+    return ours
+
+
+def check_compiled(ours: Path, artifact: Path) -> None:
+    """End the release unless the modules are compiled in what a platform's wheel installed, and nowhere else."""
+    script = "from thence.cli import doctor; print(doctor.compiled_modules().found)"
+    found = run(ours / "python", "-c", script).strip()
+    if found.startswith("all") != (for_platform(artifact) or not COMPILABLE):
+        sys.exit(f"release: {artifact.name}: compiled modules: {found}")
+
+
+def for_platform(artifact: Path) -> bool:
+    """Tell whether an artifact is a wheel with compiled modules."""
+    return artifact.suffix == ".whl" and not artifact.stem.endswith("-py3-none-any")
+
+
+def fits(artifact: Path, version: str) -> bool:
+    """Tell whether an artifact can be installed under a version of Python."""
+    tag = f"cp{version.replace('.', '')}"
+    return not for_platform(artifact) or f"-{tag}-{tag}-" in artifact.name
+
+
 def try_out(python: Path, artifact: Path, folder: Path) -> None:
-    """Install an artifact into an empty environment, and run the quick start there."""
+    """Install an artifact, and run the quick start there."""
     install, *commands = blocks("sh")[0].splitlines()
     extras = re.search(r"\[.*\]", install)
     assert extras is not None
-    run(python, "-m", "venv", folder / "env")
-    ours = folder / "env" / "bin"
-    run(ours / "python", "-m", "pip", "install", "--quiet", "--constraint", PINS, f"{artifact}{extras[0]}")
+    ours = environment(python, artifact, extras[0], folder)
     work = folder / "work"
     work.mkdir()
     for command in commands:
@@ -87,17 +120,23 @@ def try_out(python: Path, artifact: Path, folder: Path) -> None:
 
 
 def try_demo(python: Path, wheel: Path, folder: Path) -> None:
-    """Install the wheel with all extras, as pinned, and run the main job end to end."""
-    run(python, "-m", "venv", folder / "env")
-    run(folder / "env/bin/python", "-m", "pip", "install", "--quiet", "--constraint", PINS, f"{wheel}[all]")
-    run(folder / "env/bin/thence", "demo", cwd=folder)
+    """Install a wheel with all extras, as pinned, and run the main job end to end."""
+    run(environment(python, wheel, "[all]", folder) / "thence", "demo", cwd=folder)
 
 
-def build() -> list[Path]:
-    """Make wheel and sdist anew, the same bytes from the same commit, and return them."""
+def build(found: dict[str, Path]) -> list[Path]:
+    """Make sdist and wheels anew, the same bytes from the same commit, and return them."""
     shutil.rmtree(DIST, ignore_errors=True)
     os.environ["SOURCE_DATE_EPOCH"] = run("git", "log", "-1", "--format=%ct").strip()
-    run(sys.executable, "-m", "build", "--outdir", DIST)
+    run(sys.executable, "-m", "build", "--sdist", "--outdir", DIST)
+    (sdist,) = DIST.glob("thence-*.tar.gz")
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+        (sources,) = Path(folder).iterdir()
+        run(sys.executable, "-m", "build", "--wheel", "--outdir", DIST, sources, THENCE_COMPILE="0")
+        for python in found.values() if COMPILABLE else ():
+            command = [python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", DIST, sources]
+            run(*command, THENCE_COMPILE="1")
     return sorted(DIST.glob("thence-*"))
 
 
@@ -114,12 +153,13 @@ def describe(artifacts: list[Path]) -> None:
 def main() -> None:
     """Make, try, describe."""
     found = pythons()
-    artifacts = build()
+    artifacts = build(found)
     describe(artifacts)
     for version, python in found.items():
-        tries = [(artifact, try_out) for artifact in artifacts]
+        fitting = [artifact for artifact in artifacts if fits(artifact, version)]
+        tries = [(artifact, try_out) for artifact in fitting]
         if "--demo" in sys.argv[1:]:
-            tries += [(artifact, try_demo) for artifact in artifacts if artifact.suffix == ".whl"]
+            tries += [(artifact, try_demo) for artifact in fitting if artifact.suffix == ".whl"]
         for artifact, attempt in tries:
             with tempfile.TemporaryDirectory() as folder:
                 attempt(python, artifact, Path(folder))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +63,36 @@ def test_a_missing_package_is_named_with_its_extra(
 )
 def test_workers_must_be_of_our_kind(workers: list[dict[str, str]], status: str) -> None:
     assert doctor._workers(workers, 1.0).status == status
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """Make a package with two modules to compile."""
+    package = tmp_path / "src" / "thence"
+    package.mkdir(parents=True)
+    for name in ("log_cy.py", "rule_cy.py"):
+        (package / name).touch()
+    return package
+
+
+def test_compiled_modules_are_counted(package: Path) -> None:
+    for name in ("log_cy", "rule_cy"):
+        (package / f"{name}{EXTENSION_SUFFIXES[0]}").touch()
+    assert doctor.compiled_modules(package) == doctor.Finding("compiled modules", "ok", "all 2")
+
+
+def test_modules_that_are_not_compiled_are_named(package: Path) -> None:
+    (package / f"log_cy{EXTENSION_SUFFIXES[0]}").touch()
+    found = doctor.compiled_modules(package)
+    assert (found.status, found.found) == ("note", "1 of 2; plain Python: thence.rule_cy")
+    assert found.fine
+
+
+@pytest.mark.parametrize(("clone", "command"), [(True, "make install"), (False, "pip install --force-reinstall")])
+def test_what_to_do_about_plain_modules(package: Path, clone: bool, command: str) -> None:
+    if clone:
+        (package.parents[1] / "setup.py").touch()
+    found = doctor.compiled_modules(package)
+    assert found.found == "none of 2"
+    assert found.advice is not None
+    assert f"then run: {command}" in found.advice

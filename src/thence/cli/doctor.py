@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,6 +23,7 @@ from thence.errors import MisuseError
 from thence.java import Java, find_java
 
 EXAMPLE = "thence doctor --json -"
+PACKAGE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,27 @@ def _python() -> Iterator[Finding]:
     # The package does not install on an older one, but a checkout on the path would be imported by it.
     status, advice = ("ok", None) if sys.version_info >= (3, 11) else ("broken", "use Python 3.11 or newer")
     yield Finding("python", status, f"{platform.python_version()}, {sys.executable}", advice)
+    yield compiled_modules()
     yield Finding("cores", "ok", str(os.cpu_count()))
     yield _sqlite()
+
+
+def compiled_modules(package: Path = PACKAGE) -> Finding:
+    """Look for the compiled form of every module that has one; Python imports it before the source beside it."""
+    sources = sorted(package.rglob("*_cy.py"))
+    plain = [
+        ".".join(source.relative_to(package.parent).with_suffix("").parts)
+        for source in sources
+        if not any(source.with_suffix(suffix).exists() for suffix in EXTENSION_SUFFIXES)
+    ]
+    if not plain:
+        return Finding("compiled modules", "ok", f"all {len(sources)}")
+    which = "none of" if len(plain) == len(sources) else f"{len(sources) - len(plain)} of"
+    names = "" if len(plain) == len(sources) else f"; plain Python: {', '.join(plain)}"
+    clone = (package.parents[1] / "setup.py").exists()
+    again = "make install" if clone else "pip install --force-reinstall --no-deps --no-binary thence thence"
+    advice = f"answers are the same, but slower; install a C compiler and Python's headers, then run: {again}"
+    return Finding("compiled modules", "note", f"{which} {len(sources)}{names}", advice)
 
 
 def _sqlite() -> Finding:
