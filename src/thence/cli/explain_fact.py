@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from thence.cli._common import console, finish, write_json
 from thence.errors import MisuseError, TraceError
 from thence.model.escape import visible_lines
+from thence.model.message import HOPS
 
 if TYPE_CHECKING:
     from thence.model.events import Event
@@ -30,7 +31,7 @@ def why_on_copy(trace: Trace, asked: tuple[str, str, str, str], run: str | None,
     from thence.model.order import gaps, usable
 
     events = list(trace.events())
-    chosen = _one_run(sorted({event.run for event in events if not event.run.endswith("/hops")}), run)
+    chosen = _one_run(sorted({event.run for event in events if not event.run.endswith(HOPS)}), run)
     rows = [event for event in events if event.run == chosen]
     good, rejected = usable(rows)
     fact, copy = asked[:2], asked[2:]

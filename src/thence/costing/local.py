@@ -21,6 +21,7 @@ from thence.costing.traffic import Finding
 from thence.errors import MisuseError
 from thence.model.columns import REPLAYED_COLUMNS
 from thence.model.events import Event
+from thence.model.message import HOPS
 from thence.model.order import by_run
 from thence.model.plain import Fields, Row
 from thence.protocols.registry import Need
@@ -29,8 +30,6 @@ from thence.trace.source import Quarantined
 
 SAMPLE = 200_000
 """Deliveries of a run and label that are replayed, unless said otherwise."""
-HOPS = "/hops"
-"""how the names of runs of protocol messages end: they are a cost, not traffic"""
 Key = tuple[str, str | None]
 """a run and a label"""
 

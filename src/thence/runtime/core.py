@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 from thence.errors import MisuseError, PeerError
-from thence.model.message import MESSAGE, Copy
+from thence.model.message import MESSAGE, Copy, is_hop
 from thence.model.plain import Row
 from thence.model.roster import Roster
 from thence.protocols import Deferred, Deliver, Duplicate, Effect, GoesWithout, Member, Sent, Transmit, create, require
@@ -46,7 +46,7 @@ from thence.runtime.inputs import (
     read_item,
 )
 from thence.runtime.outbox import Outbox
-from thence.runtime.rows import ROSTER_LIMIT, Rows, is_hop
+from thence.runtime.rows import ROSTER_LIMIT, Rows
 from thence.runtime.step import Aside, Delivery, Ref, Step
 
 GIVEN: tuple[Need, ...] = (
@@ -123,7 +123,7 @@ class Core:
         return len(self.payloads) + len(self.aside)
 
     def name(self, key: Key) -> str:
-        """Return the id of a message in the trace: a7, and a7/red under the label red."""
+        """Return the id of a message in the trace."""
         return self.rows.name(key)
 
     # -- one input -------------------------------------------------------------------------------------------------
@@ -194,7 +194,9 @@ class Core:
             self.payloads[key] = Ref(ref, order, sent.destinations, size, 0)
         for copy in sent.copies:
             head = copy_head(order, self.member.encode(copy), with_payload=True)
-            self._queue(copy.destination, head, ref, payload, step)
+            item = self._queue(copy.destination, head, ref, payload, step)
+            if item and is_hop(copy):
+                self.rows.hop("send", copy, item, time, step)
         return self.name(key)
 
     def _queue(self, peer: int, head: bytes, ref: int, body: bytes | None, step: Step) -> int:

@@ -8,8 +8,7 @@ is on disk.
 A file that has grown to `limit` bytes is set aside under the index of its last row (`a.jsonl` becomes
 `a.000000001234.jsonl`) and the trace goes on in a new one; all of them together are the trace. None is ever deleted.
 
-Protocol messages (OKs, relays) are rows of a run of their own, `<run>/hops`, in a file of its own (`a.hops.jsonl`);
-there `a>b:7` is the seventh item of the link from a to b.
+Hops (OKs, relays) are rows of a run of their own, `<run>/hops`, in a file of its own (`a.hops.jsonl`).
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from thence.model.events import Event
+from thence.model.message import HOPS
 from thence.runtime.database import JournalError
 from thence.runtime.logs import note
-from thence.runtime.rows import HOPS
 from thence.trace.jsonl import event_in, format_line, parse_row
 
 TAIL = 1 << 16

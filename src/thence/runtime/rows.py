@@ -1,23 +1,20 @@
 """Rows of the trace, as a core makes them: those of the run, and those of its hops.
 
-Law. `order` is a clock in which causes come first: it passes what it hears of, and moves with every row. `index` and
-`hops` count the rows of the run and of its hops, whether or not rows are kept, so that they follow from the inputs
-alone. Protocol messages, and messages on their way by others, are hops: rows of the run `<run>/hops`, sent and received
-and never delivered, where `a>b:7` is the seventh item of the link from a to b.
+*Invariant.* `order` is a clock in which causes come first: it passes what it hears of, and moves with every row.
+`index` and `hops` count the rows of the run and of its hops, whether or not rows are kept, so that they follow from the
+inputs alone. Messages and hops are named as `thence.model.message` says; a hop's number is that of the link's item.
 """
 
 from __future__ import annotations
 
 from thence.model.events import Event, Kind
-from thence.model.message import MESSAGE, Copy, name_of
+from thence.model.message import HOPS, Copy, hop_name, name_of
 from thence.protocols import Member
 from thence.runtime.inputs import Key
 from thence.runtime.step import Step
 
 ROSTER_LIMIT = 1024
 """processes of a run: `order` in the trace is the clock, and among equal clocks the position"""
-HOPS = "/hops"
-"""how the run of protocol messages is called, after the run itself"""
 
 
 class Rows:
@@ -34,10 +31,9 @@ class Rows:
         return self.order
 
     def name(self, key: Key) -> str:
-        """Return the id of a message in the trace: a7, and a7/red under the label red."""
+        """Return the id of a message in the trace."""
         label, sender, count = key
-        plain = name_of(self.member.roster.name(sender), count)
-        return plain if label is None else f"{plain}/{label}"
+        return name_of(self.member.roster.name(sender), count, label)
 
     def crash(self, time: float, step: Step) -> None:
         """Write that this process starts again after it was ended."""
@@ -77,7 +73,7 @@ class Rows:
         self.hops += 1
         if self.record:
             name = self.member.roster.name
-            message = f"{name(copy.source)}>{name(copy.destination)}:{item}"
+            message = hop_name(name(copy.source), item, name(copy.destination))
             to = (name(copy.destination),) if kind == "send" else None
             run, place = f"{self.run}{HOPS}", self._place
             self._keep(step, Event(run, self._me, self.hops, kind, message, to, copy.label, order=place, time=time))
@@ -93,8 +89,3 @@ class Rows:
     def _keep(self, step: Step, row: Event) -> None:
         if self.record:
             step.events.append(row)
-
-
-def is_hop(copy: Copy) -> bool:
-    """Tell whether a copy is anything but a message straight from its sender."""
-    return copy.kind != MESSAGE or copy.sender != copy.source

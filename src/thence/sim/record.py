@@ -1,51 +1,28 @@
 """The record of a run: its events as rows of the trace table, and its arrivals as rows of the arrivals table.
 
-Law. Rows stand in the order in which they happened, so causes come first and `order` counts them. A message is named
-after its sender and its number among all messages of that sender, over all labels: a7. Protocol messages and relayed
-copies are rows of a run of their own, `<run>/hops`, where a7 is the 7th hop that a sent; they are sent and received and
-never delivered, so that nobody takes them for messages of the application. A copy that arrives again, doubled by the
-network or relayed by the protocol, is no event of the run itself. The same scenario gives the same bytes.
+*Invariant.* Rows stand in the order in which they happened, so causes come first and `order` counts them. Messages,
+and hops, which are a run of their own, are named as `thence.model.message` says. A copy that arrives again, doubled by
+the network or relayed by the protocol, is no event of the run itself. The same scenario gives the same bytes.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
 from thence.errors import MisuseError
 from thence.model.events import Event
-from thence.model.message import Copy, name_of
+from thence.model.message import HOPS, Copy, name_of, prefix_of, suffix_of
 from thence.model.plain import Row
-from thence.model.roster import Roster
 from thence.protocols.effects import Sent
 from thence.sim.event_rows import Clear, CopyRow, EventRows
-from thence.sim.hop_rows import HopRows, in_blocks
 from thence.sim.simulation import Observer, Simulation
 from thence.sim.sizes import Sizes
 from thence.trace.formats import by_name
-
-
-class Names:
-    """Names of messages over all labels, from their numbers within a label."""
-
-    def __init__(self, roster: Roster) -> None:
-        """Start with nothing sent."""
-        self._names, self._sent = roster.names, [0] * len(roster)
-        self._known: dict[tuple[str | None, int, int], str] = {}
-
-    def new(self, label: str | None, sender: int, count: int) -> str:
-        """Name a message that is sent now."""
-        self._sent[sender] += 1
-        name = name_of(self._names[sender], self._sent[sender])
-        self._known[label, sender, count] = name
-        return name
-
-    def of(self, label: str | None, sender: int, count: int) -> str:
-        """Return the name of a message sent before."""
-        return self._known[label, sender, count]
 
 
 class Recorder(Observer):
@@ -60,11 +37,16 @@ class Recorder(Observer):
     def begin(self, simulation: Simulation) -> None:
         """Take names from the run."""
         self.run, self.roster, self.members = simulation.outcome.run, simulation.roster, simulation.members
-        self.names = Names(simulation.roster)
         self.event_rows = EventRows(self.run, simulation.roster)
         self._note = self.event_rows.kept.append
-        self.hop_rows = HopRows(self.run, simulation.roster)
-        self._hops, self._hop_number, self._hops_sent = self.hop_rows.kept, self.hop_rows.number, self.hop_rows.sent
+        self.hop_rows = EventRows(f"{self.run}{HOPS}", simulation.roster)
+        self._note_hop = self.hop_rows.kept.append
+        self._hops: dict[int, str] = {}
+        """by id of the copy its name; a copy under way is held, so that its id is not given to another"""
+        names = simulation.roster.names
+        self._before, self._after = list(map(prefix_of, names)), list(map(suffix_of, names))
+        self._links = defaultdict[int, list[int]](lambda: [0] * len(names))
+        """by source and destination the number of hops so far"""
 
     @property
     def rows(self) -> list[Event]:
@@ -74,11 +56,11 @@ class Recorder(Observer):
     @property
     def events(self) -> list[Event]:
         """All rows: the run, then its hops."""
-        return [*self.rows, *self.hop_rows]
+        return [*self.rows, *self.hop_rows.rows()]
 
     def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
         """Record a send."""
-        name = self.names.new(sent.label, sent.message.sender, sent.message.count)
+        name = name_of(self.roster.names[process], sent.message.count, sent.label)
         self._note((now, process, "send", name, sent.label, sent.destinations, None))
 
     def arrived(self, now: float, copy: Copy) -> None:
@@ -101,27 +83,29 @@ class Recorder(Observer):
 
     def hops_sent(self, now: float, copies: Sequence[Copy]) -> None:
         """Record the beginnings of hops."""
-        kept, number, sent = self._hops, self._hop_number, self._hops_sent
+        note, known, links, before, after = self._note_hop, self._hops, self._links, self._before, self._after
         for copy in copies:
-            source = copy.source
-            number[id(copy)] = sent[source] = place = sent[source] + 1
-            kept += (now, copy.label, source, copy.destination, place)
+            source, destination = copy.source, copy.destination
+            link = links[source]
+            link[destination] = number = link[destination] + 1
+            known[id(copy)] = name = f"{before[source]}{number}{after[destination]}"  # hop_name, without its calls
+            note((now, source, "send", name, copy.label, 1 << destination, None))
 
     def hop_arrived(self, now: float, copy: Copy) -> None:
         """Record a hop's end."""
-        self._hops += (now, copy.label, copy.source, copy.destination, -self._hop_number[id(copy)])
+        self._note_hop((now, copy.destination, "receive", self._hops[id(copy)], copy.label, 0, None))
 
     def _row_of(self, copy: Copy) -> CopyRow:
         size = self.sizes.of(self.members[copy.destination], copy)
-        name = self.names.of(copy.label, copy.sender, copy.count)
+        name = name_of(self.roster.names[copy.sender], copy.count, copy.label)
         return CopyRow(name, size, self._clear(copy) if self.stamps else None)
 
     def _clear(self, copy: Copy) -> Clear | None:
         found = self.members[copy.destination].dependencies(copy)
         if found is None:
             return None
-        members, of = self.roster.members, self.names.of
-        return tuple((of(copy.label, message.sender, message.count), members(mask)) for message, mask in found)
+        names, members, label = self.roster.names, self.roster.members, copy.label
+        return tuple((name_of(names[message.sender], message.count, label), members(mask)) for message, mask in found)
 
     def write(self, path: Path | str) -> int:
         """Write the trace; the name's end says the format: .jsonl, .jsonl.gz or .parquet. Return the number of rows."""
@@ -134,8 +118,8 @@ class Recorder(Observer):
         from thence.trace.source import create
 
         with create(path) as stream:
-            rows = map(format_line, self.rows) if self.stamps else in_blocks(self.event_rows.lines())
-            stream.writelines(chain(rows, in_blocks(self.hop_rows.lines())))
+            rows = map(format_line, self.rows) if self.stamps else self.event_rows.blocks()
+            stream.writelines(chain(rows, self.hop_rows.blocks()))
         return len(self.event_rows) + len(self.hop_rows)
 
 
@@ -149,17 +133,13 @@ class ArrivalRecorder(Observer):
     def begin(self, simulation: Simulation) -> None:
         """Take names from the run."""
         self.run, self.roster, self.members = simulation.outcome.run, simulation.roster, simulation.members
-        self.names, self._arrivals = Names(simulation.roster), [0] * len(simulation.roster)
-
-    def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
-        """Name the message."""
-        self.names.new(sent.label, sent.message.sender, sent.message.count)
+        self._arrivals = [0] * len(simulation.roster)
 
     def arrived(self, now: float, copy: Copy) -> None:
         """Keep the row."""
         here, name = copy.destination, self.roster.names
         self._arrivals[here] += 1
-        message = self.names.of(copy.label, copy.sender, copy.count)
+        message = name_of(name[copy.sender], copy.count, copy.label)
         stamp = self.members[here].encode(copy)
         self.rows.append((self.run, name[here], self._arrivals[here], message, name[copy.sender], stamp))
 

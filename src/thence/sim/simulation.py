@@ -170,7 +170,7 @@ class Simulation:
         for copy in copies:
             source, destination = copy.source, copy.destination
             kind = copy.kind
-            if kind != MESSAGE or source != copy.sender or not copy.destinations >> destination & 1:
+            if kind != MESSAGE or source != copy.sender or not copy.destinations >> destination & 1:  # is_hop
                 hops.append(copy)
                 counts[kind] += 1
                 travel = hop

@@ -30,6 +30,7 @@ from thence.costing.local import SAMPLE
 from thence.costing.recommending import Recommendation, asked_for
 from thence.costing.report import MEANS, CostReport, chosen, report_of
 from thence.model.columns import REPLAYED_COLUMNS
+from thence.model.message import HOPS
 from thence.model.plain import Fields
 
 PARTITIONS = 200
@@ -54,7 +55,7 @@ def cost(
 ) -> CostResult:
     """Replay a table of events through protocols; `options` are those of each protocol, by its name."""
     names = asked_for(protocols, options or {}, sample)
-    rows = _typed(events).where(~F.coalesce(F.col("run"), F.lit("")).endswith("/hops"))
+    rows = _typed(events).where(~F.coalesce(F.col("run"), F.lit("")).endswith(HOPS))
     kept = _prefixes(rows, sample) if "order" in events.columns else rows
     work = kept.where((F.col("kind") != "crash") | F.col("kind").isNull()).unionByName(_heads(rows))
     prepared = work.groupBy("run", "label").applyInArrow(tasks.prepare_task(sample), tasks.PREPARED).persist()

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from thence.errors import MisuseError
 from thence.model.events import Event, Kind
-from thence.model.message import Copy, name_of
+from thence.model.message import HOPS, Copy, name_of
 from thence.model.roster import Roster
 from thence.protocols.base import Member
 from thence.protocols.effects import Deliver, Sent
@@ -82,7 +82,7 @@ class Routed:
         self.routes, self.roster, self.together = routes, Roster(routes.graph), together
         self.separators = [check_separator(routes.graph, separator) for separator in separators]
         self.members = [self._member(protocol, position) for position in range(len(self.roster))]
-        self.rows, self.hops = Rows(run), Rows(f"{run}/hops")
+        self.rows, self.hops = Rows(run), Rows(f"{run}{HOPS}")
         self.record = record
         self.sent: list[Sent] = []
         """the hop messages of the last `send` or `arrive`"""

@@ -16,7 +16,7 @@ from thence.model.minimum import Minimum
 from thence.model.roster import Roster
 from thence.protocols.registry import create
 from thence.sim import Observer, Recorder, Scenario, Simulation, simulate
-from thence.sim.hop_rows import DIGITS, decimal, in_blocks
+from thence.sim.event_rows import DIGITS, decimal
 from thence.trace.jsonl import format_line
 from thence.trace.parquet import read_rosters
 
@@ -42,10 +42,10 @@ def test_hops_are_written_as_their_rows_are(protocol: str, names: tuple[str, ...
     result = simulate(Scenario(protocol=protocol, processes=4, messages=60, labels=2), trace=True)
     assert result.recorder is not None
     hops = result.recorder.hop_rows
-    hops.names = names or hops.names
-    lines = [format_line(event) for event in hops]
+    hops.roster = Roster(names) if names else hops.roster
+    lines = [format_line(event) for event in hops.rows()]
     assert [line.encode() for line in hops.lines()] == lines
-    assert b"".join(in_blocks(hops.lines())) == b"".join(lines)
+    assert b"".join(hops.blocks()) == b"".join(lines)
     assert len(hops) > 60
 
 
@@ -105,15 +105,28 @@ def test_unknown_ending() -> None:
         result.recorder.write("trace.csv")
 
 
-def test_names_count_over_labels() -> None:
+def test_names_count_within_a_label() -> None:
     events = simulate(Scenario(messages=200, labels=3), trace=True).events
-    sent: dict[str, list[str]] = {}
+    sent: dict[tuple[str, str | None], list[str]] = {}
     for event in events:
         if event.kind == "send":
-            sent.setdefault(event.process, []).append(event.message or "")
-    for process, names in sent.items():
-        assert names == [f"{process}{number}" for number in range(1, len(names) + 1)]
+            sent.setdefault((event.process, event.label), []).append(event.message or "")
+    for (process, label), names in sent.items():
+        assert names == [f"{process}{number}/{label}" for number in range(1, len(names) + 1)]
     assert len({event.label for event in events}) == 3
+
+
+def test_hops_count_along_a_link() -> None:
+    result = simulate(Scenario(protocol="acked", processes=4, messages=60, fanout="unicast"), trace=True)
+    assert result.recorder is not None
+    sent: dict[tuple[str, str], list[str]] = {}
+    for event in result.recorder.hop_rows.rows():
+        if event.kind == "send":
+            (destination,) = event.destinations or ()
+            sent.setdefault((event.process, destination), []).append(event.message or "")
+    assert len(sent) == 12
+    for (source, destination), names in sent.items():
+        assert names == [f"{source}{number}/{destination}" for number in range(1, len(names) + 1)]
 
 
 def test_index_and_order() -> None:

@@ -89,7 +89,7 @@ def test_the_token_serializes(protocol: str) -> None:
 def test_relays_are_hops_of_their_own_run() -> None:
     result = simulate(Scenario(protocol="central", messages=100), trace=True)
     assert result.recorder is not None
-    hops = list(result.recorder.hop_rows)
+    hops = result.recorder.hop_rows.rows()
     assert {e.run for e in hops} == {f"{result.scenario.name}/hops"}
     assert {e.kind for e in hops} == {"send", "receive"}
     assert sum(e.kind == "send" for e in hops) == sum(result.outcome.hops.values())
