@@ -13,7 +13,7 @@ import typer
 
 import thence
 from thence import cli
-from thence.cli import _common
+from thence.cli import _common, _console
 from thence.errors import MisuseError, PeerError, TraceError
 
 
@@ -37,6 +37,11 @@ def failing(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(cli, "build", lambda verbs: app)
 
     return install
+
+
+def test_python_m_thence() -> None:
+    ran = subprocess.run([sys.executable, "-m", "thence", "--version"], capture_output=True, text=True, check=True)
+    assert ran.stdout == f"thence {thence.__version__}\n"
 
 
 def test_every_file_of_a_verb_is_one() -> None:
@@ -157,7 +162,7 @@ def test_json_goes_where_it_is_sent(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_json_on_stdout_moves_the_table_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    made = _common.table("name", "count", rows=[("[a]", 1), ("b", None)])
+    made = _console.table("name", "count", rows=[("[a]", 1), ("b", None)])
     _common.console("-").print(made)
     shown = capsys.readouterr()
     assert shown.out == ""

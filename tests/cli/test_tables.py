@@ -5,9 +5,8 @@ from __future__ import annotations
 from io import StringIO
 
 import pytest
-from rich.console import Console
 
-from thence.cli._common import table
+from thence.cli._console import Console, table
 
 NAMES = (
     "protocol", "entries/copy", "facts/copy", "bytes/copy", "bytes/message", "once warm", "paper bytes/message",
@@ -21,7 +20,7 @@ ROWS = [
 
 def shown(width: int, *names: str, rows: list[list[object]], title: str | None = None) -> str:
     out = StringIO()
-    Console(file=out, width=width, highlight=False, markup=False).print(table(*names, rows=rows, title=title))
+    Console(out, width=width).print(table(*names, rows=rows, title=title))
     return out.getvalue()
 
 

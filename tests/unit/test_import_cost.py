@@ -7,8 +7,12 @@ import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
+
+from thence.model.events import parse
+from thence.trace.jsonl import format_line
 
 HEAVY = {"asyncio", "matplotlib", "networkx", "numba", "numpy", "pandas", "pyarrow", "pyspark", "rich", "typer"}
 
@@ -38,6 +42,18 @@ def test_the_public_names_load_nothing_heavy() -> None:
 def test_help_loads_neither_spark_nor_arrays(arguments: list[str]) -> None:
     loaded = loaded_by(f"from thence.cli import main\nassert main({arguments!r}) == 0")
     assert not loaded & (HEAVY - {"typer", "rich"} - {"asyncio"})
+
+
+def test_the_version_loads_no_command() -> None:
+    loaded = modules_after("from thence.cli import main\nassert main(['--version']) == 0")
+    assert not loaded & {"typer", "thence.model", "thence.cli._common"}
+
+
+def test_an_audit_of_json_lines_loads_nothing_heavy(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.jsonl"
+    trace.write_bytes(b"".join(map(format_line, parse("a!1>b b?a1"))))
+    loaded = loaded_by(f"from thence.cli import main\nassert main(['audit', {str(trace)!r}]) == 0")
+    assert not loaded & (HEAVY - {"typer"} | {"pydantic"})
 
 
 def test_import_takes_a_fraction_of_the_interpreter(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from thence import __version__
 from thence.cli._packages import EXTRA_OF
 from thence.errors import ThenceError
-from thence.model.escape import visible
 
 if TYPE_CHECKING:
     import typer
@@ -79,6 +78,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
+    if words == ["--version"]:  # without loading typer and every command
+        print(f"thence {__version__}")
+        return OK
     try:
         build([words[0]] if words and words[0] in VERBS else VERBS)(args=words, prog_name="thence")
     except SystemExit as ended:
@@ -148,6 +150,8 @@ def _explain(error: Exception) -> int:
 
 
 def _complain(message: str) -> int:
+    from thence.model.escape import visible
+
     print(visible(" ".join(f"thence: {message}".split())), file=sys.stderr)
     return MISUSE
 

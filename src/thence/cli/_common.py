@@ -16,10 +16,11 @@ from enum import Enum
 from functools import wraps
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 import typer
 
+from thence.cli._console import Console
 from thence.cli._packages import needs
 from thence.cli._targets import check_targets, declared, spelled
 from thence.errors import MisuseError
@@ -28,8 +29,6 @@ from thence.model.plain import Json, Option
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from rich.console import Console, ConsoleOptions
-    from rich.table import Table
 
     from thence.trace.source import Quarantined
 
@@ -195,75 +194,7 @@ def write_pieces(target: str | None, pieces: Iterable[str]) -> None:
 
 def console(json_file: str | None = None) -> Console:
     """Return where tables and sentences for people go: stdout, stderr if the JSON goes to stdout, nowhere if quiet."""
-    from rich.console import Console
-
-    class Escaping(Console):
-        """Shows control characters of whatever is printed as escapes."""
-
-        def print(self, *objects: object, **options: Option) -> None:
-            shown = (visible_lines(each) if isinstance(each, str) else each for each in objects)
-            super().print(*shown, **options)
-
-    to_stderr = json_file == "-"
-    piped = not (sys.stderr if to_stderr else sys.stdout).isatty()
-    width = _WIDE if piped else None
-    return Escaping(stderr=to_stderr, highlight=False, markup=False, width=width, quiet=_talk is Talk.QUIET)
-
-
-_WIDE = 200
-"""Columns of a table that no terminal limits."""
-
-
-class Columns:
-    """A table for `console(...).print`; several, each with the first column, where lines are too short for one.
-
-    Law: no word is broken that takes less than a third of a line.
-    """
-
-    def __init__(self, names: Sequence[str], body: list[list[object]], title: str | None) -> None:
-        self.title = title
-        self.cells = [list(names), *(["" if cell is None else visible(str(cell)) for cell in row] for row in body)]
-        columns = [[row[place] for row in body] for place in range(len(names))]
-        self.numbers = [bool(each) and all(isinstance(cell, int | float | None) for cell in each) for each in columns]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
-        """Yield as few tables as the width allows."""
-        from rich.cells import cell_len
-
-        line = options.max_width - 1  # one blank at the left; a column has two around it, and one after it
-        columns = list(zip(*self.cells, strict=True))
-        whole = [max(map(cell_len, column)) + 3 for column in columns]
-        words = [max((cell_len(word) for cell in column for word in cell.split()), default=0) for column in columns]
-        least = [min(word, line // 3) + 3 for word in words]
-        pieces = [[0]]
-        for place in range(1, len(columns)):
-            if len(pieces[-1]) > 1 and sum(least[each] for each in pieces[-1]) + least[place] > line:
-                pieces.append([0])
-            pieces[-1].append(place)
-        for number, places in enumerate(pieces):
-            widths = {each: least[each] for each in places}
-            while sum(widths.values()) < line and (lacking := [each for each in places if widths[each] < whole[each]]):
-                widths[min(lacking, key=widths.__getitem__)] += 1
-            yield self._piece(widths, None if number else self.title)
-
-    def _piece(self, widths: dict[int, int], title: str | None) -> Table:
-        from rich import box
-        from rich.table import Table
-        from rich.text import Text
-
-        made = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-        names, *body = self.cells
-        for place, width in widths.items():
-            justify: Literal["left", "right"] = "right" if self.numbers[place] else "left"
-            made.add_column(names[place], justify=justify, overflow="fold", width=width - 3)
-        for row in body:
-            made.add_row(*(Text(row[place]) for place in widths))
-        return made
-
-
-def table(*columns: str, rows: Iterable[Iterable[object]], title: str | None = None) -> Columns:
-    """Return a plain table; a column of numbers stands to the right, None is empty."""
-    return Columns(columns, [list(row) for row in rows], title)
+    return Console(sys.stderr if json_file == "-" else sys.stdout, quiet=_talk is Talk.QUIET)
 
 
 def shows_progress() -> bool:
@@ -280,11 +211,11 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
     if not shows_progress():
         yield lambda stage: None
         return
-    from rich.console import Console
+    from rich.console import Console as Terminal
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+    with Progress(*columns, console=Terminal(stderr=True), transient=True) as shown:
         task = shown.add_task(what, total=None)
         yield lambda stage: shown.update(task, description=stage)
 
@@ -302,10 +233,10 @@ def progress(items: Iterable[T], what: str, total: int | None = None) -> Iterato
     if not shows_progress():
         yield from items
         return
-    from rich.console import Console
+    from rich.console import Console as Terminal
     from rich.progress import track
 
-    yield from track(items, what, total=total, console=Console(stderr=True), transient=True)
+    yield from track(items, what, total=total, console=Terminal(stderr=True), transient=True)
 
 
 PATIENCE = 2.0
@@ -321,9 +252,9 @@ def counted() -> Iterator[Callable[[str, int, int | None], None]]:
     if not shows_progress():
         yield lambda stage, done, total: None
         return
-    from rich.console import Console
+    from rich.console import Console as Terminal
 
-    status = Console(stderr=True).status("")
+    status = Terminal(stderr=True).status("")
     began = monotonic()
     stages: dict[str, float] = {}
 

@@ -21,16 +21,14 @@ from thence.cli._common import (
     named_columns,
     skipped_files,
     start_spark,
-    table,
     working,
     write_pieces,
 )
+from thence.cli._console import Console, Table, table
 from thence.errors import MisuseError
 from thence.model.columns import JUDGED_COLUMNS
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from thence.auditing.local import Progress
     from thence.auditing.result import AuditResult, Row, RunRow
     from thence.trace.engine import Choice
@@ -226,7 +224,7 @@ def _runs(result: AuditResult, out: Console) -> Iterator[str]:
         yield f"{len(runs):,} runs: {verdicts}; {result.events:,} events, {result.messages:,} messages"
 
 
-def _run_table(runs: list[RunRow], title: str | None) -> object:
+def _run_table(runs: list[RunRow], title: str | None) -> Table:
     columns = [name for name in runs[0] if name not in ("run", "verdict")]
     rows = [[run["run"], run["verdict"], *(run[name] for name in columns)] for run in runs]  # type: ignore[literal-required]
     return table("run", "verdict", *columns, rows=rows, title=title)

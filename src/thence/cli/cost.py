@@ -17,18 +17,16 @@ from thence.cli._common import (
     named_columns,
     skipped_files,
     start_spark,
-    table,
     working,
     write_json,
 )
 from thence.cli._common import Engine as EngineOption
+from thence.cli._console import Console, table
 from thence.cli._packages import needs
 from thence.errors import MisuseError, TraceError
 from thence.model.plain import Row
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from thence.costing.report import CostReport
     from thence.trace.read import Trace
 

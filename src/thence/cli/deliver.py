@@ -19,11 +19,11 @@ from thence.cli._common import (
     finish,
     named_columns,
     start_spark,
-    table,
     working,
     write_json,
 )
 from thence.cli._common import Engine as EngineOption
+from thence.cli._console import table
 from thence.cli._packages import needs
 from thence.errors import MisuseError, TraceError
 from thence.model.plain import Field, Row

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thence.cli._common import JsonFile, SparkCores, console, finish, progress, write_json
+from thence.cli._console import Console
 from thence.cli._packages import needs
 from thence.model.plain import Row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from rich.console import Console
 
     from thence.model.order import Judgement
     from thence.report.results_page import Section

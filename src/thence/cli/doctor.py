@@ -18,7 +18,8 @@ from typing import Annotated
 import typer
 
 from thence import __version__
-from thence.cli._common import JsonFile, console, finish, start_spark, table, working, write_json
+from thence.cli._common import JsonFile, console, finish, start_spark, working, write_json
+from thence.cli._console import table
 from thence.errors import MisuseError
 from thence.java import Java, find_java
 

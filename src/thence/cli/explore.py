@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thence.cli._common import JsonFile, console, finish, options_of, write_json
+from thence.cli._console import Console
 from thence.errors import MisuseError
 from thence.model.plain import Row
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from thence.check.coverage import Coverage
     from thence.check.setting import Setting
     from thence.check.shrink import Smallest
@@ -187,9 +186,9 @@ def _find(setting: Setting, properties: frozenset[str] | None, limit: float | No
     options: Row = {} if properties is None else {"properties": properties}
     if not sys.stderr.isatty():
         return find(setting, time_limit=limit, **options)
-    from rich.console import Console
+    from rich.console import Console as Terminal
 
-    with Console(stderr=True).status(f"exploring {setting.protocol}") as status:
+    with Terminal(stderr=True).status(f"exploring {setting.protocol}") as status:
 
         def progress(coverage: Coverage) -> None:
             status.update(f"exploring {setting.protocol}: {coverage.states} states, depth {coverage.depth}")

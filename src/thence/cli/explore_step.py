@@ -8,11 +8,10 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from thence.cli._common import console, finish, write_json
+from thence.cli._console import Console
 from thence.errors import MisuseError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from thence.check.setting import Setting, Start, Step
     from thence.check.stepping import Stepper
 

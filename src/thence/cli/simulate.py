@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thence.cli._common import JsonFile, console, finish, options_of, progress, table, write_json
+from thence.cli._common import JsonFile, console, finish, options_of, progress, write_json
+from thence.cli._console import Console, table
 from thence.cli._packages import needs
 from thence.errors import MisuseError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from thence.report.tables import Table
     from thence.sim import Result
 

@@ -6,17 +6,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from thence.cli._common import JsonFile, SparkCores, console, finish, start_spark, table, write_json
+from thence.cli._common import JsonFile, SparkCores, console, finish, start_spark, write_json
+from thence.cli._console import Console, table
 from thence.cli._packages import needs
 from thence.errors import MisuseError
 from thence.model.plain import Row
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 EXAMPLE = "thence sweep grid.toml --out sweep-results"
 SHOWN = 40
@@ -74,12 +72,12 @@ def bar() -> Iterator[Callable[[int, int], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
+    from rich.console import Console as Terminal
     from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 
     with Progress(
         *Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn(),
-        console=Console(stderr=True), transient=True,
+        console=Terminal(stderr=True), transient=True,
     ) as bar:  # fmt: skip
         task = bar.add_task("Sweeping", total=None)
         yield lambda finished, of: bar.update(task, completed=finished, total=of)

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from thence.cli._common import JsonFile, console, table, write_json
+from thence.cli._common import JsonFile, console, write_json
+from thence.cli._console import table
 from thence.errors import MisuseError
 from thence.model.plain import Row
 
