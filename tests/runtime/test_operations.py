@@ -40,9 +40,9 @@ def test_prometheus_finds_the_counters(folder: Path) -> None:
                     return list(answer.read().decode().splitlines())
 
             lines = await asyncio.to_thread(read)
-            assert 'thence_live_sent_total{peer="b"} 1' in lines
-            assert 'thence_live_on_their_way{peer="b"} 0' in lines
-            assert "thence_live_held 0" in lines
+            assert 'thence_live_sent_total{peer="b"} 1.0' in lines
+            assert 'thence_live_on_their_way{peer="b"} 0.0' in lines
+            assert "thence_live_held 0.0" in lines
             assert not any(line.startswith("thence_live_commit_seconds_count 0") for line in lines)
 
     run(go())

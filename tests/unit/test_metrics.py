@@ -1,63 +1,80 @@
-"""Metrics as Prometheus reads them."""
+"""Metrics as Prometheus reads them: names, labels and types that dashboards rely on."""
 
 from __future__ import annotations
 
 import urllib.request
+from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
+from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client.parser import text_string_to_metric_families
 
 from thence.errors import MisuseError
-from thence.metrics import CONTENT, Metrics
+from thence.metrics import Server
 
 
-def test_the_text_is_the_exposition_format() -> None:
-    metrics = Metrics()
-    rows = metrics.counter("rows_total", "rows\nthat left", "query", "outcome")
-    rows.add(2, 'o"r\\d', "late")
-    rows.add(1, "a", "late")
-    rows.add(0.5, "a", "late")
-    held = metrics.gauge("held", "rows that wait")
-    held.set(3)
-    held.add(-1)
-    took = metrics.histogram("took_seconds", "time of a batch", "query", buckets=(0.1, 1.0))
-    for seconds in (0.1, 0.5, 7):
-        took.observe(seconds, "q")
-    assert metrics.text().splitlines() == [
-        "# HELP rows_total rows\\nthat left",
-        "# TYPE rows_total counter",
-        'rows_total{query="a",outcome="late"} 1.5',
-        'rows_total{query="o\\"r\\\\d",outcome="late"} 2',
-        "# HELP held rows that wait",
-        "# TYPE held gauge",
-        "held 2",
-        "# HELP took_seconds time of a batch",
-        "# TYPE took_seconds histogram",
-        'took_seconds_bucket{query="q",le="0.1"} 1',
-        'took_seconds_bucket{query="q",le="1"} 2',
-        'took_seconds_bucket{query="q",le="+Inf"} 3',
-        'took_seconds_sum{query="q"} 7.6',
-        'took_seconds_count{query="q"} 3',
-    ]
+@pytest.fixture
+def served() -> Iterator[tuple[CollectorRegistry, Server]]:
+    registry = CollectorRegistry()
+    server = Server(registry)
+    yield registry, server
+    server.close()
 
 
-def test_what_is_refused() -> None:
-    metrics = Metrics()
-    rows = metrics.counter("rows_total", "rows", "query")
-    with pytest.raises(MisuseError, match="only goes up"):
-        rows.add(-1, "q")
-    with pytest.raises(MisuseError, match="has labels query"):
-        rows.add(1)
-    with pytest.raises(MisuseError, match="there already"):
-        metrics.gauge("rows_total", "again")
+def _key(labels: dict[str, str]) -> tuple[str, ...]:
+    return tuple(labels[name] for name in sorted(labels))
 
 
-def test_they_are_served() -> None:
-    metrics = Metrics()
-    metrics.gauge("held", "rows").set(1)
-    server = metrics.serve()
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics") as answer:
-            assert answer.headers["Content-Type"] == CONTENT
-            assert answer.read().decode() == metrics.text()
-    finally:
-        server.close()
+def read(server: Server) -> dict[str, tuple[str, dict[tuple[str, ...], float]]]:
+    """Return type and samples, by label values in the order of label names, of every metric that is served."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics") as answer:
+        assert answer.headers["Content-Type"].startswith("text/plain; version=")
+        text = answer.read().decode()
+    return {
+        sample.name: (family.type, {_key(s.labels): s.value for s in family.samples if s.name == sample.name})
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_a_registry_is_served(served: tuple[CollectorRegistry, Server]) -> None:
+    registry, server = served
+    Gauge("held", "rows", ["query"], registry=registry).labels('o"r\\d').set(1)
+    assert read(server)["held"] == ("gauge", {('o"r\\d',): 1.0})
+
+
+def test_a_port_that_is_taken(served: tuple[CollectorRegistry, Server]) -> None:
+    with pytest.raises(OSError):
+        Server(CollectorRegistry(), served[1].port)
+
+
+def test_names_and_labels_of_a_delivering_stream(served: tuple[CollectorRegistry, Server]) -> None:
+    from thence.spark.metrics import METRICS, DeliveryListener
+
+    registry, server = served
+    listener = DeliveryListener(registry)
+    observed = {"delivered": 5, "late": 1, "held": 3, "held_before": 1, "oldest_seconds": 2.5, "state_bytes": 80}
+    row = SimpleNamespace(asDict=lambda: observed)
+    for number in (1, 2):
+        progress = SimpleNamespace(id=7, name="orders", numInputRows=9, observedMetrics={METRICS: row})
+        listener.onQueryProgress(SimpleNamespace(progress=progress))
+        assert listener.latest("orders").batches == number
+    found = read(server)
+    outcomes = {"delivered": 10, "released": 0, "late": 2, "duplicate": 0, "quarantined": 0}
+    rows = {(outcome, "orders"): count for outcome, count in outcomes.items()}
+    assert found["thence_delivery_rows_total"] == ("counter", rows)
+    assert found["thence_delivery_held"] == ("gauge", {("orders",): 4})
+    assert found["thence_delivery_oldest_seconds"] == ("gauge", {("orders",): 2.5})
+    assert found["thence_delivery_state_bytes"] == ("gauge", {("orders",): 80})
+
+
+def test_an_endpoint_without_the_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    from thence.runtime.config import Address
+    from thence.runtime.metrics import LiveMetrics
+
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    with pytest.raises(MisuseError, match=r'needs the package prometheus-client: pip install "thence\[live\]"'):
+        LiveMetrics(None, Address("127.0.0.1", 0))  # type: ignore[arg-type]

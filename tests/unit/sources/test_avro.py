@@ -1,10 +1,11 @@
-"""Our Avro reader against fastavro's writer, on values of a change event's schema and of every type."""
+"""Values in Avro: of a change event's schema, of every type, cut off, of another schema, and schemas of no use."""
 
 from __future__ import annotations
 
 import io
 import json
 import struct
+import sys
 from typing import Any
 
 import fastavro
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thence.errors import PeerError
+from thence.errors import MisuseError, PeerError
 from thence.sources import from_change
 from thence.sources.avro import decode, decode_confluent
 
@@ -84,3 +85,47 @@ def test_a_change_in_avro_is_the_change_in_json() -> None:
     assert (row["kind"], row["message"]) == ("unreadable", None)
     assert row["note"] == "Avro of schema 17, which is not among the schemas given: 16"
     assert from_change(data[:-3], schemas={17: SCHEMA})["kind"] == "unreadable"
+
+
+def test_logical_types_are_left_as_they_are_written() -> None:
+    schema = {"type": "record", "name": "T", "fields": [
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+    ]}  # fmt: skip
+    plain = {
+        "type": "record",
+        "name": "T",
+        "fields": [{"name": "at", "type": "long"}, {"name": "price", "type": "bytes"}],
+    }
+    value = {"at": 1_700_000_000_000, "price": b"\x01\x02"}
+    assert decode(written(plain, value), schema) == value
+
+
+@pytest.mark.parametrize(
+    ("data", "schema"),
+    [
+        (b"\x09", "string"),  # a length below zero
+        (b"\xfe\xff\xff\xff\x0f", "string"),  # a length beyond the end
+        (b"\x04\xff\xfe", "string"),  # no UTF-8
+        (b"\x08", ["null", "long"]),  # no such branch
+        (b"\x09", ["null", "long"]),
+        (b"\x08", {"type": "enum", "name": "E", "symbols": ["A", "B"]}),
+        (b"", "long"),
+        (b"\x80", "long"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_sentence(data: bytes, schema: Any) -> None:
+    with pytest.raises(PeerError, match=r"^Avro value of"):
+        decode(data, schema)
+
+
+@pytest.mark.parametrize("schema", [{"type": "record", "name": "R", "fields": [{"name": "x", "type": "Y"}]}, "{", {}])
+def test_a_schema_that_cannot_be_used(schema: Any) -> None:
+    with pytest.raises(MisuseError, match="an Avro schema cannot be used"):
+        decode(b"", schema)
+
+
+def test_without_fastavro_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    with pytest.raises(MisuseError, match=r'pip install "thence\[avro\]"'):
+        decode(b"\x02", "long ")
