@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Literal, TypedDict
 
-from thence.model.message import HOPS
 from thence.model.order import Violation
 from thence.trace.explain import Step, sentence
 
@@ -53,6 +52,8 @@ TAGS: dict[ListName, str] = {
 CALLED = {"missing": "message"}
 """Columns of a list that have another name in a tagged table."""
 SORTED_BY: dict[ListName, tuple[str, ...]] = {**COLUMNS, "violations": ("run", "destination", "missing")}
+HOPS = "/hops"
+"""How the names of runs end that record router hops and protocol messages."""
 
 
 class RunRow(TypedDict):
