@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
 from thence.kernels import findings, ids
 from thence.kernels.arrays import Bytes, Clocks, Flags, Ints, Longs
@@ -41,7 +40,7 @@ from thence.kernels.label_scan import (
 )
 from thence.kernels.packing import packed
 from thence.kernels.rows import DELIVER, RECEIVE, SEND, Rows, as_they_come, code
-from thence.kernels.scanning import ASTRAY, IMPORTED, increasing
+from thence.kernels.scanning import ASTRAY, IMPORTED, increasing, steps_left_out
 from thence.kernels.usable import (
     GOOD,
     NEVER_SENT,
@@ -62,6 +61,8 @@ class LaneSummary:
 
     label: str | None
     processes: list[str]
+    senders: int
+    """How many of the processes send; they come first, and clocks have a column for each."""
     known: Clocks
     exports: list[str]
     sender: Ints
@@ -161,24 +162,14 @@ def _trouble(table: pa.Table, rows: Rows, fate: Bytes) -> str | None:
 def _stand(chunk: int, rows: Rows, fate: Bytes) -> tuple[Summary, int]:
     """Return the first and last index of each process that has rows, and the gaps between them."""
     seated = np.flatnonzero(fate != ODD)
+    process, index = rows.process[seated], rows.index[seated]
     first, last = (np.zeros(len(rows.processes), np.int64) for _ in range(2))
-    gaps = _ends(rows.process[seated], rows.index[seated], first, last)
+    first[process[::-1]] = index[::-1]  # of rows of one process, the one written last stays
+    last[process] = index
     here = np.flatnonzero(last > 0)
+    gaps = steps_left_out(process, index, len(first)) - int(np.count_nonzero(first > 1))
     names = rows.processes.take(pa.array(here)).to_pylist()
-    return Summary(chunk, names, first[here], last[here]), int(gaps)
-
-
-@njit(cache=True, nogil=True)
-def _ends(process: Ints, index: Longs, first: Longs, last: Longs) -> int:
-    gaps = 0
-    for row in range(len(process)):
-        p = process[row]
-        if last[p] == 0:
-            first[p] = index[row]
-        elif index[row] != last[p] + 1:
-            gaps += 1
-        last[p] = index[row]
-    return gaps
+    return Summary(chunk, names, first[here], last[here]), gaps
 
 
 def _strangers(rows: Rows, fate: Bytes) -> Longs:
@@ -216,7 +207,7 @@ def _summarise_lane(
     met, heard, places, deliveries = _numbered(lane, scanned, imports)
     label = rows.labels[lane.label].as_py() if lane.label >= 0 else None
     return parts, LaneSummary(
-        label=label, processes=names.to_pylist(), known=_narrow(scanned.known),
+        label=label, processes=names.to_pylist(), senders=lane.senders, known=_narrow(scanned.known),
         exports=texts(exports).to_pylist(), sender=lane.process[sends], index=lane.index[sends],
         carried=_narrow(scanned.carried), copy_of=copy_of, copy_to=copy_to, copy_state=copy_state,
         astray_of=number[lane.message[kept]], astray_at=lane.process[kept],

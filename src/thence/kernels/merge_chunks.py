@@ -1,7 +1,8 @@
 """Chunks put together in order: what each left open is decided here, without seeing any row again.
 
-Law. What a chunk needs from its past are only the clocks on entering (process x process) and those of the messages in
-flight: `chunk_clocks.py` joins them with its own. Cost: (imports + exports) x processes^2 per chunk.
+Invariant. What a chunk needs from its past are only the clocks on entering (process x sender) and those of the messages
+in flight: `chunk_clocks.py` joins them with its own. Cost: (imports + exports) x senders^2 per chunk. Where those clocks
+would take more than `STATE_CELLS`, the run is in trouble and judged whole, in blocks of columns.
 
 A violation whose missing message was sent in an earlier chunk is established here. Which message came early follows
 from when the processes of that chunk first heard of each other: it is the first delivery to tell the destination of a
@@ -34,25 +35,36 @@ class _Flying:
     """A message that left its chunk."""
 
     label: str | None
-    sender: int
-    index: int
     clock: Clocks
+
+
+STATE_CELLS = 24_000_000
+"""Clocks of a run that may be held on entering a chunk, in numbers; joining takes some 40 bytes for each."""
 
 
 @dataclass(slots=True)
 class _State:
-    """What is known on entering the next chunk, in one lane."""
+    """What is known on entering the next chunk, in one lane: a row for each process, a column for each sender."""
 
     roster: dict[str, int] = field(default_factory=dict)
+    senders: dict[str, int] = field(default_factory=dict)
     known: Clocks = field(default_factory=lambda: np.zeros((0, 0), np.int64))
 
-    def codes(self, names: list[str]) -> Ints:
-        """Return the codes of processes, new ones added."""
-        codes = np.array([self.roster.setdefault(n, len(self.roster)) for n in names], np.int32)
-        more = len(self.roster) - len(self.known)
-        if more:
-            self.known = np.pad(self.known, ((0, more), (0, more)))
-        return codes
+    def codes(self, names: list[str], senders: int) -> tuple[Ints, Ints]:
+        """Return the rows of processes and the columns of those that send, which come first; new ones are added."""
+        rows = np.array([self.roster.setdefault(n, len(self.roster)) for n in names], np.int32)
+        columns = np.array([self.senders.setdefault(n, len(self.senders)) for n in names[:senders]], np.int32)
+        return rows, columns
+
+    @property
+    def too_wide(self) -> bool:
+        """Tell whether there are too many processes and senders for their clocks to be held."""
+        return len(self.roster) * len(self.senders) > STATE_CELLS
+
+    def entered(self) -> Clocks:
+        """Return what each process knew on entering, with rows and columns for those that are new."""
+        more = len(self.roster) - len(self.known), len(self.senders) - self.known.shape[1]
+        return np.pad(self.known, ((0, more[0]), (0, more[1]))) if any(more) else self.known
 
 
 @dataclass(slots=True)
@@ -63,7 +75,7 @@ class _Copies:
     label: list[str | None] = field(default_factory=list)
     to: list[str] = field(default_factory=list)
     numbers: Longs = field(default_factory=lambda: np.zeros((0, 4), np.int64))
-    """destination, sender, index of the send, state"""
+    """destination, column of the sender, index of the send, state"""
     at: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
@@ -113,28 +125,30 @@ class ChunkMerger:
 
     def _lane(self, lane: LaneSummary, strangers: pa.Table) -> None:
         state = self._states.setdefault(lane.label, _State())
-        codes = state.codes(lane.processes)
-        width = len(state.roster)
+        codes, columns = state.codes(lane.processes, lane.senders)
+        if state.too_wide:
+            self.trouble = f"{len(state.roster)} processes are too many for chunks"
+        if self.trouble:
+            return
+        width = len(state.senders)
         used, tested = self._imports(lane, codes, strangers)
         carried = np.zeros((len(used), width), np.int64)
         for row, i in enumerate(used):
             clock = self._flying[lane.imports[i]].clock
             carried[row, : len(clock)] = clock
         at, index = codes[lane.at], lane.at_index
-        stack = stacked(state.known, at[used], index[used], carried)
-        late = self._late(lane, tested, _spread(lane.before, codes, width), at, stack)
-        leaving = _spread(lane.carried, codes, width)
-        self._leave(lane, codes, lift(leaving, codes[lane.sender], stack))
-        known = np.zeros((width, width), np.int64)
-        known[codes] = _spread(lane.known, codes, width)
-        lifted = lift(known, np.arange(width, dtype=np.int32), stack)
-        state.known = np.maximum(lifted, stack.rows[stack.starts[1:] - 1])
+        row_of = np.array([state.roster[name] for name in state.senders], np.int32)
+        stack = stacked(state.entered(), at[used], index[used], carried, row_of)
+        late = self._late(lane, tested, _spread(lane.before, columns, width), at, stack)
+        self._leave(lane, codes, columns, lift(_spread(lane.carried, columns, width), columns[lane.sender], stack))
+        known = stack.rows[stack.starts[1:] - 1]
+        here = lift(_spread(lane.known, columns, width), np.arange(len(codes), dtype=np.int32), stack)
+        known[codes] = np.maximum(known[codes], here)
+        state.known = known
         late += self._overtaken(lane.label, state.known, len(lane.copy_of))
         if late:
-            here = np.full(width, -1, np.int64)
-            here[codes] = np.arange(len(codes))
+            contacts = _contacts(lane, codes, columns, row_of, used, len(state.roster))
             to, source, least = self._copies.numbers[late, :3].T
-            contacts = Contacts(here, lane.met, lane.heard[used], lane.place[used], len(lane.texts))
             early = earliest(to, source, least, stack, contacts)
             self._name(late, findings.names(lane.texts, early))
 
@@ -192,14 +206,14 @@ class ChunkMerger:
         late = knew(before[which], at[which], lane.at_index[which], facts[:, 1], facts[:, 2], stack)
         return [int(copy) for copy in copies[late]]
 
-    def _leave(self, lane: LaneSummary, codes: Ints, clocks: Clocks) -> None:
+    def _leave(self, lane: LaneSummary, codes: Ints, columns: Ints, clocks: Clocks) -> None:
         """Note the messages that leave the chunk, and their copies."""
         for i, name in enumerate(lane.exports):
             if name in self._flying:
                 self.trouble = f"message {name} is sent twice"
             if name in self._unsent:
                 self.trouble = f"message {name} is delivered before it is sent"
-            self._flying[name] = _Flying(lane.label, int(codes[lane.sender[i]]), int(lane.index[i]), clocks[i])
+            self._flying[name] = _Flying(lane.label, clocks[i])
         copies = self._copies
         start = len(copies.message)
         names = [lane.exports[i] for i in lane.copy_of]
@@ -208,7 +222,7 @@ class ChunkMerger:
         copies.label += [lane.label] * len(names)
         copies.to += [lane.processes[i] for i in lane.copy_to]
         copies.at.update(zip(zip(names, to.tolist(), strict=True), range(start, start + len(names)), strict=True))
-        fresh = np.stack([to, codes[lane.sender[lane.copy_of]], lane.index[lane.copy_of], lane.copy_state], axis=1)
+        fresh = np.stack([to, columns[lane.sender[lane.copy_of]], lane.index[lane.copy_of], lane.copy_state], axis=1)
         copies.numbers = np.concatenate([copies.numbers, fresh.astype(np.int64)])
         self._astray |= {(lane.exports[i], int(codes[p])) for i, p in zip(lane.astray_of, lane.astray_at, strict=True)}
 
@@ -254,8 +268,18 @@ class ChunkMerger:
         return parts
 
 
-def _spread(clocks: Clocks, codes: Ints, width: int) -> Clocks:
-    """Put the columns of a chunk's clocks where the run has those processes."""
+def _spread(clocks: Clocks, columns: Ints, width: int) -> Clocks:
+    """Put the columns of a chunk's clocks where the run has those senders."""
     wide = np.zeros((len(clocks), width), np.int64)
-    wide[:, codes] = clocks
+    wide[:, columns] = clocks
     return wide
+
+
+def _contacts(
+    lane: LaneSummary, codes: Ints, columns: Ints, row_of: Ints, used: Ints, processes: int
+) -> Contacts:
+    """Return by which delivery each process of the chunk first heard of what."""
+    here, column = (np.full(processes, -1, np.int64) for _ in range(2))
+    here[codes] = np.arange(len(codes))
+    column[row_of[columns]] = np.arange(len(columns))
+    return Contacts(here, column, lane.met, lane.heard[used], lane.place[used], len(lane.texts))

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow.compute as pc
-from numba import njit
 
-from thence.kernels.arrays import Bytes, Flags, Ints, Longs
+from thence.kernels import order_cy
+from thence.kernels.arrays import Bytes, Ints, Longs
 from thence.kernels.derive import by_process
 from thence.kernels.rows import CRASH, DELIVER, INTERNAL, KIND_NAMES, RECEIVE, SEND, Rows
 from thence.kernels.scanning import increasing, steps_left_out
@@ -24,8 +24,8 @@ def fates(rows: Rows) -> Bytes:
     """Return for each row of a whole run GOOD or why it is set aside."""
     fate = seats(rows)
     empty = _empty_message(rows)
-    _needs(rows.kind, rows.message, rows.addressed, empty, fate)
-    _senders(rows.kind, rows.message, rows.label, np.full(len(rows.messages), -1, np.int64), fate)
+    order_cy.needs(rows.kind, rows.message, rows.addressed.view(np.uint8), empty, fate)
+    order_cy.senders(rows.kind, rows.message, rows.label, np.full(len(rows.messages), -1, np.int64), fate)
     return fate
 
 
@@ -44,26 +44,10 @@ def seats(rows: Rows) -> Bytes:
     return fate
 
 
-@njit(cache=True, nogil=True)
 def _taken(process: Ints, index: Longs, processes: int) -> Longs:
-    rows, starts = by_process(process, index, processes)
-    found = []
-    for p in range(processes):
-        start = starts[p]
-        while start < starts[p + 1]:
-            end = start + 1
-            first = rows[start]
-            while end < starts[p + 1] and index[rows[end]] == index[rows[start]]:
-                first = min(first, rows[end])
-                end += 1
-            for i in range(start, end):
-                if rows[i] != first:
-                    found.append(rows[i])
-            start = end
-    taken = np.empty(len(found), np.int64)
-    for i in range(len(found)):
-        taken[i] = found[i]
-    return taken
+    """Return the rows whose process has an earlier row with the same index."""
+    rows, same = by_process(process, index, processes)
+    return rows[1:][same & (index[rows[1:]] == index[rows[:-1]])]
 
 
 def _empty_message(rows: Rows) -> int:
@@ -72,34 +56,6 @@ def _empty_message(rows: Rows) -> int:
         return -2
     place = pc.index(names, "").as_py()
     return place if place >= 0 else -2
-
-
-@njit(cache=True, nogil=True)
-def _needs(kind: Bytes, message: Ints, addressed: Flags, empty: int, fate: Bytes) -> None:
-    for row in range(len(kind)):
-        if fate[row] != GOOD or kind[row] > RECEIVE:
-            continue
-        if message[row] < 0 or message[row] == empty:
-            fate[row] = NO_MESSAGE
-        elif kind[row] == SEND and not addressed[row]:
-            fate[row] = NO_DESTINATIONS
-
-
-@njit(cache=True, nogil=True)
-def _senders(kind: Bytes, message: Ints, label: Ints, sender: Longs, fate: Bytes) -> None:
-    for row in range(len(kind)):
-        if fate[row] == GOOD and kind[row] == SEND:
-            if sender[message[row]] >= 0:
-                fate[row] = SENT_TWICE
-            else:
-                sender[message[row]] = row
-    for row in range(len(kind)):
-        if fate[row] == GOOD and (kind[row] == DELIVER or kind[row] == RECEIVE):
-            sent = sender[message[row]]
-            if sent < 0:
-                fate[row] = NEVER_SENT
-            elif label[sent] != label[row]:
-                fate[row] = OTHER_LABEL
 
 
 def reason(rows: Rows, row: int, fate: int, sent_label: str | None = None) -> str:

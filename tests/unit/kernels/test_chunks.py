@@ -122,7 +122,7 @@ def test_what_processes_knew_stands_one_row_below_the_other(seed: int) -> None:
     for i in range(imports):
         own = expected[at[i]]
         own.append((i + 1, i, np.maximum(own[-1][2], carried[i]).tolist()))
-    found = stacked(known, at, index, carried)
+    found = stacked(known, at, index, carried, np.arange(processes, dtype=np.int32))
     assert found.starts.tolist() == [0, *np.cumsum([len(own) for own in expected]).tolist()]
     rows = zip(found.since.tolist(), found.origin.tolist(), found.rows.tolist(), strict=True)
     assert list(rows) == [row for own in expected for row in own]
