@@ -27,7 +27,6 @@ from thence.auditing.tables import concatenated, of_batch, refused_table
 from thence.auditing.threads import in_threads
 from thence.kernels import findings
 from thence.kernels.chunk import summarise, summary_of
-from thence.kernels.compiling import COMPILING, telling
 from thence.kernels.ids import repeated
 from thence.kernels.merge_chunks import ChunkMerger
 from thence.kernels.rows import as_they_come
@@ -180,7 +179,7 @@ def _round(
     merging: _Merging | None = None
     progress("judging", 0, total)
     results = in_threads(lambda task: _judged(task, want, outcome.troubled), tasks, cores)
-    for task, found in zip(tasks, _telling(results, progress), strict=True):
+    for task, found in zip(tasks, results, strict=True):
         if merging is not None and merging.run != task.run:
             merging.finish(outcome)
             merging = None
@@ -194,12 +193,6 @@ def _round(
     if merging is not None:
         merging.finish(outcome)
     return outcome
-
-
-def _telling(results: Iterator[pa.Table], progress: Progress) -> Iterator[pa.Table]:
-    """Pass results on, and tell of loops that are compiled meanwhile: that happens once on a machine."""
-    with telling(lambda count: progress(COMPILING, count, None)):
-        yield from results
 
 
 def _judged(task: Task, want: dict[str, frozenset[str]], troubled: set[str]) -> pa.Table:

@@ -13,7 +13,7 @@ from typing import Literal
 from thence.auditing.plan import CHUNK_ROWS, FEW, Plan
 from thence.auditing.row_groups import Chunk, Footers, chunks_of, plan_of_chunks, plan_of_overlapping
 
-Name = Literal["definition", "whole", "scratch", "row groups", "split row groups", "in place", "placed", "packed"]
+Name = Literal["whole", "scratch", "row groups", "split row groups", "in place", "placed", "packed"]
 
 
 @dataclass(frozen=True)

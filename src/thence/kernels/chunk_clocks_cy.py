@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-# distutils: extra_compile_args = -O3
+# distutils: extra_compile_args = -ftree-vectorize -fvect-cost-model=dynamic
 # mypy: disable-error-code="valid-type,misc,no-redef"
 """Loops that join the clocks of a chunk with what entered it; see `chunk_clocks`.
 

@@ -13,7 +13,7 @@ from support.results import check_paths, told
 from support.traces import Knobs, random_trace
 
 from thence.auditing import arrays, scratch
-from thence.auditing.definition import DefinitionFindings
+from support.definition import DefinitionFindings
 from thence.auditing.local import LocalAuditResult
 from thence.model.events import Event, order_of
 from thence.trace.jsonl import write_jsonl

@@ -1,7 +1,6 @@
-"""Small traces, judged by the definition itself: neither arrays nor compiled loops are loaded.
+"""The oracle of the audit: `model.order.judge`, its answer brought into the form of a result.
 
-Law. The judge is `model.order.judge`; this only brings its answer into the form of a result. Rows are taken in their
-`order` where every row of a run has one, else as they come.
+Rows are taken in their `order` where every row of a run has one, else as they come.
 """
 
 from __future__ import annotations
@@ -14,10 +13,6 @@ from thence.model.events import Event, order_of
 from thence.model.order import Judgement, by_label, judge, usable
 from thence.trace.causality import Causality
 from thence.trace.explain import Step, shortest
-
-FEW = 20_000
-"""Up to so many events the definition answers sooner than compiled loops are loaded."""
-
 
 class DefinitionFindings(Findings):
     """What the definition says of some events; `refused` are rows that are no events."""
