@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -51,7 +52,9 @@ def measure() -> dict[str, float]:
                 merger.add(summary_of(payloads(summarise("run", number, part))))
             merger.finish()
 
-        work = {"code": lambda: code(rows), "scan": scan, "judge": lambda: judge("run", rows), "chunks": chunks}
+        work = {
+            "code": partial(code, rows), "scan": scan, "judge": partial(judge, "run", rows), "chunks": chunks
+        }  # fmt: skip
         for name, function in work.items():
             function()
             taken = []
@@ -66,9 +69,7 @@ def measure() -> dict[str, float]:
 def elsewhere(source: Path, python: str) -> dict[str, float]:
     """Return the figures of a checkout."""
     environment = {**os.environ, "PYTHONPATH": str(source / "src"), "OMP_NUM_THREADS": "1"}
-    made = subprocess.run(
-        [python, __file__, "--one"], env=environment, stdout=subprocess.PIPE, check=True, timeout=600
-    )
+    made = subprocess.run([python, __file__, "--one"], env=environment, stdout=subprocess.PIPE, check=True, timeout=600)
     read: dict[str, float] = json.loads(made.stdout)
     return read
 

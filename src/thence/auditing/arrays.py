@@ -37,12 +37,7 @@ from thence.trace.engine import estimated_rows
 from thence.trace.read import Trace
 from thence.trace.slices import Slice
 
-LISTED = pa.array(
-    [
-        findings.RUN, findings.VIOLATION, findings.UNDELIVERED, findings.DUPLICATE, findings.MISDELIVERED,
-        findings.QUARANTINE,
-    ]
-)  # fmt: skip
+LISTED = pa.array(findings.LISTED)
 SLICE = 16 << 20
 """Bytes of JSONL that are read at a time, about."""
 HELD_ROWS = 2 * CHUNK_ROWS

@@ -46,6 +46,11 @@ class LocalAuditResult(AuditResult):
         return self.listed("violations")
 
     @property
+    def possible(self) -> list[Row]:
+        """Violations unless a missing or set-aside row hides a delivery: `run, destination, early, missing`."""
+        return self.listed("possible")
+
+    @property
     def undelivered(self) -> list[Row]:
         """Copies never delivered: `run, message, destination`."""
         return self.listed("undelivered")
@@ -101,9 +106,7 @@ def audit(
     )
 
 
-def audit_events(
-    events: Sequence[Event], *, cores: int | None = None, progress: Progress = silent
-) -> LocalAuditResult:
+def audit_events(events: Sequence[Event], *, cores: int | None = None, progress: Progress = silent) -> LocalAuditResult:
     """Audit events."""
     from thence.auditing.arrays import audit_table
     from thence.auditing.tables import of_events

@@ -90,8 +90,8 @@ def earliest(to: Longs, source: Longs, least: Longs, stack: Stack, contacts: Con
     answer = np.full(len(to), contacts.none, np.int64)
     met, heard, place = (np.ascontiguousarray(each) for each in (contacts.met, contacts.heard, contacts.place))
     chunk_clocks_cy.earliest(
-        to, source, least, stack.rows, stack.starts, stack.origin, stack.row_of, contacts.here, contacts.column, met, heard,
-        place, answer,
+        to, source, least, stack.rows, stack.starts, stack.origin, stack.row_of, contacts.here, contacts.column, met,
+        heard, place, answer,
     )  # fmt: skip
     answer[answer == contacts.none] = -1
     return answer

@@ -1,6 +1,5 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
 # distutils: extra_compile_args = -ftree-vectorize -fvect-cost-model=dynamic
-# mypy: disable-error-code="valid-type,misc,no-redef"
 """Loops that join the clocks of a chunk with what entered it; see `chunk_clocks`.
 
 Bounds are not checked: all numbers were made by `kernels.chunk` and `kernels.merge_chunks`.
@@ -140,7 +139,9 @@ def earliest(
                 if here[p] < 0:
                     continue
                 own = column[p]
-                if own >= 0 and p == row_of[s] and met[own, d] < best:  # any send of it here comes after the missing one
+                if (
+                    own >= 0 and p == row_of[s] and met[own, d] < best
+                ):  # any send of it here comes after the missing one
                     best = met[own, d]
                 low = starts[p]
                 high = starts[p + 1]

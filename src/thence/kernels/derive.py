@@ -1,8 +1,8 @@
 """An order in which causes come first, from the order of each process and from sends before deliveries.
 
 Invariant. `order_of` returns a permutation of the rows in which each row follows the previous row of its process and
-each delivery follows its send; if there is a cycle, it returns only the rows that could be placed. `on_cycles` marks the
-deliveries from which their own send can be reached, as `model.order` defines them.
+each delivery follows its send; if there is a cycle, it returns only the rows that could be placed. `on_cycles` marks
+the deliveries from which their own send can be reached, as `model.order` defines them.
 """
 
 from __future__ import annotations

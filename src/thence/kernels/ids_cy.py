@@ -1,4 +1,3 @@
-# mypy: disable-error-code="valid-type,misc,no-redef"
 """The loop that hashes names; see `ids`."""
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Chunks put together in order: what each left open is decided here, without seeing any row again.
 
 Invariant. What a chunk needs from its past are only the clocks on entering (process x sender) and those of the messages
-in flight: `chunk_clocks.py` joins them with its own. Cost: (imports + exports) x senders^2 per chunk. Where those clocks
-would take more than `STATE_CELLS`, the run is in trouble and judged whole, in blocks of columns.
+in flight: `chunk_clocks.py` joins them with its own. Cost: (imports + exports) x senders^2 per chunk. Where those
+clocks would take more than `STATE_CELLS`, the run is in trouble and judged whole, in blocks of columns.
 
 A violation whose missing message was sent in an earlier chunk is established here. Which message came early follows
 from when the processes of that chunk first heard of each other: it is the first delivery to tell the destination of a
@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from thence.kernels import findings
 from thence.kernels.arrays import Clocks, Ints, Longs
-from thence.kernels.chunk import DONE, OPEN, SETTLED, LaneSummary, Summary
+from thence.kernels.chunk import DONE, OPEN, SETTLED, STATE_CELLS, LaneSummary, Summary
 from thence.kernels.chunk_clocks import Contacts, Stack, earliest, knew, lift, stacked
 from thence.kernels.findings import set_aside, tagged
 from thence.kernels.packing import unpacked
@@ -36,10 +36,6 @@ class _Flying:
 
     label: str | None
     clock: Clocks
-
-
-STATE_CELLS = 24_000_000
-"""Clocks of a run that may be held on entering a chunk, in numbers; joining takes some 40 bytes for each."""
 
 
 @dataclass(slots=True)
@@ -77,6 +73,8 @@ class _Copies:
     numbers: Longs = field(default_factory=lambda: np.zeros((0, 4), np.int64))
     """destination, column of the sender, index of the send, state"""
     at: dict[tuple[str, int], int] = field(default_factory=dict)
+    early: dict[int, tuple[str, int]] = field(default_factory=dict)
+    """For each copy that was overtaken before it came: what was delivered instead, and the index of that delivery."""
 
 
 class ChunkMerger:
@@ -89,6 +87,8 @@ class ChunkMerger:
         self.trouble: str | None = None
         self.gaps = 0
         self._last: dict[str, int] = {}
+        self._doubts: dict[str, int] = {}
+        self._anywhere = False
         self._states: dict[str | None, _State] = {}
         self._flying: dict[str, _Flying] = {}
         self._copies = _Copies()
@@ -112,8 +112,17 @@ class ChunkMerger:
             before = self._last.get(name, 0)
             if first <= before:
                 self.trouble = f"index {first} of process {name} comes after {before} in the order"
-            self.gaps += first != before + 1
+            if first > before + 1:
+                self.gaps += 1
+                self._doubt(name, before + 1)
             self._last[name] = last
+        for name, index in summary.doubts.items():
+            self._doubt(name, index)
+        self._anywhere = self._anywhere or summary.anywhere
+
+    def _doubt(self, process: str, index: int) -> None:
+        """Take note that a process may have a row there that is not among the usable."""
+        self._doubts[process] = min(index, self._doubts.get(process, index))
 
     def _settle_receipts(self) -> None:
         """Let go of receipts whose message is known to have been sent under their label."""
@@ -150,14 +159,24 @@ class ChunkMerger:
             contacts = _contacts(lane, codes, columns, row_of, used, len(state.roster))
             to, source, least = self._copies.numbers[late, :3].T
             early = earliest(to, source, least, stack, contacts)
-            self._name(late, findings.names(lane.texts, early))
+            texts = findings.names(lane.texts, early).to_pylist()
+            self._copies.early.update(zip(late, zip(texts, lane.text_at[early].tolist(), strict=True), strict=True))
 
-    def _name(self, late: list[int], early: pa.StringArray) -> None:
-        """Note violations: copies that came late or not at all, and what came early instead."""
-        missing, to = [self._copies.message[i] for i in late], [self._copies.to[i] for i in late]
-        self._parts.append(
-            tagged(findings.VIOLATION, self.run, len(late), message=missing, destination=to, early=early)
-        )
+    def _violations(self) -> list[pa.Table]:
+        """Return the copies that came late or not at all, and what came early instead."""
+        found: dict[str, list[int]] = {findings.VIOLATION: [], findings.ABSENT: [], findings.POSSIBLE: []}
+        copies = self._copies
+        for copy, (_, index) in copies.early.items():
+            hidden = self._anywhere or self._doubts.get(copies.to[copy], index + 1) <= index
+            absent = findings.POSSIBLE if hidden else findings.ABSENT
+            found[findings.VIOLATION if copies.numbers[copy, 3] == DONE else absent].append(copy)
+        return [
+            tagged(
+                tag, self.run, len(own), message=[copies.message[i] for i in own],
+                destination=[copies.to[i] for i in own], early=[copies.early[i][0] for i in own],
+            )
+            for tag, own in found.items()
+        ]  # fmt: skip
 
     def _imports(self, lane: LaneSummary, codes: Ints, strangers: pa.Table) -> tuple[Ints, list[tuple[int, int]]]:
         """Say which imports carry knowledge, and which are first deliveries to be tested (import, copy)."""
@@ -222,6 +241,9 @@ class ChunkMerger:
         copies.label += [lane.label] * len(names)
         copies.to += [lane.processes[i] for i in lane.copy_to]
         copies.at.update(zip(zip(names, to.tolist(), strict=True), range(start, start + len(names)), strict=True))
+        settled = (start + np.flatnonzero(lane.copy_state == SETTLED)).tolist()
+        told = zip(lane.settled_early, lane.settled_at.tolist(), strict=True)
+        copies.early.update(zip(settled, told, strict=True))
         fresh = np.stack([to, columns[lane.sender[lane.copy_of]], lane.index[lane.copy_of], lane.copy_state], axis=1)
         copies.numbers = np.concatenate([copies.numbers, fresh.astype(np.int64)])
         self._astray |= {(lane.exports[i], int(codes[p])) for i, p in zip(lane.astray_of, lane.astray_at, strict=True)}
@@ -251,7 +273,8 @@ class ChunkMerger:
             message=[copies.message[i] for i in never], destination=[copies.to[i] for i in never],
         )  # fmt: skip
         counts = tagged(findings.RUN, self.run, 1, events=0, messages=0, gaps=self.gaps)
-        return pa.concat_tables([counts, undelivered, *self._parts, *self._rejected()])
+        rejected = self._rejected()  # they raise doubts, so they come first
+        return pa.concat_tables([counts, undelivered, *self._parts, *rejected, *self._violations()])
 
     def _rejected(self) -> list[pa.Table]:
         parts = []
@@ -263,6 +286,7 @@ class ChunkMerger:
                 if sent is None
                 else f"message {name} was sent under label {sent.label}, not {label}"
             )
+            self._doubt(row["process"][0].as_py(), row["index"][0].as_py())
             table = pa.table({n: row[n] if n in row.column_names else pa.nulls(1) for n in NORMAL.names})
             parts.append(set_aside(self.run, table, [reason]))
         return parts
@@ -275,9 +299,7 @@ def _spread(clocks: Clocks, columns: Ints, width: int) -> Clocks:
     return wide
 
 
-def _contacts(
-    lane: LaneSummary, codes: Ints, columns: Ints, row_of: Ints, used: Ints, processes: int
-) -> Contacts:
+def _contacts(lane: LaneSummary, codes: Ints, columns: Ints, row_of: Ints, used: Ints, processes: int) -> Contacts:
     """Return by which delivery each process of the chunk first heard of what."""
     here, column = (np.full(processes, -1, np.int64) for _ in range(2))
     here[codes] = np.arange(len(codes))

@@ -1,5 +1,4 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="valid-type,misc,no-redef"
 """Loops over coded rows that come before the scan: which rows are usable, how rows follow one another, cycles.
 
 Bounds are not checked: all codes and row numbers were made by `kernels.rows`, none is read from a file.
@@ -13,9 +12,7 @@ except ModuleNotFoundError:
     from thence import _cython as cython
 
 
-def sort_segments(
-    offsets: cython.const[cython.longlong][::1], values: cython.int[::1], odd: cython.uchar[::1]
-) -> None:
+def sort_segments(offsets: cython.const[cython.longlong][::1], values: cython.int[::1], odd: cython.uchar[::1]) -> None:
     """Sort each segment in place by insertion; mark those that hold a value twice or one below 0."""
     row: cython.Py_ssize_t
     i: cython.longlong

@@ -1,5 +1,4 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-# mypy: disable-error-code="valid-type,misc,no-redef"
 """The loop that finds by how few messages each process is reached from a send; see `path`.
 
 Bounds are not checked: all numbers were made by `kernels.path` from coded rows. What came nearer is written into a

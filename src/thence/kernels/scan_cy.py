@@ -1,10 +1,9 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
 # distutils: extra_compile_args = -ftree-vectorize -fvect-cost-model=dynamic
-# mypy: disable-error-code="valid-type,misc,no-redef"
 """Loops of the audit's scan: deliveries matched with sends, vector clocks along an order in which causes come first.
 
-Bounds are not checked: every code and every row number was made by `kernels.rows` and `kernels.label_scan`, none is read
-from a file. The flags make gcc vectorise the loops over columns, which halves their time.
+Bounds are not checked: every code and every row number was made by `kernels.rows` and `kernels.label_scan`, none is
+read from a file. The flags make gcc vectorise the loops over columns, which halves their time.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def increasing(process: Ints, index: Longs, processes: int) -> bool:
 
 def steps_left_out(process: Ints, index: Longs, processes: int) -> int:
     """Return at how many places the indexes of a process leave something out; -1 if they do not increase."""
-    return order_cy.left_out(process, index, np.zeros(processes, np.int64))
+    return int(order_cy.left_out(process, index, np.zeros(processes, np.int64)))
 
 
 def match(
@@ -119,8 +119,8 @@ def scan(
         some = end > first
         due[:, some] = marks.at[first[some]]
     scan_cy.scan(
-        columns.sends.view(np.uint8), columns.process, columns.at, columns.message, role, send_row, place, known, carried,
-        low, late.view(np.uint8), before, marks.at, marks.starts, marks.contact, left, due, ahead, never,
+        columns.sends.view(np.uint8), columns.process, columns.at, columns.message, role, send_row, place, known,
+        carried, low, late.view(np.uint8), before, marks.at, marks.starts, marks.contact, left, due, ahead, never,
     )  # fmt: skip
 
 
@@ -140,5 +140,3 @@ def locate(
         at_process, column, least, since, *lists, answer,
     )  # fmt: skip
     return answer
-
-

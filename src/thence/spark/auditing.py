@@ -37,11 +37,6 @@ from thence.spark.reading import in_this_folder
 from thence.spark.results import AuditResult
 from thence.spark.transport import lightened, pack, placed, tables
 
-_FINDINGS = (
-    findings.RUN, findings.VIOLATION, findings.UNDELIVERED, findings.DUPLICATE, findings.MISDELIVERED,
-    findings.QUARANTINE,
-)  # fmt: skip
-
 
 def audit(
     events: DataFrame,
@@ -216,7 +211,7 @@ def _together(packed: DataFrame, count: int) -> DataFrame:
 
 
 def _findings(frame: DataFrame, *, only: set[str] | None = None, without: set[str] | None = None) -> DataFrame:
-    chosen = frame.where(F.col("tag").isin(*_FINDINGS))
+    chosen = frame.where(F.col("tag").isin(*findings.LISTED))
     if only is not None:
         chosen = chosen.where(F.col("run").isin(*only)) if only else chosen.where(F.lit(False))
     if without:

@@ -10,6 +10,7 @@ from random import Random
 
 import pyarrow as pa
 import pytest
+from support.definition import DefinitionFindings
 from support.frames import long_runs, small_runs
 from support.results import check_paths, told
 from support.soak import first
@@ -17,7 +18,6 @@ from support.traces import Knobs, random_trace, spoil
 
 import thence
 from thence.auditing.arrays import audit_files, audit_table
-from support.definition import DefinitionFindings
 from thence.auditing.local import LocalAuditResult, audit
 from thence.auditing.tables import of_events
 from thence.errors import MisuseError
