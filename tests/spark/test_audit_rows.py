@@ -153,7 +153,7 @@ def test_a_file_for_each_process(spark: SparkSession, tmp_path: Path) -> None:
             mine = [e for e in events if e.process == process]
             write_parquet(mine, tmp_path / f"{mine[0].run}-{process}.parquet")
     with audit_files(spark, tmp_path, chunk_rows=400) as result:
-        assert result.route.startswith("split row groups")
+        assert result.route.startswith("packed: row groups overlap")
         check(findings(result), expected(runs))
 
 

@@ -48,7 +48,7 @@ from thence.kernels.usable import GOOD, NEVER_SENT, NOWHERE, ODD, SENT_TWICE, do
 OPEN, SETTLED, DONE = range(3)
 """A copy on leaving its chunk: still to be tested, known to be overtaken, delivered."""
 
-STATE_CELLS = 48_000_000
+STATE_CELLS = 24_000_000
 """Numbers that clocks, and who heard of whom when, may take in a chunk or between chunks; beyond, the run is judged
 whole, in blocks of columns. Joining takes up to 40 bytes for each."""
 
