@@ -20,8 +20,8 @@ from thence.trace.parquet import write_parquet
 
 VIOLATED = "a!1>bc b?a1 b!1>c c?b1 c?a1"
 KEYS = {
-    "verdict", "engine", "route", "runs", "hops", "events", "messages", "violations", "possible", "undelivered", "duplicates",
-    "misdelivered", "quarantine", "clocks",
+    "verdict", "engine", "route", "runs", "hops", "events", "messages", "violations", "possible", "undelivered",
+    "duplicates", "misdelivered", "quarantine", "clocks",
 }  # fmt: skip
 
 
