@@ -5,7 +5,7 @@ Law. Every function here is pure: arrays in, arrays out, no Spark, no files, no 
 
 - `arrays`: names for the kinds of arrays.
 - `columns`: the columns of the event table as Arrow has them.
-- `texts`, `interning`, `name_codes`, `ids`: the texts of a row taken apart, coded as integers, hashed.
+- `texts`, `interning`, `ids`: the texts of a row taken apart, coded as integers, hashed.
 - `packing`: tables as bytes, and split by where their rows go.
 - `rows`: a table of events, its strings coded once as integers.
 - `usable`: which rows the definition speaks of, and why not the others.
@@ -16,8 +16,7 @@ Law. Every function here is pure: arrays in, arrays out, no Spark, no files, no 
 - `chunk`, `chunk_clocks`, `merge_chunks`: the same from slices of time, each seen alone, put together in order.
 - `path`: the causal chains that prove violations.
 - `findings`: what is found, as rows of one tagged table.
-- `stamp_bytes`, `stamps`, `causes`: what the delivery rule asks of stamps, clocks and explicit causes.
-- `arrival_rows`, `records`, `waiting`, `holes`, `outlook`, `cycles`, `event_times`, `receive`: the delivery rule.
+- `stamp_bytes`, `stamps`, `arrival_rows`: what the delivery rule asks of stamps.
 - `compiling`: how loops are compiled, and whether they are being compiled.
 
 This package is the only importer of numba.
