@@ -59,7 +59,7 @@ def agree(spark: SparkSession, folder: Path, by: str, runs: list[Arrivals], poli
     blocked = orderer.finish()
 
     table = spark.createDataFrame(rows, SCHEMA).repartition(3)
-    ordered = deliver(table, by, roster=roster, fast_from=1, **policy)  # type: ignore[arg-type]
+    ordered = deliver(table, by, roster=roster, **policy)  # type: ignore[arg-type]
     batch = [row.asDict(recursive=True) for row in ordered.collect()]
     assert comparable(batch) == comparable([*ours, *blocked])
     assert {_waits(r) for r in batch} == {None, *map(_waits, blocked)}
@@ -67,7 +67,7 @@ def agree(spark: SparkSession, folder: Path, by: str, runs: list[Arrivals], poli
     (folder / "in").mkdir()
     write_files(spark, rows, folder / "in", 3)
     source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in" / "*.parquet"))
-    query = run_stream(deliver(source, by, roster=roster, fast_from=400, **policy), folder)  # type: ignore[arg-type]
+    query = run_stream(deliver(source, by, roster=roster, **policy), folder)  # type: ignore[arg-type]
     stream = [row.asDict(recursive=True) for row in spark.read.parquet(str(folder / "out")).collect()]
     assert comparable(stream) == comparable(ours)
     assert sum(p.numInputRows for p in query.recentProgress) == len(rows) == len(stream) + len(held)

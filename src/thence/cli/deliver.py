@@ -132,10 +132,10 @@ def _choice(engine: str, arrivals: str, stream: bool) -> Choice:
 
 def _local(asked: Asked) -> Row:
     """Deliver in this process; what comes out is one Parquet file in the folder."""
-    needs("pyarrow", "numpy", "numba")
+    needs("pyarrow", "numpy")
     import pyarrow.parquet as pq
 
-    from thence.delivery.local import counts_in, deliver_table, keyed, setup_of, sized, waiting_in
+    from thence.delivery.local import counts_in, deliver_table, keyed, setup_of, waiting_in
     from thence.trace.arrival_reader import arrival_files, read_arrivals, with_lines_named
 
     options = dict(asked.options)
@@ -149,8 +149,8 @@ def _local(asked: Asked) -> Row:
     table, unread, line_column = read_arrivals(files, setup.by, names.cause, names.message, names.arrival)
     names.check_given(asked.columns, table.column_names)
     setup = setup if asked.key is not None else keyed(setup, table)
-    with working("Delivering") as say, _policy_may_stop():
-        ordered = deliver_table(table, sized(setup, table), lambda stage: say(f"Delivering{stage}"))
+    with working("Delivering"), _policy_may_stop():
+        ordered = deliver_table(table, setup)
     ordered = ordered if line_column is None else with_lines_named(ordered, line_column)
     asked.out.mkdir(parents=True, exist_ok=True)
     pq.write_table(ordered, asked.out / "part-00000.parquet")

@@ -1,13 +1,14 @@
-"""Causal delivery over arrivals: one state, two steppers (plain Python, arrays), policies, and the Orderer."""
+"""Causal delivery over arrivals: one rule, policies, and the Orderer."""
 
 from __future__ import annotations
 
 from thence.delivery.columns import Columns
 from thence.delivery.orderer import Orderer
-from thence.delivery.outcome import KINDS, OUTPUT_COLUMNS, PLACED, Outcome, Waiting
-from thence.delivery.plain import Delivery
+from thence.delivery.outcome import KINDS, OUTPUT_COLUMNS, PLACED, Waiting
+from thence.delivery.outcome_cy import Outcome
 from thence.delivery.policy import Policy
 from thence.delivery.reading import BYS, By, Reading
+from thence.delivery.rule_cy import Rule
 
 __all__ = [
     "BYS",
@@ -16,10 +17,10 @@ __all__ = [
     "PLACED",
     "By",
     "Columns",
-    "Delivery",
     "Orderer",
     "Outcome",
     "Policy",
     "Reading",
+    "Rule",
     "Waiting",
 ]

@@ -1,12 +1,13 @@
-"""Rows of one key as Arrow columns, and what both steppers say of those that leave.
+"""Rows of one key as Arrow columns: what is read of a batch, and the output columns of the rows that leave.
 
-Law. The output columns are those of `outcome.OUTPUT_COLUMNS`, in that order and with those types; nothing else says
-them. Event times are seconds: numbers, timestamps (UTC where they have no zone) and ISO texts are understood, whatever
-else is no time.
+*Invariant.* Columns of the payload are never converted. The output columns are those of `outcome.OUTPUT_COLUMNS`, in
+that order and with those types. Event times are seconds: numbers, timestamps (UTC where they have no zone) and ISO
+texts are understood, anything else is no time.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from thence.delivery.columns import Columns
-from thence.delivery.outcome import OUTPUT_COLUMNS, Outcome
+from thence.delivery.outcome import KINDS, OUTPUT_COLUMNS
+from thence.delivery.outcome_cy import Outcome, outcome_columns
+from thence.delivery.reading import Read, Reading
+from thence.delivery.reading_cy import clock_rows, explicit_rows, read_clock, read_explicit
+from thence.delivery.stamp_column import read_stamps
 from thence.model.moments import seconds
 from thence.model.plain import Field
 
@@ -25,38 +30,51 @@ Floats = NDArray[np.float64]
 _TYPES = {"string": pa.string(), "long": pa.int64(), "double": pa.float64(), "array<string>": pa.list_(pa.string())}
 OUTPUT: dict[str, pa.DataType] = {name: _TYPES[kind] for name, kind in OUTPUT_COLUMNS.items()}
 """The output columns with Arrow's types."""
+KIND_NAMES = pa.array(KINDS)
 
 
-@dataclass(frozen=True)
-class Rows:
-    """What a stepper is given of new rows, in the order of arrival; a column that is not there is None."""
+def read_batch(
+    reading: Reading, batch: pa.RecordBatch, columns: Columns
+) -> tuple[list[Read | str], list[Field] | None]:
+    """Return what each row of a batch says, and for explicit causes their ids."""
 
-    count: int
-    message: pa.Array | None
-    sender: pa.Array | None
-    destination: pa.Array | None
-    cause: pa.Array | None
-    times: Floats
-    moment: int = 0
-    """processing time in milliseconds, where a stream tells it"""
+    def column(name: str) -> pa.Array | None:
+        return batch.column(name) if name in batch.schema.names else None
 
-    @staticmethod
-    def of(batch: pa.RecordBatch, columns: Columns, moment: int = 0) -> Rows:
-        """Return what a batch says."""
+    def listed(name: str) -> list[Field]:
+        found = column(name)
+        return [None] * len(batch) if found is None else found.to_pylist()
 
-        def column(name: str) -> pa.Array | None:
-            return batch.column(name) if name in batch.schema.names else None
+    cause = column(columns.cause)
+    if reading.by == "depends_on":
+        messages = listed(columns.message)
+        if cause is not None and _is_list(cause.type):
+            starts, there = _spans(cause)
+            return explicit_rows(messages, starts, cause.values.to_pylist(), there), messages
+        return [read_explicit(*row) for row in zip(messages, listed(columns.cause), strict=True)], messages
+    senders = listed(columns.sender)
+    if reading.by == "clock":
+        if cause is None or not pa.types.is_map(cause.type):
+            return [read_clock(*row) for row in zip(senders, listed(columns.cause), strict=True)], None
+        starts, there = _spans(cause)
+        names = cause.keys.dictionary_encode()
+        codes, counts = names.indices.to_pylist(), cause.items.to_pylist()
+        return clock_rows(senders, starts, names.dictionary.to_pylist(), codes, counts, there), None
+    return read_stamps(reading, senders, listed(columns.destination), cause, len(batch)), None
 
-        time = column(columns.time)
-        times = np.full(len(batch), np.nan) if time is None else _seconds(time)
-        message, sender = column(columns.message), column(columns.sender)
-        return Rows(len(batch), message, sender, column(columns.destination), column(columns.cause), times, moment)
 
-    def values(self, row: int) -> tuple[Field, Field, Field, Field]:
-        """Return message, sender, destination and cause of one row."""
-        columns = (self.message, self.sender, self.destination, self.cause)
-        message, sender, destination, cause = (None if c is None else c[row].as_py() for c in columns)
-        return message, sender, destination, cause
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _spans(column: pa.Array) -> tuple[list[int], list[bool] | None]:
+    """Return where each list or map of a column begins in the flat values, and which are there if not all are."""
+    return column.offsets.to_pylist(), column.is_valid().to_pylist() if column.null_count else None
+
+
+def times_in(batch: pa.RecordBatch, columns: Columns) -> list[float] | None:
+    """Return the event times of rows, NaN where there is none; None without such a column."""
+    return _seconds(batch.column(columns.time)).tolist() if columns.time in batch.schema.names else None
 
 
 @dataclass(frozen=True)
@@ -71,10 +89,29 @@ class Leaving:
         return len(self.tickets)
 
 
-def leaving(outcomes: Sequence[Outcome]) -> Leaving:
+def leaving(outcomes: list[Outcome]) -> Leaving:
     """Return outcomes as columns."""
-    tickets = np.array([outcome.ticket for outcome in outcomes], np.int64)
-    return Leaving(tickets, [pa.array([getattr(o, name) for o in outcomes], kind) for name, kind in OUTPUT.items()])
+    made = outcome_columns(outcomes)
+    position, seconds = np.frombuffer(made.position, np.int64), np.frombuffer(made.held_seconds, np.float64)
+    columns = [
+        KIND_NAMES.take(pa.array(np.frombuffer(made.kind, np.int8))),
+        pa.array(position, mask=position == 0),
+        _lists(made.waited_starts, made.waited_for),
+        pa.array(np.frombuffer(made.held_for, np.int64)),
+        pa.array(seconds, mask=np.isnan(seconds)),
+        _texts(made.reason, len(outcomes)),
+        _lists(made.missing_starts, made.missing),
+        _texts(made.blocker, len(outcomes)),
+    ]
+    return Leaving(np.frombuffer(made.ticket, np.int64), columns)
+
+
+def _lists(starts: array[int], flat: list[str]) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array(np.frombuffer(starts, np.int32)), pa.array(flat, pa.string()))
+
+
+def _texts(texts: list[str | None], count: int) -> pa.StringArray:
+    return pa.array(texts, pa.string()) if texts else pa.nulls(count, pa.string())
 
 
 def joined(rows: pa.RecordBatch, columns: Sequence[pa.Array]) -> pa.RecordBatch:

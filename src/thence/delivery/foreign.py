@@ -1,4 +1,4 @@
-"""A receiver that has a rule of its own (`ses` compares times), behind the same face as `rule.Rule`.
+"""A receiver that has a rule of its own (`ses` compares times), behind the same interface.
 
 Law. It is the protocol's receiver, untouched: rows leave when it says so. What it can not do is let a row go without
 its causes, so policies that release are refused for it.
@@ -23,18 +23,17 @@ class ForeignRule:
         """Take an empty receiver."""
         self.receiver = receiver
         self.tickets: dict[MessageId, int] = {}
-        self.waits: dict[int, tuple[str, ...]] = {}
 
-    def arrive(self, ticket: int, copy: Copy) -> tuple[Verdict, list[int], tuple[Cause, ...]]:
+    def arrive(self, ticket: int, copy: Copy) -> tuple[Verdict, list[int], tuple[str, ...]]:
         """Hand a copy over; return what became of it, the tickets that leave in order, and what it waits for."""
         delivered: list[int] = []
         verdict: Verdict = "deliver"
-        waits: tuple[Cause, ...] = ()
+        waits: tuple[str, ...] = ()
         for effect in self.receiver.receive(copy):
             if isinstance(effect, Deliver):
                 delivered.append(ticket if effect.copy is copy else self.tickets.pop(effect.copy.id))
             elif isinstance(effect, Hold):
-                verdict, waits = "hold", effect.waits_for
+                verdict, waits = "hold", tuple(str(cause) for cause in effect.waits_for)
                 self.tickets[copy.id] = ticket
             elif isinstance(effect, Duplicate):
                 verdict = "duplicate"
@@ -54,11 +53,10 @@ class ForeignRule:
         self.receiver.dump(out, self.receiver.size)
         return bytes(out)
 
-    def load(self, data: bytes, tickets: list[int], waits: list[tuple[str, ...]]) -> None:
-        """Take over a state; `tickets` and `waits` are those of the held copies in the order of arrival."""
+    def load(self, data: bytes, tickets: list[int]) -> None:
+        """Take over a state; `tickets` are those of the held copies in arrival order."""
         reader = Reader(data, self.receiver.size)
         self.receiver.load(reader)
         reader.done()
         held = [copy.id for copy, _ in self.receiver.pending()]
         self.tickets = dict(zip(held, tickets, strict=True))
-        self.waits = dict(zip(tickets, waits, strict=True))

@@ -1,33 +1,31 @@
 """Causal delivery of a whole table in this process: Arrow in, Arrow out.
 
-Law. Every input row comes out exactly once with the columns of `OUTPUT_COLUMNS` added, as `thence.spark.deliver` gives
-it for the same table: the same state of each key takes the same rows, by arrival (null first), then message.
+*Invariant.* Every input row comes out exactly once with the columns of `OUTPUT_COLUMNS` added, as
+`thence.spark.deliver` gives it for the same table: the rule of each key takes the same rows in the same order
+(`partition.py`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from thence.delivery.arrow_rows import OUTPUT, in_utc
-from thence.delivery.columns import Columns
+from thence.delivery.columns import Columns, Key
 from thence.delivery.key_state import KeyState, Setup
 from thence.delivery.outcome import OUTPUT_COLUMNS, WAITING_COLUMNS, Kind
+from thence.delivery.partition import by_key
 from thence.delivery.policy import Policy
 from thence.delivery.reading import BYS, By, Rosters, rosters_of
 from thence.errors import MisuseError
 from thence.model.plain import Row
 
-PLAIN_UP_TO: dict[By, int] = {"depends_on": 5_000, "clock": 80_000, "stamp": 25_000}
-"""Rows of a table up to which the plain stepper is done before the arrays' programs are loaded, by the kind of causes;
-measured by `benchmarks/deliver/compiling.py`. That of explicit causes is from before all rows of a batch were looked at
-together for cycles, when plain Python took far longer than arrays where rows came in random order."""
+MOST_ROWS = 1 << 16
+"""Rows of a key that are taken together."""
 
 
 def setup_of(
@@ -41,10 +39,18 @@ def setup_of(
     return Setup(how, rosters_of(how, roster), Columns(how, columns, key), Policy(**fields).of(how))
 
 
-def deliver_table(table: pa.Table, setup: Setup, say: Callable[[str], None] = lambda stage: None) -> pa.Table:
-    """Return the rows of a table in causal order, key after key; `say` is told when loops are compiled, then ""."""
+def deliver_table(table: pa.Table, setup: Setup) -> pa.Table:
+    """Return the rows of a table in causal order, key after key."""
     _check(table, setup)
-    whole = [batch for key, rows in _by_key(table, setup) for batch in _delivered(key, rows, setup, say)]
+    names, table = setup.columns, table.combine_chunks()
+    key = [table.column(name) for name in names.key]
+    order = [name for name in (names.arrival, names.message) if name in table.column_names]
+    parted = by_key(table, key, order if names.arrival in order else [])
+    whole = [
+        made
+        for place, rows in parted
+        for made in _delivered(tuple(values[place].as_py() for values in key), rows, setup)
+    ]
     if whole:
         return pa.Table.from_batches(whole)
     fields = {field.name: field.type for field in table.schema} | OUTPUT
@@ -55,11 +61,6 @@ def keyed(setup: Setup, table: pa.Table) -> Setup:
     """Return the setup for a table whose key nobody named: one without runs is parted by destination alone."""
     names = setup.columns
     return setup if names.run in table.column_names else replace(setup, columns=names.with_key((names.destination,)))
-
-
-def sized(setup: Setup, table: pa.Table) -> Setup:
-    """Return the setup for a table: one of few rows does not go through arrays, and numba is not even loaded."""
-    return replace(setup, fast_from=len(table) + 1) if len(table) <= PLAIN_UP_TO[setup.by] else setup
 
 
 def counts_in(ordered: pa.Table) -> dict[tuple[str, str | None], int]:
@@ -101,44 +102,12 @@ def _check(table: pa.Table, setup: Setup) -> None:
         raise MisuseError(f"after_seconds needs event time in column {names.time!r}; columns= says another name")
 
 
-def _by_key(table: pa.Table, setup: Setup) -> Iterator[tuple[tuple[object, ...], pa.Table]]:
-    """Yield the rows of each key in the order in which they are taken."""
-    names = setup.columns
-    if names.arrival in table.column_names:
-        table = table.take(pa.array(_taken(table, [names.arrival, names.message]), pa.int64()))
-    places: dict[str, list[int]] = {}
-    values: dict[str, tuple[object, ...]] = {}
-    columns = [table.column(name).to_pylist() for name in names.key]
-    for place, key in enumerate(zip(*columns, strict=True)):
-        text = repr(key)  # keys may be structs, which do not hash
-        values.setdefault(text, key)
-        places.setdefault(text, []).append(place)
-    for text, rows in places.items():
-        yield values[text], table.take(pa.array(np.array(rows), pa.int64()))
-
-
-def _taken(table: pa.Table, by: list[str]) -> list[int]:
-    """Return the places of the rows by some columns, null first; rows that are alike stay as they were read."""
-    columns = [table.column(name).to_pylist() for name in by if name in table.column_names]
-    keys = [tuple((value is not None, value) for value in row) for row in zip(*columns, strict=True)]
-    return sorted(range(len(table)), key=lambda place: [each if each[0] else (False,) for each in keys[place]])
-
-
-def _delivered(
-    key: tuple[object, ...], rows: pa.Table, setup: Setup, say: Callable[[str], None]
-) -> Iterator[pa.RecordBatch]:
+def _delivered(key: Key, rows: pa.Table, setup: Setup) -> Iterator[pa.RecordBatch]:
     state = KeyState(setup, key)
-    for batch in rows.combine_chunks().to_batches():
-        with _telling(say) if len(batch) >= setup.fast_from else nullcontext():
-            out = state.take(in_utc(batch))
+    for batch in rows.to_batches(max_chunksize=MOST_ROWS):
+        out = state.take(in_utc(batch))
         if len(out):
             yield out
     rest = state.end()
-    if rest is not None and len(rest):
+    if rest is not None:
         yield rest
-
-
-def _telling(say: Callable[[str], None]) -> AbstractContextManager[None]:
-    from thence.kernels.compiling import COMPILING, telling
-
-    return telling(lambda count: say(f": {COMPILING} ({count})"), lambda: say(""))

@@ -7,7 +7,7 @@
         print(row["outcome"], row["position"], row["message"], row["reason"])
 
 Law. Every row comes out exactly once, with the columns of `outcome.OUTPUT_COLUMNS` added; rows of one key keep the
-order that `plain.Delivery` gives them. `thence.spark.deliver` runs the same rule, so the same arrivals give the same
+order that `rule_cy.Rule` gives them. `thence.spark.deliver` runs the same rule, so the same arrivals give the same
 outcomes there.
 """
 
@@ -19,12 +19,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal
 
 from thence.delivery.columns import Columns, Key
-from thence.delivery.outcome import WAITING_COLUMNS, Outcome
+from thence.delivery.outcome import WAITING_COLUMNS
+from thence.delivery.outcome_cy import Outcome
 from thence.delivery.packing import Texts, pack, unpack
-from thence.delivery.plain import Delivery
-from thence.delivery.plain_state import resumed, state_of
 from thence.delivery.policy import Name, Policy
 from thence.delivery.reading import By, Reading, Rosters, rosters_of
+from thence.delivery.rule_cy import Rule
+from thence.delivery.rule_state import resumed, state_of
 from thence.delivery.state import decode as decode_state
 from thence.delivery.state import encode as encode_state
 from thence.delivery.state import ints, spans
@@ -70,7 +71,7 @@ class Orderer:
             limits = (after_rows, after_seconds, remember, held_limit)
             policy = Policy(policy, *limits, when_full, max_jump, filter_limit)
         self.policy = policy.of(by)
-        self.keys: dict[Key, Delivery] = {}
+        self.keys: dict[Key, Rule] = {}
         self._held: dict[Key, dict[int, Row]] = {}
 
     def push(self, row: Row) -> list[Out]:
@@ -79,15 +80,14 @@ class Orderer:
             raise MisuseError(f"a row is a mapping of columns to values; {row!r:.60} is a {type(row).__name__}")
         names = self.columns
         key = tuple(row.get(name) for name in names.key)
-        delivery = self._delivery(key)
+        rule = self._rule(key)
         message = row.get(names.message)
-        read = names.refuse(key) or delivery.reading.read(
+        read = names.refuse(key) or rule.reading.read(
             message, row.get(names.sender), row.get(names.destination), row.get(names.cause)
         )
         held = self._held[key]
-        held[delivery.rows + 1] = row
-        named = None if message is None else str(message)
-        return [_joined(held.pop(o.ticket), o) for o in delivery.push(read, named, seconds(row.get(names.time)))]
+        held[rule.rows + 1] = row
+        return [_joined(held.pop(o.ticket), o) for o in rule.push(read, message, seconds(row.get(names.time)))]
 
     def deliver(self, rows: Iterable[Row]) -> Iterator[Out]:
         """Pass rows through in causal order; at the end, whatever still waits comes as `blocked`."""
@@ -106,19 +106,21 @@ class Orderer:
     def finish(self) -> list[Out]:
         """Return what still waits as `blocked`, and forget it: the input has ended."""
         out = []
-        for key, delivery in self.keys.items():
+        for key, rule in self.keys.items():
             held = self._held[key]
-            out += [_joined(held.pop(outcome.ticket), outcome) for outcome in delivery.finish()]
-            delivery.clear()
+            out += [_joined(held.pop(outcome.ticket), outcome) for outcome in rule.finish()]
+            rule.clear()
         return out
 
     def waiting(self) -> list[Out]:
         """Explain every held row: key, message, missing causes, root blocker, how long."""
         out = []
-        for key, delivery in self.keys.items():
-            for waiting in delivery.pending():
+        for key, rule in self.keys.items():
+            for waiting in rule.pending():
                 columns = waiting._asdict() | {"missing": list(waiting.missing)}
-                row = dict(zip(self.columns.key, key, strict=True)) | {"message": waiting.message}
+                message = self._held[key][waiting.ticket].get(self.columns.message)
+                row = dict(zip(self.columns.key, key, strict=True))
+                row["message"] = None if message is None else str(message)
                 out.append(row | {name: columns[name] for name in WAITING_COLUMNS})
         return out
 
@@ -130,10 +132,10 @@ class Orderer:
         except TypeError as error:
             raise MisuseError(f"a key can not be kept: {error}; texts and numbers are accepted") from None
         blobs = []
-        for key, delivery in self.keys.items():
-            rows = [write(self._held[key][ticket]) for ticket in delivery.kept]
+        for key, rule in self.keys.items():
+            rows = [write(self._held[key][ticket]) for ticket in rule.kept]
             extra = pack({}, {"length": ("q", ints(map(len, rows))), "rows": ("b", b"".join(rows))})
-            blobs.append(encode_state(state_of(delivery), extra))
+            blobs.append(encode_state(state_of(rule), extra))
         header = {"by": self.by, "key": list(self.columns.key)}
         lengths = ints(map(len, blobs))
         return pack(header, {"keys": ("s", Texts.of(texts)), "length": ("q", lengths), "blobs": ("b", b"".join(blobs))})
@@ -145,23 +147,24 @@ class Orderer:
         if header.get("by") != self.by or header.get("key") != list(self.columns.key):
             raise MisuseError(f"snapshot of by={header.get('by')!r}, key={header.get('key')}; this is by={self.by!r}")
         self.keys, self._held = {}, {}
-        for text, span in zip(columns.get("keys", ()), spans(columns.get("length", ())), strict=True):
+        for text, span in zip(
+            columns["keys"].tolist() if "keys" in columns else (), spans(columns.get("length", ())), strict=True
+        ):
             key: Key = tuple(json.loads(text))
             state, extra, _ = decode_state(columns["blobs"][span])
-            delivery = resumed(state, Reading(self.by, self.rosters), self.policy, self.columns.where(key))
+            rule = resumed(state, Reading(self.by, self.rosters), self.policy, self.columns.where(key))
             _, rows = unpack(extra)
             parts = spans(rows.get("length", ()))
-            self.keys[key] = delivery
-            self._held[key] = {t: read(rows["rows"][part]) for t, part in zip(delivery.kept, parts, strict=True)}
+            self.keys[key] = rule
+            self._held[key] = {t: read(rows["rows"][part]) for t, part in zip(rule.kept, parts, strict=True)}
         return self
 
-    def _delivery(self, key: Key) -> Delivery:
-        delivery = self.keys.get(key)
-        if delivery is None:
-            delivery = Delivery(Reading(self.by, self.rosters), self.policy, self.columns.where(key))
-            self.keys[key] = delivery
+    def _rule(self, key: Key) -> Rule:
+        rule = self.keys.get(key)
+        if rule is None:
+            rule = self.keys[key] = Rule(Reading(self.by, self.rosters), self.policy, self.columns.where(key))
             self._held[key] = {}
-        return delivery
+        return rule
 
 
 def _joined(row: Row, outcome: Outcome) -> Out:

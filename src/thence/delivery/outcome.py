@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from thence.model.plain import Row
-
 
 class Kind(StrEnum):
     """The six outcomes."""
@@ -53,35 +51,10 @@ SHOWN = 8
 """How many causes a sentence names."""
 
 
-class Outcome(NamedTuple):
-    """What became of the `ticket`-th row of a key; the other fields are the output columns, in order."""
-
-    ticket: int
-    outcome: str
-    position: int | None = None
-    waited_for: Sequence[str] = ()
-    held_for: int = 0
-    held_seconds: float | None = None
-    reason: str | None = None
-    missing: Sequence[str] = ()
-    blocker: str | None = None
-
-    def columns(self) -> Row:
-        """Return the output columns, in order."""
-        columns = self._asdict()
-        del columns["ticket"]
-        return columns | {
-            "outcome": str(self.outcome),
-            "waited_for": list(self.waited_for),
-            "missing": list(self.missing),
-        }
-
-
 class Waiting(NamedTuple):
     """A held row, explained."""
 
     ticket: int
-    message: str | None
     missing: tuple[str, ...]
     blocker: str
     held_for: int

@@ -1,8 +1,8 @@
-"""Columns of numbers and texts as bytes, for state that is written once per micro-batch and read by arrays or lists.
+"""Columns of numbers and texts as bytes, for state that is written once per micro-batch.
 
-Law. `unpack(pack(header, columns)) == (header, columns)`, but for columns that are empty, which are left out; anything
-else raises `PeerError`. Numbers are 64-bit little-endian and start at multiples of 8, so that an array can be laid over
-them without a copy. A column that says one number again and again is kept as that number.
+*Invariant.* `unpack(pack(header, columns)) == (header, columns)`, but for columns that are empty, which are left out;
+anything else raises `PeerError`. Numbers are 64-bit little-endian and start at multiples of 8, so that an array can be
+laid over them without a copy. A column that says one number again and again is kept as that number.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import sys
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import accumulate, chain, pairwise
+from typing import Any
 
 from thence.errors import MisuseError, PeerError
 from thence.model.plain import Fields, Row
@@ -22,53 +23,36 @@ VERSION = 2
 _SWAP = sys.byteorder == "big"
 
 
-class Buffer(Protocol):
-    """An array of another kind that can be had as bytes."""
-
-    def tobytes(self) -> bytes:
-        """Return its numbers as bytes, in this machine's order."""
-        ...
-
-    def __len__(self) -> int:
-        """Return how many there are."""
-        ...
-
-    def __iter__(self) -> Iterator[int]:
-        """Yield them."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Texts:
     """Texts as they are kept: where each ends, and the bytes of all."""
 
-    ends: array[int] | Buffer
+    ends: array[int]
     data: bytes
 
     @staticmethod
     def of(texts: Sequence[str]) -> Texts:
         """Keep texts."""
-        ends, parts, at = array("q"), [], 0
-        for text in texts:
-            part = text.encode()
-            at += len(part)
-            ends.append(at)
-            parts.append(part)
-        return Texts(ends, b"".join(parts))
+        parts: Sequence[str | bytes] = texts
+        data = "".join(texts).encode()
+        if len(data) != sum(map(len, texts)):
+            parts = [text.encode() for text in texts]
+        return Texts(array("q", accumulate(map(len, parts))), data)
 
-    def __iter__(self) -> Iterator[str]:
-        """Yield each text."""
-        start = 0
-        for end in self.ends:
-            yield self.data[start:end].decode()
-            start = end
+    def tolist(self) -> list[str]:
+        """Return the texts."""
+        whole = self.data.decode()
+        pairs = pairwise(chain((0,), self.ends))
+        if len(whole) == len(self.data):
+            return [whole[start:end] for start, end in pairs]
+        return [self.data[start:end].decode() for start, end in pairs]
 
     def __len__(self) -> int:
         """Return how many there are."""
         return len(self.ends)
 
 
-Numbers = Sequence[int] | Sequence[float] | Buffer
+Numbers = Sequence[int] | Sequence[float]
 Column = tuple[str, Numbers | Texts | bytes]
 """A type and its values: q (whole numbers), d (numbers), s (texts), b (bytes)"""
 
@@ -147,17 +131,12 @@ def _constant(values: Any) -> int | None:
     if len(values) < 2:
         return None
     first = values[0]
-    same = bool((values == first).all()) if hasattr(values, "dtype") else all(value == first for value in values)
-    return int(first) if same else None
+    return int(first) if values[-1] == first and all(value == first for value in values) else None
 
 
 def _bytes(kind: str, values: Numbers) -> bytes:
-    if not _SWAP and hasattr(values, "tobytes"):
-        data: bytes = values.tobytes()
-        return data
-    numbers = array(kind, values.tobytes() if hasattr(values, "tobytes") else values)
+    numbers = array(kind, values)
     if _SWAP:
-        numbers = array(kind, numbers)
         numbers.byteswap()
     return numbers.tobytes()
 

@@ -1,16 +1,16 @@
 """From a row to the rule: what its stamp, clock or list of causes says, or the reason why it says nothing usable.
 
-Law. A reading never raises for what stands in a row: it returns `Read` (order, source, number, needs) or a sentence,
+*Invariant.* A reading never raises for what stands in a row: it returns a `Read` or a sentence,
 and the row is quarantined with that sentence. Stamps are decoded by the registry's protocol under a known roster;
 the first stamp of a key settles its protocol, since numbers of two protocols can not be compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Hashable, Iterable
+from typing import Literal
 
-from thence.delivery.rule import Need, Source
+from thence.delivery.reading_cy import read_clock, read_explicit
 from thence.errors import MisuseError, PeerError
 from thence.model.message import MESSAGE, Cause, Copy
 from thence.model.plain import Field
@@ -25,14 +25,9 @@ BYS: tuple[By, ...] = ("stamp", "clock", "depends_on")
 Rosters = Roster | Iterable[str] | Iterable[Roster] | None
 
 
-class Read(NamedTuple):
-    """What a row says of itself. `copy` is there for receivers that do not share the rule."""
-
-    order: str | None
-    source: Source
-    number: int
-    needs: Sequence[Need]
-    copy: Copy | None = None
+Read = tuple[str | None, Hashable, int, list[Hashable], list[int] | None, Copy | None]
+"""What a row says of itself: its causal order, source and number, the sources and numbers it needs (None: all are 1),
+and the copy itself where the protocol has a rule of its own."""
 
 
 class Reading:
@@ -52,16 +47,16 @@ class Reading:
 
     @property
     def shared(self) -> bool:
-        """Whether the rule of `rule.py` decides."""
+        """Whether the shared rule decides."""
         return self.entry is None or issubclass(self.entry.protocol, ClockMember)
 
     def read(self, message: Field, sender: Field, destination: Field, cause: Field) -> Read | str:
         """Read one row."""
         if self.by == "stamp":
             return self._stamp(sender, destination, cause)
-        return self._clock(sender, cause) if self.by == "clock" else self._explicit(message, cause)
+        return read_clock(sender, cause) if self.by == "clock" else read_explicit(message, cause)
 
-    def name(self, source: Source, number: int) -> str:
+    def name(self, source: Hashable, number: int) -> str:
         """Name a cause as people know it."""
         if self.by == "depends_on":
             return str(source)
@@ -100,12 +95,15 @@ class Reading:
         self.roster = roster if self.roster is None or len(roster) > len(self.roster) else self.roster
         protocol = entry.protocol
         if not issubclass(protocol, ClockMember):
-            return Read(copy.label, copy.sender, copy.count, (), copy)
+            return copy.label, copy.sender, copy.count, [], None, copy
         me = copy.destination
         try:
-            return Read(copy.label, copy.sender, protocol.gives(copy, me), protocol.needs(copy, me))
+            number, needs = protocol.gives(copy, me), protocol.needs(copy, me)
         except IndexError:
             return f"the stamp was written before {destination} joined"
+        if number >> 63:
+            return f"the stamp has number {number}; numbers below 2**63 are accepted"
+        return copy.label, copy.sender, number, [source for source, _ in needs], [count for _, count in needs], None
 
     def _roster(self, data: bytes) -> Roster:
         digest = data[2 : 2 + HASH_BYTES]
@@ -117,40 +115,6 @@ class Reading:
                 return roster
         known = ", ".join(roster.hash.hex() for roster in self.rosters)
         raise PeerError(f"stamp under roster {digest.hex()}, which is unknown here; known: {known}")
-
-    @staticmethod
-    def _clock(sender: Field, clock: Field) -> Read | str:
-        if sender is None:
-            return "no sender"
-        if clock is None:
-            return "no clock"
-        if not isinstance(clock, Mapping):
-            try:
-                clock = dict(clock)
-            except (TypeError, ValueError):
-                return f"the clock is a {type(clock).__name__}; a map from sender to count is accepted"
-        for name, count in clock.items():
-            if type(count) is not int or count < 0 or count >> 63:
-                return f"clock component {name} is {count!r}; a count from 0 is accepted"
-        own = clock.get(sender, 0)
-        if own < 1:
-            return f"the clock has no component of its sender {sender}; it must count this message"
-        others = {name: count - (name == sender) for name, count in clock.items()}
-        return Read(None, sender, own, [(name, others[name]) for name in sorted(others) if others[name]])
-
-    @staticmethod
-    def _explicit(message: Field, causes: Field) -> Read | str:
-        if message is None:
-            return "no message id"
-        if causes is None:
-            return "no list of causes; an empty one says that there are none"
-        if isinstance(causes, str | bytes) or not isinstance(causes, Iterable):
-            return f"its causes are a {type(causes).__name__}; a list of ids is accepted"
-        message = str(message)
-        needs = dict.fromkeys((str(cause), 1) for cause in causes if cause is not None)
-        if (message, 1) in needs:
-            return f"cycle: {message} depends on itself"
-        return Read(None, message, 1, tuple(needs))
 
 
 def rosters_of(by: By, roster: Rosters) -> tuple[Roster, ...]:

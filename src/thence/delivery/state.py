@@ -1,12 +1,12 @@
-"""The state of one key: what both steppers resume from and return, and its one codec.
+"""The state of one key as columns, and its one codec.
 
-Law. `decode(encode(state)) == state`. A state says by what it was made (kind of causes, protocol, roster) and is
-refused where that differs from what is asked for. Its columns are flat, so that lists and arrays serve alike:
+*Invariant.* `decode(encode(state)) == state`. A state says by what it was made (kind of causes, protocol, roster) and
+is refused where that differs from what is asked for. Its columns are flat:
 
 - of the key: how many rows came, how many have a position, its event time;
 - of each causal order (a label; None is the usual one): the numbers delivered by source, the holes, and for explicit
   causes the ids that were quarantined and the fingerprints of those forgotten;
-- of each held row, in the order of arrival: ticket, order, when it came, source, number, message; and flat, one after
+- of each held row, in the order of arrival: ticket, order, when it came, source, number; and flat, one after
   the other, its needs, each with whether the row is held for it.
 
 A source is a position in the roster for stamps, a text otherwise. For explicit causes `delivered` is in the order of
@@ -15,26 +15,21 @@ delivery and grows at its end only (unless `remember` forgets), so that a stream
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from thence.delivery.packing import Column, Texts, pack, unpack
 from thence.delivery.reading import Reading
 from thence.errors import MisuseError
 from thence.model.plain import Row
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-Ints: TypeAlias = "array[int] | NDArray[np.int64]"
+Ints: TypeAlias = "array[int]"
 """Whole numbers."""
-Floats: TypeAlias = "array[float] | NDArray[np.float64]"
+Floats: TypeAlias = "array[float]"
 """Numbers; NaN stands for none."""
-Sources: TypeAlias = "Ints | Texts"
+Sources: TypeAlias = "Ints | Texts | list[str]"
 """Sources of one kind: whole numbers for stamps, else texts."""
 
 
@@ -43,9 +38,9 @@ def ints(values: Iterable[int] = ()) -> array[int]:
     return array("q", values)
 
 
-def floats(values: Iterable[float | None] = ()) -> array[float]:
-    """Return numbers as a column; NaN stands for none."""
-    return array("d", [math.nan if value is None else value for value in values])
+def floats(values: Iterable[float] = ()) -> array[float]:
+    """Return numbers as a column."""
+    return array("d", values)
 
 
 @dataclass
@@ -77,8 +72,8 @@ class HeldRows:
     since: Floats = field(default_factory=floats)
     ahead: Floats = field(default_factory=floats)
     came: Ints = field(default_factory=ints)
-    named: Ints = field(default_factory=ints)
     message: Texts = field(default_factory=lambda: Texts.of(()))
+    """of a protocol that has a rule of its own: the causes it waits for, a NUL before each"""
     source: Sources = field(default_factory=ints)
     number: Ints = field(default_factory=ints)
     needs: Ints = field(default_factory=ints)
@@ -129,13 +124,9 @@ def _column(name: str, kind: str, value: Sources | Floats | bytes) -> Column:
     if isinstance(value, bytes):
         return "b", value
     if name == "message" or (name in _SOURCES and kind == "s"):
-        return "s", texts_of(value)
+        return "s", value if isinstance(value, Texts) else Texts.of(list(map(str, value)))
+    assert isinstance(value, array)
     return "d" if name in ("since", "ahead") else "q", value
-
-
-def texts_of(value: Texts | Iterable[object]) -> Texts:
-    """Return texts as they are kept."""
-    return value if isinstance(value, Texts) else Texts.of([str(each) for each in value])
 
 
 def decode(data: bytes | memoryview) -> tuple[State, bytes, Row]:

@@ -12,21 +12,21 @@ differs is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields, replace
-from typing import Protocol
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from thence.delivery.arrow_texts import from_texts, to_texts
 from thence.delivery.columns import Key
 from thence.delivery.key_state import KeyState, Setup
 from thence.delivery.packing import Texts, pack, unpack
-from thence.delivery.state import Floats, HeldRows, Order, Sources, State, decode, encode, texts_of
+from thence.delivery.rule_state import held_rows, state_of
+from thence.delivery.sources_cy import Row as HeldRow
+from thence.delivery.state import HeldRows, State, decode, encode, ints, told
 from thence.errors import MisuseError
-from thence.kernels.arrays import Flags, Longs, places_in
 from thence.model.plain import Row
 
 TAIL = 1 << 15
@@ -63,9 +63,10 @@ class Sealed:
     skip: int = 0
     """how many of those are forgotten by now"""
     gone: list[int] = field(default_factory=list)
-    fingerprints: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    held: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    held: dict[int, list[int]] = field(default_factory=dict)
+    """the tickets in each part of held rows"""
     left: dict[int, int] = field(default_factory=dict)
+    """how many of those have left"""
 
     def number(self) -> int:
         """Return the number of a new part."""
@@ -84,6 +85,16 @@ class Sealed:
         return found + [f"left/{number}" for number, left in self.left.items() if left]
 
 
+class Whole(NamedTuple):
+    """A key put together from its blob and its parts: as `KeyState` takes it, and what the blob alone had."""
+
+    state: State
+    held: list[pa.RecordBatch]
+    elsewhere: list[tuple[HeldRows, set[int]]]
+    ids: list[str]
+    forgotten: list[int]
+
+
 class StoredKey:
     """One key, read from its blob and parts, and written back."""
 
@@ -97,37 +108,47 @@ class StoredKey:
         self.written = 0
         self.last = 0
         """when rows came last, in milliseconds of processing time"""
-        state, held = None, None
-        if blob is not None:
-            state, held = self._read(blob)
-        self.state = KeyState(setup, key, state, held)
+        self.ids: list[str] = []
+        """delivered ids that are in no part"""
+        self.forgotten: list[int] = []
+        """fingerprints that are in no part"""
+        if blob is None:
+            self.state = KeyState(setup, key)
+        else:
+            self.state = self._read(blob, key)
+        self.state.rule.fresh = []
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def _read(self, blob: bytes) -> tuple[State, pa.RecordBatch | None]:
+    def _read(self, blob: bytes, key: Key) -> KeyState:
         state, extra, about = decode(blob)
         agree(about["made"], self.made)
         self.last = about["last"]
-        state, held = whole(state, extra, about, self.parts.get, self.sealed)
-        tables = [fitted(batch, self.schema) for batch in held]
-        return state, pa.concat_batches(tables) if tables else None
+        found = whole(state, extra, about, self.parts.get, self.sealed)
+        self.ids, self.forgotten = found.ids, found.forgotten
+        tables = [fitted(batch, self.schema) for batch in found.held]
+        held = pa.concat_batches(tables) if tables else None
+        return KeyState(self.setup, key, found.state, held, found.elsewhere)
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
     def blob(self) -> bytes:
         """Write what changed; return the blob."""
-        state = self.state.state()
-        assert state is not None
-        held = self.state.held
+        rule, held = self.state.rule, self.state.held
+        self.ids += rule.fresh
+        self.forgotten += rule.gone
+        rule.fresh, rule.gone = [], []
         self.written = 0
         if not self.sealed.names():
-            blob = encode(state, _ipc(held), self._about())
+            self._forget_ids()
+            blob = encode(state_of(rule, self.ids, self.forgotten), _ipc(held), self._about())
             if len(blob) <= TAIL:
                 self.written = len(blob)
                 return blob
-        state = self._seal_ids(state)
-        state, held = self._seal_held(state, held)
-        blob = encode(state, _ipc(held), self._about())
+        self._seal_ids()
+        self._seal_forgotten()
+        rows, held = self._seal_held(held)
+        blob = encode(state_of(rule, self.ids, self.forgotten, rows), _ipc(held), self._about())
         self.written += len(blob)
         return blob
 
@@ -143,114 +164,113 @@ class StoredKey:
         self.parts.put(name, data)
         self.written += len(data)
 
-    def _seal_ids(self, state: State) -> State:
-        """Write ids that were delivered as a part, if they are many, and fingerprints of those that are forgotten."""
-        if self.setup.by != "depends_on" or not state.orders:
-            return state
-        order, sealed = state.orders[0], self.sealed
-        ids = from_texts(order.delivered_source)
-        first = state.position - len(ids)
+    def _forget_ids(self) -> None:
+        """Let go of ids that are forgotten: parts of which no id is left, and the first ones that are in no part."""
+        rule, sealed = self.state.rule, self.sealed
+        if not rule.cyclic:
+            return
+        first = rule.position - (rule.position if rule.recent is None else len(rule.recent))
         while sealed.ids and sealed.before + sealed.ids[0][1] <= first:
             number, length = sealed.ids.pop(0)
             self.parts.delete(f"ids/{number}")
             sealed.before += length
         sealed.before = sealed.before if sealed.ids else first
         sealed.skip = first - sealed.before
-        kept = to_texts(ids.slice(sum(length for _, length in sealed.ids) - sealed.skip))
+        count = rule.position - first - (sum(length for _, length in sealed.ids) - sealed.skip)
+        self.ids = self.ids[len(self.ids) - count :]
+
+    def _seal_ids(self) -> None:
+        """Write ids that were delivered as a part, if they are many."""
+        self._forget_ids()
+        kept = Texts.of(self.ids)
         if len(kept.data) + 8 * len(kept) > TAIL:
-            sealed.ids.append([sealed.number(), len(kept)])
-            self._put(f"ids/{sealed.ids[-1][0]}", pack({}, {"ids": ("s", kept)}))
-            kept = Texts.of(())
-        numbers = np.ones(len(kept), np.int64)
-        made = replace(order, delivered_source=kept, delivered_number=numbers, forgotten=self._seal_gone(order))
-        return replace(state, orders=[made])
+            self.sealed.ids.append([self.sealed.number(), len(kept)])
+            self._put(f"ids/{self.sealed.ids[-1][0]}", pack({}, {"ids": ("s", kept)}))
+            self.ids = []
 
-    def _seal_gone(self, order: Order) -> NDArray[np.int64]:
-        """Return the fingerprints that are in no part yet; many become one."""
-        sealed = self.sealed
-        new = np.setdiff1d(np.asarray(order.forgotten, np.int64), sealed.fingerprints)
-        if 8 * len(new) <= TAIL:
-            return new
-        sealed.gone.append(sealed.number())
-        sealed.fingerprints = np.union1d(sealed.fingerprints, new)
-        self._put(f"gone/{sealed.gone[-1]}", pack({}, {"gone": ("q", new)}))
-        return new[:0]
+    def _seal_forgotten(self) -> None:
+        """Write fingerprints of forgotten ids as a part, if they are many."""
+        if 8 * len(self.forgotten) > TAIL:
+            self.sealed.gone.append(self.sealed.number())
+            self._put(f"gone/{self.sealed.gone[-1]}", pack({}, {"gone": ("q", ints(self.forgotten))}))
+            self.forgotten = []
 
-    def _seal_held(self, state: State, held: pa.RecordBatch | None) -> tuple[State, pa.RecordBatch | None]:
-        """Note what has left of sealed rows; seal the others if they are many."""
+    def _seal_held(self, held: pa.RecordBatch | None) -> tuple[list[HeldRow], pa.RecordBatch | None]:
+        """Note what has left of sealed rows; seal the others if they are many. Return those for the blob."""
+        kept = self.state.rule.kept
         if held is None:
-            return state, held
-        tickets = np.asarray(state.held.ticket, np.int64)
-        tail = np.ones(len(tickets), np.bool_)
+            return [], None
+        sealed: set[int] = set()
         for number in list(self.sealed.held):
-            tail &= ~self._sealed_still(number, tickets)
-        places = np.flatnonzero(tail)
-        rest = held.take(pa.array(places))
-        if len(places) and rest.nbytes > TAIL:
-            for start in range(0, len(places), MOST_ROWS):
-                self._seal(state, held, places[start : start + MOST_ROWS])
-            places, rest = places[:0], rest.slice(0, 0)
-        return replace(state, held=taken(state.held, places)), rest
+            sealed.update(self._sealed_still(number, kept))
+        rows = [row for row in kept.values() if row.ticket not in sealed]
+        places = np.array([place for place, ticket in enumerate(kept) if ticket not in sealed], np.int64)
+        rest = held.take(pa.array(places)) if sealed else held
+        if rows and rest.nbytes > TAIL:
+            for start in range(0, len(rows), MOST_ROWS):
+                self._seal(rows[start : start + MOST_ROWS], rest.slice(start, MOST_ROWS))
+            return [], rest.slice(0, 0)
+        return rows, rest
 
-    def _sealed_still(self, number: int, tickets: Longs) -> Flags:
-        """Return which of the held rows are in a part, which is thinned or taken away as its rows leave."""
+    def _sealed_still(self, number: int, kept: Container[int]) -> list[int]:
+        """Return the tickets of a part that are held, and thin it or take it away as its rows leave."""
         sealed = self.sealed
         own = sealed.held[number]
-        here = np.isin(own, tickets)
-        left = len(own) - int(here.sum())
+        here = [ticket for ticket in own if ticket in kept]
+        left = len(own) - len(here)
         if 2 * left >= len(own):
             self.parts.delete(f"held/{number}")
             if sealed.left[number]:
                 self.parts.delete(f"left/{number}")
             del sealed.held[number], sealed.left[number]
-            return np.zeros(len(tickets), np.bool_)
+            return []
         if left != sealed.left[number]:
-            self._put(f"left/{number}", np.packbits(~here).tobytes())
+            self._put(f"left/{number}", np.packbits([ticket not in kept for ticket in own]).tobytes())
             sealed.left[number] = left
-        return np.isin(tickets, own)
+        return here
 
-    def _seal(self, state: State, held: pa.RecordBatch, places: Longs) -> None:
+    def _seal(self, rows: list[HeldRow], held: pa.RecordBatch) -> None:
         number = self.sealed.number()
-        rows = taken(state.held, places)
-        part = State(state.by, state.protocol, state.roster, held=rows)
-        self._put(f"held/{number}", encode(part, _ipc(held.take(pa.array(places)))))
-        self.sealed.held[number], self.sealed.left[number] = np.asarray(rows.ticket, np.int64), 0
+        rule = self.state.rule
+        part = State(rule.reading.by, *told(rule.reading), held=held_rows(rule, rows))
+        self._put(f"held/{number}", encode(part, _ipc(held)))
+        self.sealed.held[number], self.sealed.left[number] = [row.ticket for row in rows], 0
 
 
-def whole(
-    state: State, extra: bytes, about: Row, get: Callable[[str], bytes | None], sealed: Sealed
-) -> tuple[State, list[pa.RecordBatch]]:
-    """Put a state together from its blob and its parts; return it and the held rows, in the order of their tickets."""
+def whole(state: State, extra: bytes, about: Row, get: Callable[[str], bytes | None], sealed: Sealed) -> Whole:
+    """Put a key together from its blob and its parts; held rows come in arrival order."""
     for name in ("next", "ids", "before", "skip", "gone"):
         setattr(sealed, name, about[name])
-    if sealed.ids or sealed.gone:
-        order = state.orders[0] if state.orders else Order()
-        parts = [from_texts(unpack(_part(get, f"ids/{number}"))[1]["ids"]) for number, _ in sealed.ids]
-        ids = pa.concat_arrays([*parts, from_texts(order.delivered_source)]).slice(sealed.skip)
-        gone = [np.asarray(unpack(_part(get, f"gone/{number}"))[1]["gone"], np.int64) for number in sealed.gone]
-        sealed.fingerprints = np.unique(np.concatenate([np.zeros(0, np.int64), *gone]))
-        forgotten = np.concatenate([sealed.fingerprints, np.asarray(order.forgotten, np.int64)])
-        numbers = np.ones(len(ids), np.int64)
-        made = replace(order, delivered_source=to_texts(ids), delivered_number=numbers, forgotten=np.sort(forgotten))
+    ids, forgotten = list[str](), list[int]()
+    if state.by == "depends_on" and state.orders:
+        order = state.orders[0]
+        assert isinstance(order.delivered_source, Texts)
+        ids, forgotten = order.delivered_source.tolist(), order.forgotten.tolist()
+        parts = [unpack(_part(get, f"ids/{number}"))[1]["ids"].tolist() for number, _ in sealed.ids]
+        every = [*chain.from_iterable(parts), *ids][sealed.skip :]
+        gone = [unpack(_part(get, f"gone/{number}"))[1]["gone"] for number in sealed.gone]
+        numbers = ints([1]) * len(every)
+        together = ints(chain(*gone, forgotten))
+        made = replace(order, delivered_source=every, delivered_number=numbers, forgotten=together)
         state = replace(state, orders=[made])
-    pieces, tables = [], []
+    elsewhere, tables, tickets = [], [], list[int]()
     for number in about["held"]:
         part, rows, _ = decode(_part(get, f"held/{number}"))
-        mask = get(f"left/{number}")
-        tickets = np.asarray(part.held.ticket, np.int64)
-        left = np.zeros(len(tickets), np.bool_)
+        own, mask = part.held.ticket.tolist(), get(f"left/{number}")
+        left = set[int]()
         if mask is not None:
-            left = np.unpackbits(np.frombuffer(mask, np.uint8), count=len(tickets)).astype(np.bool_)
-        sealed.held[number], sealed.left[number] = tickets, int(left.sum())
-        places = np.flatnonzero(~left)
-        pieces.append(taken(part.held, places))
-        tables.append(_rows(rows)[0].take(pa.array(places)))
-    if not pieces:
-        return state, _rows(extra)
-    together = merged([*pieces, state.held])
-    table = pa.concat_batches([*tables, *_rows(extra)])
-    order_of = np.argsort(together.ticket, kind="stable")
-    return replace(state, held=taken(together, order_of)), [table.take(pa.array(order_of))]
+            bits = np.unpackbits(np.frombuffer(mask, np.uint8), count=len(own)).tolist()
+            left = {ticket for ticket, gone_now in zip(own, bits, strict=True) if gone_now}
+        sealed.held[number], sealed.left[number] = own, len(left)
+        elsewhere.append((part.held, left))
+        here = [place for place, ticket in enumerate(own) if ticket not in left]
+        tickets += [own[place] for place in here]
+        tables.append(_rows(rows)[0].take(pa.array(here, pa.int64())))
+    held = _rows(extra)
+    if elsewhere:
+        order_of = np.argsort(np.array([*tickets, *state.held.ticket], np.int64), kind="stable")
+        held = [pa.concat_batches([*tables, *held]).take(pa.array(order_of))]
+    return Whole(state, held, elsewhere, ids, forgotten)
 
 
 def _part(get: Callable[[str], bytes | None], name: str) -> bytes:
@@ -258,39 +278,6 @@ def _part(get: Callable[[str], bytes | None], name: str) -> bytes:
     if data is None:
         raise MisuseError(f"the checkpoint lacks part {name} of a key: it is not whole")
     return data
-
-
-# -- rows of a state -----------------------------------------------------------------------------------------------
-
-_NEEDS = ("need_source", "need_number", "need_waited")
-
-
-def taken(held: HeldRows, places: Longs) -> HeldRows:
-    """Return some of the held rows."""
-    lengths = np.asarray(held.needs, np.int64)
-    starts = np.cumsum(lengths) - lengths
-    flat = places_in(starts[places], lengths[places])
-    columns = {f.name: getattr(held, f.name) for f in fields(held)}
-    picked: Row = {name: _pick(column, flat if name in _NEEDS else places) for name, column in columns.items()}
-    return HeldRows(**picked)
-
-
-def merged(pieces: list[HeldRows]) -> HeldRows:
-    """Return held rows of several states, one after the other."""
-    joined: Row = {f.name: _joined([getattr(piece, f.name) for piece in pieces]) for f in fields(HeldRows)}
-    return HeldRows(**joined)
-
-
-def _pick(column: Sources | Floats, places: Longs) -> Sources | Floats:
-    if isinstance(column, Texts):
-        return to_texts(from_texts(column).take(pa.array(places)))
-    return np.asarray(column)[places]
-
-
-def _joined(columns: list[Sources | Floats]) -> Sources | Floats:
-    if any(isinstance(column, Texts) for column in columns):
-        return to_texts(pa.concat_arrays([from_texts(texts_of(column)) for column in columns]))
-    return np.concatenate([np.asarray(column) for column in columns])
 
 
 # -- rows as they come -----------------------------------------------------------------------------------------------
@@ -320,6 +307,14 @@ def made_with(setup: Setup, schema: pa.Schema) -> Row:
         "key": list(names.key),
         "schema": {field.name: str(field.type) for field in schema},
     }
+
+
+def message_ids(held: list[pa.RecordBatch], made: Row) -> Iterator[str | None]:
+    """Yield the ids of held rows, given what their checkpoint was made with."""
+    name = made["columns"][2]
+    for batch in held:
+        values = batch.column(name).to_pylist() if name in batch.schema.names else [None] * len(batch)
+        yield from (None if value is None else str(value) for value in values)
 
 
 def agree(before: Row, now: Row) -> None:

@@ -36,7 +36,7 @@ from pyspark.sql.types import (
 
 from thence.delivery.arrow_rows import in_utc
 from thence.delivery.columns import Columns
-from thence.delivery.key_state import ARRAYS_FROM, KeyState, Setup
+from thence.delivery.key_state import KeyState, Setup
 from thence.delivery.outcome import OUTPUT_COLUMNS
 from thence.delivery.policy import Name, Policy
 from thence.delivery.reading import By, Rosters, rosters_of
@@ -79,12 +79,11 @@ def deliver(
     wait_seconds: float | None = None,
     ttl_seconds: float | None = None,
     give_up: str | os.PathLike[str] | None = None,
-    fast_from: int = ARRAYS_FROM,
 ) -> DataFrame:
     """Put arrivals into causal order; the parameters are those of `thence.Orderer`.
 
     `roster` may be left out where the stamp column carries it (`with_rosters`, or files written by thence).
-    `fast_from`: rows from which a batch of a key goes through arrays. For streams alone, all in processing time:
+    For streams alone, all in processing time:
 
     - `wait_seconds`: a row that has been held for so long is released, whatever the policy;
     - `idle_seconds`: a key that gets no row for so long lets go what it holds, under policy='release';
@@ -97,7 +96,7 @@ def deliver(
     if not isinstance(policy, Policy):
         limits = (after_rows, after_seconds, remember, held_limit)
         policy = Policy(policy, *limits, when_full, max_jump, filter_limit)
-    setup = Setup(by, rosters_of(by, roster), names, policy.of(by), fast_from)
+    setup = Setup(by, rosters_of(by, roster), names, policy.of(by))
     _check(arrivals, setup)
     options = StreamOptions(idle_seconds, wait_seconds, ttl_seconds, None if give_up is None else os.fspath(give_up))
     if arrivals.isStreaming:

@@ -20,7 +20,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -47,9 +46,9 @@ from thence.delivery.columns import Columns, Key
 from thence.delivery.key_state import Setup
 from thence.delivery.orderer import BY_HAND
 from thence.delivery.outcome import KINDS
+from thence.delivery.partition import by_key, in_order
 from thence.delivery.stored_key import StoredKey, made_with
 from thence.errors import MisuseError
-from thence.kernels.arrays import Longs
 from thence.spark.delivering import READ_ORDER, column, output_schema
 from thence.spark.stream_options import StreamOptions
 
@@ -172,33 +171,21 @@ def packer(key: tuple[str, ...], arrival: str, message: str) -> Callable[..., It
 
 
 def _packed(batches: list[pa.RecordBatch], key: tuple[str, ...], arrival: str, message: str) -> pa.RecordBatch:
-    """Part rows by key with one sort."""
+    """Return one row per key: the key, and its rows as bytes."""
     table = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-    keys = [table.column(place) for place in range(len(key))]
-    code = np.zeros(len(table), np.int64)
-    for values in keys:
-        coded = pc.dictionary_encode(values, null_encoding="encode")
-        code = code * max(len(coded.dictionary), 1) + coded.indices.to_numpy(zero_copy_only=False)
-    order = in_order(table, arrival, message, code)
-    rows = pa.RecordBatch.from_arrays(table.columns[len(key) :], names=table.schema.names[len(key) :]).take(order)
-    code = code[order.to_numpy()]
-    starts = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]]))
-    ends = np.append(starts[1:], len(code))
-    blobs = [ipc(rows.slice(start, end - start)) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-    firsts = order.take(pa.array(starts))
-    columns = [*(values.take(firsts) for values in keys), pa.array(blobs, pa.binary())]
+    keys = table.columns[: len(key)]
+    rows = pa.RecordBatch.from_arrays(table.columns[len(key) :], names=table.schema.names[len(key) :])
+    firsts, blobs = list[int](), list[bytes]()
+    for place, own in by_key(rows, keys, order_of(rows, arrival, message)):
+        firsts.append(place)
+        blobs.append(ipc(own))
+    columns = [*(values.take(pa.array(firsts)) for values in keys), pa.array(blobs, pa.binary())]
     return pa.RecordBatch.from_arrays(columns, names=[*key, PACKED])
 
 
-def in_order(table: pa.RecordBatch, arrival: str, message: str, code: Longs | None = None) -> pa.Array:
-    """Return the places of rows in the order of arrival, then of message, null first; `code` comes before both."""
-    by = {} if code is None else {"code": pa.array(code)}
-    names = [arrival] if arrival == READ_ORDER or message not in table.schema.names else [arrival, message]
-    for place, values in enumerate(map(table.column, names)):
-        if values.null_count:
-            by[f"there {place}"] = values.is_valid()
-        by[f"value {place}"] = values
-    return pc.sort_indices(pa.table(by), sort_keys=[(name, "ascending") for name in by])
+def order_of(rows: pa.RecordBatch, arrival: str, message: str) -> list[str]:
+    """Return the columns that say the order of rows; where a row was read says it all."""
+    return [arrival] if arrival == READ_ORDER or message not in rows.schema.names else [arrival, message]
 
 
 def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -225,7 +212,7 @@ def sorted_rows(blobs: list[bytes], arrival: str, message: str) -> pa.RecordBatc
     table = batches[0]
     if len(batches) > 1:
         table = pa.concat_batches(batches)
-        table = table.take(in_order(table, arrival, message))
+        table = table.take(pa.array(in_order(table, order_of(table, arrival, message))))
     return table.drop_columns([READ_ORDER]) if arrival == READ_ORDER else table
 
 

@@ -20,11 +20,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DoubleType, LongType, StringType, StructField, StructType
 
 from thence.delivery.outcome import OUTPUT_COLUMNS, WAITING_COLUMNS
-from thence.delivery.plain_state import resumed
 from thence.delivery.policy import Policy
 from thence.delivery.reading import Reading
+from thence.delivery.rule_state import resumed
 from thence.delivery.state import decode
-from thence.delivery.stored_key import Sealed, whole
+from thence.delivery.stored_key import Sealed, message_ids, whole
 from thence.errors import MisuseError
 from thence.model.plain import Row
 from thence.model.roster import Roster
@@ -120,9 +120,11 @@ def _explained(names: list[str]) -> Callable[[pa.Table], pa.Table]:
 def _waiting(found: Mapping[str, bytes]) -> Iterator[Row]:
     """Yield what one key holds back: its blob stands under the empty name, its parts under theirs."""
     state, extra, about = decode(found[""])
-    state, _ = whole(state, extra, about, found.get, Sealed())
+    key = whole(state, extra, about, found.get, Sealed())
     rosters = () if state.roster is None else (Roster(state.roster),)
     reading = Reading(state.by, rosters)  # type: ignore[arg-type]
-    for held in resumed(state, reading, Policy()).pending():
-        row = held._asdict()
+    rule = resumed(key.state, reading, Policy(), elsewhere=key.elsewhere)
+    messages = message_ids(key.held, about["made"])
+    for held, message in zip(rule.pending(), messages, strict=True):
+        row = held._asdict() | {"message": message}
         yield {field.name: row[field.name] for field in FIELDS}

@@ -59,7 +59,7 @@ def agree(spark: SparkSession, folder: Path, by: Any, policy: dict[str, Any], se
     wanted = named(naive)
     assert named(list(Orderer(by, **policy).deliver(rows))) == wanted
     table = spark.createDataFrame(rows, SCHEMA)
-    batch = deliver(table, by, fast_from=8, **policy)
+    batch = deliver(table, by, **policy)
     assert named([row.asDict(recursive=True) for row in batch.collect()]) == wanted
     for part in range(1 + max(row["n"] for row in rows) // A_FILE):
         file = table.where(f"n div {A_FILE} = {part}").coalesce(1)
@@ -67,7 +67,7 @@ def agree(spark: SparkSession, folder: Path, by: Any, policy: dict[str, Any], se
         for made in (folder / "in" / f"part={part}").glob("*.parquet"):
             os.utime(made, (1_700_000_000 + part, 1_700_000_000 + part))
     source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in" / "part=*"))
-    run_stream(deliver(source, by, fast_from=8, **policy), folder)
+    run_stream(deliver(source, by, **policy), folder)
     stream = [row.asDict(recursive=True) for row in spark.read.parquet(str(folder / "out")).collect()]
     assert named(stream) == named([row for row in naive if row["outcome"] != "blocked"])
     return Counter(row["outcome"] for row in naive)

@@ -14,12 +14,11 @@ import pyarrow as pa
 import pytest
 from support.naive_orderer import Naive
 
-from thence.delivery import Columns, Orderer, Policy
+from thence.delivery import Columns, Orderer, Policy, outlook_cy
 from thence.delivery.key_state import KeyState, Setup
+from thence.delivery.outlook_cy import Outlook
 from thence.delivery.state import decode, encode
 from thence.errors import TraceError
-from thence.kernels import outlook
-from thence.kernels.outlook import Outlook
 
 Row = dict[str, Any]
 Named = list[list[str]]
@@ -95,9 +94,9 @@ def rows_of(kind: Callable[[Random, int], Named], random: Random, size: int) -> 
     return [row | told | {"arrival": n, "time": n + late * random.random()} for n, row in enumerate(rows)]
 
 
-def driven(rows: list[Row], policy: Policy, fast_from: int, random: Random) -> list[object]:
+def driven(rows: list[Row], policy: Policy, random: Random) -> list[object]:
     """Push rows through a key in batches, with words of an operator and restarts between them; return all it says."""
-    setup = Setup("depends_on", (), Columns("depends_on"), policy, fast_from)
+    setup = Setup("depends_on", (), Columns("depends_on"), policy)
     state, said, at = KeyState(setup, KEY), list[object](), 0
     try:
         while at < len(rows):
@@ -107,7 +106,6 @@ def driven(rows: list[Row], policy: Policy, fast_from: int, random: Random) -> l
             what = random.choice(["go on", "go on", "restart", "give up", "flush"])
             if what == "restart":
                 kept = state.state()
-                assert kept is not None
                 said.append(encode(kept))
                 state = KeyState(setup, KEY, decode(encode(kept))[0], state.held)
             elif what == "give up":
@@ -134,8 +132,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Counter[bool]:
     return counted
 
 
-@pytest.mark.parametrize("fast_from", [1, 1 << 30])
-def test_looks_change_nothing(fast_from: int, monkeypatch: pytest.MonkeyPatch, looks: Counter[bool]) -> None:
+def test_looks_change_nothing(monkeypatch: pytest.MonkeyPatch, looks: Counter[bool]) -> None:
     """Whatever the policy and the batches: looks at every chance, looks when they are due, no looks."""
     on_a_cycle = 0
     for seed in range(100):
@@ -143,8 +140,8 @@ def test_looks_change_nothing(fast_from: int, monkeypatch: pytest.MonkeyPatch, l
         kind, policy = KINDS[seed % len(KINDS)], random.choice(POLICIES)
         rows, said = rows_of(kind, random, random.choice([8, 40, 150, 150])), dict[int, list[object]]()
         for patience in (NEVER, 1, 0):
-            monkeypatch.setattr(outlook, "PATIENCE", patience)
-            said[patience] = driven(rows, policy, fast_from, Random(seed))
+            monkeypatch.setattr(outlook_cy, "PATIENCE", patience)
+            said[patience] = driven(rows, policy, Random(seed))
             assert said[patience] == said[NEVER], f"seed {seed}: {kind.__name__}, {policy}, patience {patience}"
         on_a_cycle += sum("on a cycle" in str(row) for row in said[NEVER])
     assert on_a_cycle > 500
@@ -154,7 +151,7 @@ def test_looks_change_nothing(fast_from: int, monkeypatch: pytest.MonkeyPatch, l
 @pytest.mark.parametrize("patience", [0, 1])
 def test_looks_keep_to_the_page(patience: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside an orderer that was written from docs/deliver.md alone, and the Orderer, which takes single rows."""
-    monkeypatch.setattr(outlook, "PATIENCE", patience)
+    monkeypatch.setattr(outlook_cy, "PATIENCE", patience)
     for seed in range(60):
         random = Random(f"page {seed}")
         rows = rows_of(KINDS[seed % len(KINDS)], random, random.choice([5, 12, 40]))
@@ -163,10 +160,9 @@ def test_looks_keep_to_the_page(patience: int, monkeypatch: pytest.MonkeyPatch) 
             naive.push(row)
         wanted = [(said["row"]["arrival"], said["outcome"], said.get("position")) for said in naive.finish()]
         every = [list(Orderer("depends_on").deliver(rows))]
-        for fast_from in (1, 1 << 30):
-            state = KeyState(Setup(setup.by, (), setup.columns, setup.policy, fast_from), KEY)
-            taken = state.take(pa.RecordBatch.from_pylist(rows, schema=SCHEMA)).to_pylist()
-            rest = state.end()
-            every.append(taken if rest is None else taken + rest.to_pylist())
+        state = KeyState(setup, KEY)
+        taken = state.take(pa.RecordBatch.from_pylist(rows, schema=SCHEMA)).to_pylist()
+        rest = state.end()
+        every.append(taken if rest is None else taken + rest.to_pylist())
         for said in every:
             assert [(row["arrival"], row["outcome"], row["position"]) for row in said] == wanted, f"seed {seed}"

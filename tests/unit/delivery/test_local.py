@@ -1,18 +1,15 @@
-"""A table in this process: by arrays or row by row, as its size wants it, and what is said while loops are compiled."""
+"""A table in this process: keys apart, rows by arrival, whatever the types of key and arrival."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from thence.delivery import local
-from thence.delivery.key_state import ARRAYS_FROM
-from thence.delivery.local import deliver_table, setup_of, sized
+from thence.delivery.local import deliver_table, setup_of
 
 SETUP = setup_of("depends_on", None, {}, None, {})
 
@@ -26,30 +23,40 @@ def table_of(rows: int) -> pa.Table:
     )
 
 
-def test_the_size_of_a_table_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(local.PLAIN_UP_TO, "depends_on", 400)
-    assert sized(SETUP, table_of(400)).fast_from > 400
-    assert sized(SETUP, table_of(401)).fast_from == ARRAYS_FROM
-
-
-def test_both_ways_give_the_same_table() -> None:
+def test_the_size_of_batches_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     table = table_of(600)
-    assert sized(SETUP, table) != SETUP
-    assert deliver_table(table, sized(SETUP, table)).equals(deliver_table(table, SETUP))
+    whole = deliver_table(table, SETUP)
+    monkeypatch.setattr(local, "MOST_ROWS", 7)
+    assert deliver_table(table, SETUP).equals(whole)
 
 
-def test_it_is_said_once_that_loops_are_compiled(tmp_path: Path) -> None:
-    code = """
-from test_local import SETUP, table_of
-from thence.delivery.local import deliver_table
-said = []
-deliver_table(table_of(600), SETUP, said.append)
-print(len(said), said[0], said[-1] or "and no more", sep="|") if said else print("nothing")
-"""
-    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-    env, run = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": path}, [sys.executable, "-c", code]
-    said = [subprocess.run(run, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout.strip() for _ in "12"]
-    count, first, last = said[0].split("|")
-    assert int(count) > 3
-    assert (first, last) == (": compiling loops, once on this machine (1)", "and no more")
-    assert said[1] == "nothing"
+KEYS: list[tuple[pa.DataType, list[Any]]] = [
+    (pa.string(), ["a", "b", None, "c"]),
+    (pa.int64(), [3, 1, None, 2]),
+    (pa.dictionary(pa.int8(), pa.string()), ["a", "b", None, "c"]),
+    (pa.struct([("x", pa.int64())]), [{"x": 2}, {"x": None}, None, {"x": 1}]),
+    (pa.list_(pa.string()), [["a"], [], None, ["a", "b"]]),
+]
+
+
+@pytest.mark.parametrize(("kind", "values"), KEYS)
+def test_keys_of_any_type_are_apart_and_in_order(kind: pa.DataType, values: list[Any]) -> None:
+    """Key after key, by the first of its rows; rows by arrival, then message, null first."""
+    for seed in range(20):
+        random = Random(seed)
+        rows = []
+        for number in range(random.choice([0, 1, 40])):
+            arrival = random.choice([None, 1, 2, 3])
+            rows.append({"k": random.choice(values), "arrival": arrival, "message": f"m{number}", "depends_on": []})
+            rows[-1] |= {"other": random.choice(["x", "y"])}
+        fields = [("k", kind), ("other", pa.string()), ("arrival", pa.int64()), ("message", pa.string())]
+        table = pa.Table.from_pylist(rows, pa.schema([*fields, ("depends_on", pa.list_(pa.string()))]))
+        setup = setup_of("depends_on", None, {}, ["k", "other"], {})
+        taken = sorted(rows, key=lambda row: (row["arrival"] or 0, row["message"]))
+        keys = list(dict.fromkeys(repr((row["k"], row["other"])) for row in taken))
+        wanted = sorted(taken, key=lambda row: keys.index(repr((row["k"], row["other"]))))
+        found = deliver_table(table, setup).to_pylist()
+        assert [row["message"] for row in found] == [row["message"] for row in wanted], f"seed {seed}"
+        outcomes = {row["outcome"] for row in found if row["k"] is not None}
+        assert outcomes <= {"delivered"}
+        assert {row["outcome"] for row in found if row["k"] is None} <= {"quarantined"}

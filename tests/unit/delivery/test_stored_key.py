@@ -22,7 +22,7 @@ Row = dict[str, Any]
 
 
 def setup(**policy: Any) -> Setup:
-    return Setup("depends_on", (), Columns("depends_on"), Policy(**policy), 100)
+    return Setup("depends_on", (), Columns("depends_on"), Policy(**policy))
 
 
 def batch(rows: list[Row], schema: pa.Schema = SCHEMA) -> pa.RecordBatch:
@@ -102,7 +102,7 @@ def test_a_checkpoint_says_what_it_was_made_with() -> None:
     fewer = pa.schema([field for field in SCHEMA if field.name != "payload"])
     with pytest.raises(MisuseError, match="column payload string, which is gone now"):
         stepped(shelf, [], how, fewer)
-    other = Setup("depends_on", (), Columns("depends_on", {"message": "payload"}), Policy(), 100)
+    other = Setup("depends_on", (), Columns("depends_on", {"message": "payload"}), Policy())
     with pytest.raises(MisuseError, match="made with columns"):
         stepped(shelf, [], other, more)
     assert shelf.blob is not None

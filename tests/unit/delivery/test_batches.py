@@ -1,4 +1,4 @@
-"""The two steppers: the same outcomes, whatever the batches, and the same reading of any bytes."""
+"""Batches and single rows: the same outcomes, whatever the batches, and the same reading of any bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from thence import Orderer
 from thence.delivery import Columns, Reading
 from thence.delivery.key_state import KeyState, Setup
 from thence.delivery.policy import Policy
-from thence.delivery.reading import Read
 from thence.delivery.state import decode, encode
 from thence.errors import TraceError
 from thence.kernels import stamps
@@ -44,18 +43,16 @@ def told(rows: list[Row]) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in (*COLUMNS, "blocker")) for row in rows]
 
 
-def through_a_key(setup: Setup, rows: list[Row], rng: Random, *, restore: bool) -> list[Row]:
+def through_a_key(setup: Setup, rows: list[Row], rng: Random, most: int, *, restore: bool) -> list[Row]:
     """Push rows through in batches of random size, dumping and restoring in between if asked."""
     key = (rows[0]["run"], rows[0]["destination"])
     state, out, at = KeyState(setup, key), [], 0
     while at < len(rows):
-        size = rng.randint(1, 60)
+        size = rng.randint(1, most)
         out += state.take(pa.RecordBatch.from_pylist(rows[at : at + size], schema=SCHEMA)).to_pylist()
         at += size
         if restore:
-            kept = state.state()
-            assert kept is not None
-            state = KeyState(setup, key, decode(encode(kept))[0], state.held)
+            state = KeyState(setup, key, decode(encode(state.state()))[0], state.held)
     rest = state.end()
     return out if rest is None else out + rest.to_pylist()
 
@@ -69,24 +66,24 @@ POLICIES: list[dict[str, Any]] = [
 
 
 def agree(by: str, rows: list[Row], orderer: Orderer, rng: Random, about: str, *, restore: bool) -> None:
-    """Assert that the steppers, alone and taking turns, do what the Orderer does."""
+    """Assert that batches of any size do what the Orderer does row by row."""
     ours = defaultdict(list)
     for row in orderer.deliver(rows):
         ours[row["destination"]].append(row)
     for here in ours:
         mine = [row for row in rows if row["destination"] == here]
-        for fast_from in (1, 30, 1 << 30):
-            setup = Setup(by, orderer.rosters, Columns(by), orderer.policy, fast_from)  # type: ignore[arg-type]
-            theirs = through_a_key(setup, mine, rng, restore=restore)
+        for most in (1, 60, 1 << 30):
+            setup = Setup(by, orderer.rosters, Columns(by), orderer.policy)  # type: ignore[arg-type]
+            theirs = through_a_key(setup, mine, rng, most, restore=restore)
             for one, other in zip(told(theirs), told(ours[here]), strict=True):
-                assert one == other, f"fast_from={fast_from} {about}"
+                assert one == other, f"batches of up to {most}: {about}"
 
 
 @pytest.mark.parametrize(
     ("by", "protocol", "policy"),
     [(*kind, policy) for kind in KINDS for policy in POLICIES if not (kind[1] == "ses" and policy)],
 )
-def test_steppers_and_orderer_agree(by: str, protocol: str, policy: dict[str, Any]) -> None:
+def test_batches_and_orderer_agree(by: str, protocol: str, policy: dict[str, Any]) -> None:
     for seed in range(3):
         made = arrivals(protocol, seed, messages=120, lost=0.04 * (seed % 2), by=by)
         rng = Random(seed)
@@ -132,7 +129,7 @@ CAUSES_POLICIES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("policy", CAUSES_POLICIES)
-def test_steppers_agree_on_causes_at_random(policy: dict[str, Any]) -> None:
+def test_batches_agree_on_causes_at_random(policy: dict[str, Any]) -> None:
     for seed in range(25):
         rows = random_causes(seed)
         orderer = Orderer("depends_on", **policy)
@@ -156,7 +153,7 @@ def random_clocks(seed: int) -> list[Row]:
 
 
 @pytest.mark.parametrize("policy", CAUSES_POLICIES[:6])
-def test_steppers_agree_on_clocks_at_random(policy: dict[str, Any]) -> None:
+def test_batches_agree_on_clocks_at_random(policy: dict[str, Any]) -> None:
     for seed in range(25):
         orderer = Orderer("clock", **policy)
         agree("clock", random_clocks(seed), orderer, Random(seed), f"random_clocks({seed})", restore=seed % 2 == 0)
@@ -176,8 +173,7 @@ def test_more_is_missing_than_rows_need() -> None:
     agree("clock", rows, orderer, Random(1), "five clocks", restore=False)
 
 
-@pytest.mark.parametrize("fast_from", [1, 1 << 30])
-def test_both_fail_in_the_same_words(fast_from: int) -> None:
+def test_both_fail_in_the_same_words() -> None:
     rows = random_causes(1)[:1] + [row | {"depends_on": ["never"]} for row in random_causes(2)[:5]]
     batch = pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
     said = []
@@ -185,7 +181,7 @@ def test_both_fail_in_the_same_words(fast_from: int) -> None:
         with pytest.raises(TraceError) as plain:
             list(Orderer("depends_on", policy=policy).deliver(rows))
         with pytest.raises(TraceError) as keyed:
-            KeyState(Setup("depends_on", (), Columns("depends_on"), policy, fast_from), ("r", "d")).take(batch)
+            KeyState(Setup("depends_on", (), Columns("depends_on"), policy), ("r", "d")).take(batch)
         assert str(keyed.value) == str(plain.value)
         said.append(str(plain.value))
     assert "after 2 later rows" in said[0]
@@ -222,8 +218,10 @@ def test_stamps_are_read_as_python_reads_them(protocol: str, processes: tuple[in
             understood += 1
             span = slice(start[row], start[row] + length[row])
             needs = list(zip(need_source[span].tolist(), need_number[span].tolist(), strict=True))
-            assert isinstance(python, Read), f"{stamp.hex()}: {python}"
-            assert (sender[row], own[row], needs) == (python.source, python.number, list(python.needs)), stamp.hex()
-        elif isinstance(python, Read):
-            assert python.order is not None or max([python.number, *(t for _, t in python.needs)]) >= LARGE
+            assert not isinstance(python, str), f"{stamp.hex()}: {python}"
+            _, source, number, sources, numbers, _ = python
+            wanted = list(zip(sources, numbers or (), strict=True))
+            assert (sender[row], own[row], needs) == (source, number, wanted), stamp.hex()
+        elif not isinstance(python, str):
+            assert python[0] is not None or max([python[2], *(python[4] or ())]) >= LARGE
     assert understood >= sum(row["destination"] == here for row in made.rows)

@@ -1,28 +1,25 @@
+# mypy: disable-error-code="valid-type,misc,no-redef,type-arg,index,assignment"
 """Which rows can be on a cycle of explicit causes at all: looked at together, and how often that is worth it.
 
-Law. A cycle that closes while the rows of a step come is also a cycle among all rows of the step: those that are held
-and those still to come, each with its causes that are rows too and count as not delivered. (Of several rows of one
-message the first usable one stands for it: the others are duplicates, whatever becomes of it.) So the rows of a cycle
-belong to one strongly connected component; a row that is alone in its own closes no cycle, and a walk from any other
-row need not leave the component. Components are found in time linear in rows and causes.
+*Invariant.* A cycle that closes while the rows of a step come is also a cycle among all rows of the step: those that
+are held and those still to come, each with its causes that are rows too and count as not delivered. (Of several rows of
+one message the first usable one stands for it: the others are duplicates, whatever becomes of it.) So the rows of a
+cycle belong to one strongly connected component; a row that is alone in its own closes no cycle, and a walk from any
+other row need not leave the component. Components are found in time linear in rows and causes.
 
 A look costs about as much as a walk through all rows, so it is made once walks have taken as many steps as the step has
 rows: the few rows of a batch in a stream are walked as they come, and where looks are of no use they cost less than the
 walks. A component may be large though no cycle closes for long: one that leads through many rows closes with the last
-of them. So whoever has walked for as long again after a look makes the next one less far; there may be no cycle yet.
-
-This module is plain Python for the plain stepper, which has neither numpy nor numba; `cycles` compiles it for arrays.
+of them. So after as many steps again the next look reaches less far; there may be no cycle yet.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+try:
+    import cython
+except ModuleNotFoundError:
+    from thence import _cython as cython
 
-if TYPE_CHECKING:
-    from thence.kernels.arrays import Longs
-
-Numbers: TypeAlias = "list[int] | Longs"
-"""Whole numbers, in a list or in an array."""
 PATIENCE = 1
 """How many steps of walks for each row of a step go before the first look."""
 ALONE = -1
@@ -59,24 +56,38 @@ class Outlook:
 
 
 def components(
-    start: Numbers, causes: Numbers, at: Numbers, number: Numbers, low: Numbers, under: Numbers, groups: Numbers
+    start: cython.longlong[::1],
+    causes: cython.longlong[::1],
+    at: cython.longlong[::1],
+    number: cython.longlong[::1],
+    low: cython.longlong[::1],
+    under: cython.longlong[::1],
+    groups: cython.longlong[::1],
 ) -> bool:
-    """Give the rows of each component of more than one row a number of their own; tell whether there is one.
+    """Give the rows of each component of more than one row a number of their own; return whether there is one.
 
     The causes of row r, which are rows, are `causes[start[r]:start[r + 1]]`. Given: `at` is a copy of `start`, `number`
-    is 0 and `groups` is ALONE throughout; the rest is room. This is Tarjan's search, as a loop: rows are numbered as
-    they are met; `low` is the lowest number of a row in reach that is not closed; `under` leads back to where a row was
-    met from and, once it is done, to the row that was done before it and is not closed either.
+    is 0 and `groups` is -1 (`ALONE`) throughout; the rest is scratch. This is Tarjan's search, as a loop: rows are
+    numbered as they are met; `low` is the lowest number of a row in reach that is not closed; `under` leads back to
+    where a row was met from and, once it is done, to the row that was done before it and is not closed either.
     """
-    count, closed, done, found = 0, len(groups) + 1, ALONE, False
-    for first in range(len(groups)):
+    size: cython.longlong = len(groups)
+    count: cython.longlong = 0
+    closed: cython.longlong = size + 1
+    done: cython.longlong = -1
+    found: cython.bint = False
+    first: cython.longlong
+    here: cython.longlong
+    cause: cython.longlong
+    back: cython.longlong
+    for first in range(size):
         if number[first]:
             continue
         here = first
         count += 1
-        under[here] = ALONE
+        under[here] = -1
         number[here] = low[here] = count
-        while here != ALONE:
+        while here != -1:
             if at[here] < start[here + 1]:
                 cause = causes[at[here]]
                 at[here] += 1
@@ -92,13 +103,13 @@ def components(
             if low[here] < number[here]:
                 under[here], done = done, here
             else:  # the first of its component: it leads back to nothing before it
-                while done != ALONE and number[done] > number[here]:
+                while done != -1 and number[done] > number[here]:
                     groups[done] = groups[here] = here
                     number[done] = closed
                     done = under[done]
                     found = True
                 number[here] = closed
-            if back != ALONE and low[here] < low[back]:
+            if back != -1 and low[here] < low[back]:
                 low[back] = low[here]
             here = back
     return found

@@ -1,19 +1,14 @@
-"""Which rows can be on a cycle: components against their definition, in plain Python and compiled; when to look."""
+"""Which rows can be on a cycle: components against their definition; when to look."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from array import array
 from itertools import accumulate, chain
 from random import Random
 
-import numpy as np
-import pytest
-
-from thence.kernels.compiling import loop
-from thence.kernels.outlook import ALONE, PATIENCE, Outlook, components
+from thence.delivery.outlook_cy import ALONE, PATIENCE, Outlook, components
 
 Graph = list[list[int]]
-COMPILED = loop(components)
 
 
 def random_graph(random: Random) -> Graph:
@@ -37,27 +32,18 @@ def groups_in(groups: list[int]) -> set[frozenset[int]]:
     return {frozenset(n for n, each in enumerate(groups) if each == one) for one in set(groups) - {ALONE}}
 
 
-def in_plain_python(graph: Graph) -> tuple[bool, list[int]]:
-    start = [0, *accumulate(map(len, graph))]
-    room = [[value] * len(graph) for value in (0, 7, 7, ALONE)]
-    found = components(start, list(chain.from_iterable(graph)), list(start), *room)
-    return found, room[-1]
+def searched(graph: Graph) -> tuple[bool, list[int]]:
+    start = array("q", [0, *accumulate(map(len, graph))])
+    number, low, under, groups = (array("q", [value]) * len(graph) for value in (0, 7, 7, ALONE))
+    found = components(start, array("q", chain.from_iterable(graph)), start[:], number, low, under, groups)
+    return found, groups.tolist()
 
 
-def compiled(graph: Graph) -> tuple[bool, list[int]]:
-    start = np.array([0, *accumulate(map(len, graph))], np.int64)
-    room = [np.full(len(graph), value, np.int64) for value in (0, 7, 7, ALONE)]
-    causes = np.array(list(chain.from_iterable(graph)), np.int64)
-    found = COMPILED(start, causes, start.copy(), *room)
-    return found, room[-1].tolist()
-
-
-@pytest.mark.parametrize("way", [in_plain_python, compiled])
-def test_components_are_those_of_the_definition(way: Callable[[Graph], tuple[bool, list[int]]]) -> None:
+def test_components_are_those_of_the_definition() -> None:
     several = 0
     for seed in range(400):
         graph = random_graph(Random(f"graph {seed}"))
-        found, groups = way(graph)
+        found, groups = searched(graph)
         wanted = by_definition(graph)
         several += len(wanted) > 1
         assert groups_in(groups) == wanted, f"seed {seed}: {graph}"
@@ -68,8 +54,8 @@ def test_components_are_those_of_the_definition(way: Callable[[Graph], tuple[boo
 def test_a_long_chain_is_no_recursion() -> None:
     size = 50_000
     forwards: Graph = [[n + 1] if n + 1 < size else [] for n in range(size)]
-    assert in_plain_python(forwards) == (False, [ALONE] * size)
-    assert len(set(in_plain_python([*forwards[:-1], [0]])[1])) == 1
+    assert searched(forwards) == (False, [ALONE] * size)
+    assert len(set(searched([*forwards[:-1], [0]])[1])) == 1
 
 
 def test_a_look_is_due_after_as_many_steps_as_rows() -> None:
