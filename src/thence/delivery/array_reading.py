@@ -19,7 +19,7 @@ from thence.kernels import causes, stamps
 from thence.kernels.arrays import Flags, Longs
 from thence.kernels.arrival_rows import NONE, RowsRead
 from thence.kernels.name_codes import Names
-from thence.kernels.stamp_bytes import LARGE
+from thence.kernels.stamps import LARGE
 from thence.model.plain import Field
 
 

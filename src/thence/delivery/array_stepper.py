@@ -29,7 +29,7 @@ from thence.kernels.arrays import Bytes, Doubles, Flags, Longs, places_in
 from thence.kernels.arrival_rows import FOREVER, NONE, Arrived, Holes, Known, Left, Limits, Status, Why
 from thence.kernels.event_times import clocked
 from thence.kernels.receive import run
-from thence.kernels.stamp_bytes import LARGE
+from thence.kernels.stamps import LARGE
 from thence.protocols.receiver import ClockMember
 
 MANY = 1 << 16

@@ -10,7 +10,7 @@ import numpy as np
 from thence.kernels.arrays import Flags, Ints, Longs, Records, fixed
 from thence.kernels.arrival_rows import READ, RowsRead, rows_read
 from thence.kernels.compiling import loop
-from thence.kernels.stamp_bytes import LARGE
+from thence.kernels.stamps import LARGE
 
 
 @loop
