@@ -7,7 +7,7 @@ from thence.model.reader_cy cimport Reader, Words
 @cython.final
 cdef class Log:
     cdef readonly Py_ssize_t entries
-    cdef Py_ssize_t width, stride
+    cdef Py_ssize_t width, stride, place
     cdef object raw
     cdef long long[::1] data
 
@@ -16,8 +16,10 @@ cdef class Log:
     cdef bint last(self, Py_ssize_t i) noexcept
     cdef bint empty(self, Py_ssize_t i) noexcept
     cdef object mask(self, Py_ssize_t i)
+    cdef object lay_out(self, Py_ssize_t entries, Py_ssize_t width)
     cdef void head(self, long long sender, long long count) noexcept
     cdef void words(self, Words words) noexcept
+    cdef void take(self, Log log, Py_ssize_t i) noexcept
     cdef void copy(self, Log log, Py_ssize_t i, Words ended) noexcept
     cdef void meet(self, Log log, Py_ssize_t i) noexcept
     cdef void purge(self, Py_ssize_t first) noexcept

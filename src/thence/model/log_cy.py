@@ -31,12 +31,13 @@ if cython.compiled:
     from cython.cimports.thence.model.reader_cy import (  # type: ignore[import-not-found]
         Reader,
         Words,
-        put_varint,
+        Writer,
+        set_bytes,
         width_of,
         words_of,
     )
 else:
-    from thence.model.reader_cy import Reader, Words, put_varint, width_of, words_of
+    from thence.model.reader_cy import Reader, Words, Writer, set_bytes, width_of, words_of
 
 Group = tuple[tuple[int, int], ...]
 """entries (count, destinations) of one sender by ascending count"""
@@ -51,13 +52,13 @@ class Log:
     def __init__(self, groups: Any = None) -> None:
         """Take the entries of each sender by ascending count; nothing makes an empty log."""
         given: dict = {} if groups is None else dict(groups)
-        most: object = 0
+        most: Any = 0
         number: cython.Py_ssize_t = 0
         for group in given.values():
             number += len(group)
             for _, mask in group:
                 most |= mask
-        _lay_out(self, number, width_of(most.bit_length()))
+        self.lay_out(number, width_of(most.bit_length()))
         for sender in sorted(given):
             for count, mask in given[sender]:
                 self.head(sender, count)
@@ -91,14 +92,25 @@ class Log:
         return found == 0
 
     @cython.cfunc
-    def mask(self, i: cython.Py_ssize_t) -> object:
+    def mask(self, i: cython.Py_ssize_t) -> Any:
         j: cython.Py_ssize_t
-        found: object = self.data[(i + 1) * self.stride - 1]
+        found: Any = self.data[(i + 1) * self.stride - 1]
         for j in range((i + 1) * self.stride - 2, i * self.stride + 1, -1):
             found = found << 56 | self.data[j]
         return found
 
     # -- making a log, entry by entry ------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def lay_out(self, entries: cython.Py_ssize_t, width: cython.Py_ssize_t) -> object:
+        """Start without entries, with place for that many."""
+        self.entries = 0
+        self.width = width
+        self.stride = 2 + width
+        self.place = entries
+        self.raw = ZERO * (entries * self.stride)
+        self.data = self.raw
+        return None
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -120,6 +132,17 @@ class Log:
         at: cython.Py_ssize_t = (self.entries - 1) * self.stride + 2
         for j in range(self.width):
             self.data[at + j] = words.word[j]
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def take(self, log: Log, i: cython.Py_ssize_t) -> cython.void:
+        """Add an entry of another log as it is."""
+        j: cython.Py_ssize_t
+        at: cython.Py_ssize_t = self.entries * self.stride
+        start: cython.Py_ssize_t = i * log.stride
+        for j in range(self.stride):
+            self.data[at + j] = log.data[start + j] if j < log.stride else 0
+        self.entries += 1
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -172,9 +195,8 @@ class Log:
         if need == self.width:
             return self
         made: Log = blank(self.entries, need)
-        nothing: Words = Words(need)
         for i in range(self.entries):
-            made.copy(self, i, nothing)
+            made.take(self, i)
         return made
 
     @cython.cfunc
@@ -213,7 +235,7 @@ class Log:
         return found
 
     @cython.ccall
-    def union(self) -> object:
+    def union(self) -> Any:
         """Return all destinations to which anything may still be on its way."""
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
@@ -224,7 +246,7 @@ class Log:
         return words.mask()
 
     @cython.ccall
-    def without(self, mask: object) -> Log:
+    def without(self, mask: Any) -> Log:
         """Take destinations out of every entry and drop the older entries this empties."""
         i: cython.Py_ssize_t
         j: cython.Py_ssize_t
@@ -246,26 +268,25 @@ class Log:
         return made.trimmed()
 
     @cython.ccall
-    def appended(self, sender: cython.longlong, count: cython.longlong, mask: object) -> Log:
+    def appended(self, sender: cython.longlong, count: cython.longlong, mask: Any) -> Log:
         """Add a newer entry of a sender; an empty newest before it need not stay."""
         i: cython.Py_ssize_t = 0
         width: cython.Py_ssize_t = max(self.width, width_of(mask.bit_length()))
         made: Log = blank(self.entries + 1, width)
-        nothing: Words = Words(width)
         while i < self.entries and self.sender(i) <= sender:
-            made.copy(self, i, nothing)
+            made.take(self, i)
             i += 1
         if i and self.sender(i - 1) == sender and made.empty(i - 1):
             made.entries -= 1
         made.head(sender, count)
         made.words(words_of(mask, width))
         while i < self.entries:
-            made.copy(self, i, nothing)
+            made.take(self, i)
             i += 1
         return made
 
     @cython.ccall
-    def merged(self, other: Log, ended: object = 0) -> Log:
+    def merged(self, other: Log, ended: Any = 0) -> Log:
         """Merge what arrives, without the destinations at which that has ended (KS98 RCV(4) and RCV(5)).
 
         An entry one side lacks is redundant if that side knows a newer message of the sender; of an entry both have,
@@ -278,10 +299,9 @@ class Log:
         sender: cython.longlong
         made: Log = blank(self.entries + other.entries, max(self.width, other.width))
         taken: Words = words_of(ended, made.width)
-        nothing: Words = Words(made.width)
         while a < self.entries or b < other.entries:
             if b == other.entries or (a < self.entries and self.sender(a) < other.sender(b)):
-                made.copy(self, a, nothing)  # nothing arrives of this sender
+                made.take(self, a)  # nothing arrives of this sender
                 a += 1
                 continue
             first = made.entries
@@ -297,7 +317,7 @@ class Log:
                     made.meet(self, a)  # RCV(4): both have it
                     b += 1
                 elif self.count(a) > other.count(end):
-                    made.copy(self, a, nothing)  # RCV(4), second loop: else the stamp knows a newer one and not this
+                    made.take(self, a)  # RCV(4), second loop: else the stamp knows a newer one and not this
                 a += 1
             while b <= end:
                 made.copy(other, b, taken)
@@ -319,24 +339,25 @@ class Log:
         end: cython.Py_ssize_t
         first: cython.Py_ssize_t = 0
         empty: cython.Py_ssize_t
-        groups: cython.Py_ssize_t = len(self)
         words: Words = Words(max(self.width, width_of(size)))
-        put_varint(out, groups)
+        to: Writer = Writer(12 + self.entries * (32 + set_bytes(size)))
+        to.number(len(self))
         while first < self.entries:
             end = first
             while not self.last(end):
                 end += 1
             empty = self.empty(end)
-            put_varint(out, self.sender(first))
-            put_varint(out, (end + 1 - first - empty) << 1 | empty)
-            put_varint(out, self.count(end))
+            to.number(self.sender(first))
+            to.number((end + 1 - first - empty) << 1 | empty)
+            to.number(self.count(end))
             for i in range(end, first, -1):
-                put_varint(out, self.count(i) - self.count(i - 1) - 1)
+                to.number(self.count(i) - self.count(i - 1) - 1)
             for i in range(first, end + 1 - empty):
                 for j in range(self.width):
                     words.word[j] = self.data[i * self.stride + 2 + j]
-                words.put(out, size)
+                to.set(words, size)
             first = end + 1
+        out += to.written()
         return None
 
     # -- the log as a value ----------------------------------------------------------------------------------------
@@ -430,8 +451,8 @@ Mapping.register(Log)
 
 
 @cython.cfunc
-def _renamed(mask: object, rename: object) -> object:
-    moved: object = 0
+def _renamed(mask: Any, rename: Any) -> Any:
+    moved: Any = 0
     position: cython.Py_ssize_t = 0
     while mask:
         if mask & 1:
@@ -442,31 +463,20 @@ def _renamed(mask: object, rename: object) -> object:
 
 
 @cython.cfunc
-def _lay_out(log: Log, entries: cython.Py_ssize_t, width: cython.Py_ssize_t) -> object:
-    log.entries = 0
-    log.width = width
-    log.stride = 2 + width
-    log.raw = ZERO * (entries * log.stride)
-    log.data = log.raw
-    return None
-
-
-@cython.cfunc
 def blank(entries: cython.Py_ssize_t, width: cython.Py_ssize_t) -> Log:
     """Return an empty log with place for that many entries."""
     log: Log = Log.__new__(Log)
-    _lay_out(log, entries, width)
+    log.lay_out(entries, width)
     return log
 
 
 @cython.cfunc
-def _with_place(log: Log) -> Log:
-    """Return the log itself, or one with place for more entries."""
-    used: cython.Py_ssize_t = log.entries * log.stride
-    if used < len(log.data):
-        return log
+def _grown(log: Log) -> Log:
+    """Return the log with place for more entries."""
+    i: cython.Py_ssize_t
     made: Log = blank(2 * log.entries + 1, log.width)
-    made.data[:used] = log.data[:used]
+    for i in range(log.entries * log.stride):
+        made.data[i] = log.data[i]
     made.entries = log.entries
     return made
 
@@ -511,7 +521,8 @@ def _read(
         for i in range(length - (head & 1)):
             words = reader.set()
             if log is not None:
-                log = _with_place(log)
+                if log.entries == log.place:
+                    log = _grown(log)
                 log.head(sender, reader.counts[i])
                 log.words(words)
             elif me >= 0 and words.has(me):
@@ -520,6 +531,7 @@ def _read(
             if i + 1 == length and words.empty():
                 raise PeerError(f"the last entry before byte {reader.at} is empty but not marked so")
         if log is not None and head & 1:
-            log = _with_place(log)
+            if log.entries == log.place:
+                log = _grown(log)
             log.head(sender, reader.counts[length - 1])
     return None if log is None else log.trimmed()

@@ -20,7 +20,7 @@ def name_of(sender: str, count: int) -> str:
     return f"{sender}:{count}" if sender[-1:] in SEPARATED else f"{sender}{count}"
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(slots=True, order=True, unsafe_hash=True)
 class MessageId:
     """The count-th message that the process at position `sender` sent under a label."""
 

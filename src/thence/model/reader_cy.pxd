@@ -13,9 +13,19 @@ cdef class Words:
     cdef void clear(self)
     cdef int form(self, Py_ssize_t size)
     cdef Py_ssize_t _extra(self, Py_ssize_t size, bint rest)
-    cdef object put(self, bytearray out, Py_ssize_t size)
-    cdef object _put_bits(self, bytearray out)
-    cdef object _put_ids(self, bytearray out, Py_ssize_t size, bint rest)
+
+
+@cython.final
+cdef class Writer:
+    cdef bytearray raw
+    cdef unsigned char[::1] data
+    cdef Py_ssize_t at
+
+    cdef object written(self)
+    cdef Py_ssize_t number(self, long long value)
+    cdef Py_ssize_t set(self, Words words, Py_ssize_t size)
+    cdef Py_ssize_t _bits(self, Words words)
+    cdef Py_ssize_t _ids(self, Words words, Py_ssize_t size, bint rest)
 
 
 @cython.final
@@ -45,4 +55,4 @@ cdef class Reader:
 
 cpdef Py_ssize_t width_of(Py_ssize_t size)
 cpdef Words words_of(object mask, Py_ssize_t width)
-cpdef object put_varint(bytearray out, long long value)
+cpdef Py_ssize_t set_bytes(Py_ssize_t size)

@@ -1,5 +1,6 @@
-# cython: wraparound=False, initializedcheck=False
-# Bounds checks stay on: these are the bytes of strangers. No index is negative, and no view is used before it is set.
+# cython: wraparound=False, initializedcheck=False, cdivision=True
+# Bounds checks stay on: these are the bytes of strangers. No index and no dividend is negative, and no view is used
+# before it is set.
 # mypy: disable-error-code="valid-type,misc,no-redef"
 """Integers and sets of processes as bytes, and the strict reader of bytes from outside.
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from typing import Any
 
 from thence.errors import PeerError
 
@@ -22,15 +24,12 @@ except ModuleNotFoundError:
     from thence import _cython as cython
 
 MAX_BYTES = 1 << 24
-SMALL = cython.declare(cython.Py_ssize_t, 14)
-SMALL_ROSTER = SMALL
+SMALL_ROSTER = 14
 """up to this size a set is its mask"""
-NARROW = cython.declare(cython.Py_ssize_t, 128)
-ONE_BYTE_ROSTER = NARROW
+ONE_BYTE_ROSTER = 128
 """up to this size a difference of ids takes one byte"""
-BITS = cython.declare(cython.Py_ssize_t, 56)
-FULL = cython.declare(cython.longlong, (1 << 56) - 1)
-ONE = cython.declare(cython.longlong, 1)
+WORD = 56
+"""positions in a word of a set; below, these three stand as numbers, for a C compiler to divide by them"""
 ZERO = array("q", [0])
 
 
@@ -45,18 +44,18 @@ class Words:
         self.word = ZERO * width
 
     @cython.ccall
-    def mask(self) -> object:
+    def mask(self) -> Any:
         """Return the set as one integer."""
         j: cython.Py_ssize_t
-        found: object = self.word[self.width - 1]
+        found: Any = self.word[self.width - 1]
         for j in range(self.width - 2, -1, -1):
-            found = found << BITS | self.word[j]
+            found = found << 56 | self.word[j]
         return found
 
     @cython.cfunc
     def has(self, position: cython.Py_ssize_t) -> cython.bint:
-        j: cython.Py_ssize_t = position // BITS
-        return j < self.width and (self.word[j] >> position % BITS & 1) != 0
+        j: cython.Py_ssize_t = position // 56
+        return j < self.width and (self.word[j] >> position % 56 & 1) != 0
 
     @cython.cfunc
     def empty(self) -> cython.bint:
@@ -93,7 +92,7 @@ class Words:
         ids: cython.Py_ssize_t = ones + head_bytes(ones)
         bits: cython.Py_ssize_t = top + head_bytes(top)
         rest: cython.Py_ssize_t = size - ones + head_bytes(size - ones)
-        if size > NARROW:  # what is longer than the bit set already need not be known exactly
+        if size > 128:  # what is longer than the bit set already need not be known exactly
             if ids <= bits:
                 ids += self._extra(size, False)
             if rest <= bits:
@@ -113,7 +112,7 @@ class Words:
         word: cython.longlong
         for j in range(self.width):
             word = self.word[j] ^ word_below(size, j) if rest else self.word[j]
-            at = BITS * j
+            at = 56 * j
             while word:
                 if word & 1:
                     gap = at - last - 1
@@ -125,49 +124,79 @@ class Words:
                 at += 1
         return more
 
-    @cython.cfunc
-    def put(self, out: bytearray, size: cython.Py_ssize_t) -> object:
-        """Append the set in its shortest form."""
-        if size <= SMALL:
-            return put_varint(out, self.word[0])
-        form: cython.int = self.form(size)
-        return self._put_bits(out) if form == 1 else self._put_ids(out, size, form == 2)
+
+@cython.final
+@cython.cclass
+class Writer:
+    """Bytes that are written one behind the other, into as many as can come at most."""
+
+    def __init__(self, most: cython.Py_ssize_t) -> None:
+        """Start with nothing written."""
+        self.raw = bytearray(most)
+        self.data = self.raw
+        self.at = 0
 
     @cython.cfunc
-    def _put_bits(self, out: bytearray) -> object:
+    def written(self) -> object:
+        return self.raw[: self.at]
+
+    @cython.cfunc
+    def number(self, value: cython.longlong) -> cython.Py_ssize_t:
+        """Write a non-negative integer in its shortest form; return where it ends."""
+        if value < 0:
+            raise ValueError(f"{value} is negative")
+        while value > 127:
+            self.data[self.at] = value & 127 | 128
+            self.at += 1
+            value >>= 7
+        self.data[self.at] = value
+        self.at += 1
+        return self.at
+
+    @cython.cfunc
+    def set(self, words: Words, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """Write a set in its shortest form."""
+        if size <= 14:
+            return self.number(words.word[0])
+        form: cython.int = words.form(size)
+        return self._bits(words) if form == 1 else self._ids(words, size, form == 2)
+
+    @cython.cfunc
+    def _bits(self, words: Words) -> cython.Py_ssize_t:
         top: cython.Py_ssize_t = 0
         i: cython.Py_ssize_t
-        for i in range(7 * self.width):
-            if self.word[i // 7] >> 8 * (i % 7) & 255:
+        for i in range(7 * words.width):
+            if words.word[i // 7] >> 8 * (i % 7) & 255:
                 top = i + 1
-        put_varint(out, top << 2 | 1)
+        self.number(top << 2 | 1)
         for i in range(top):
-            out.append(self.word[i // 7] >> 8 * (i % 7) & 255)
-        return None
+            self.data[self.at] = words.word[i // 7] >> 8 * (i % 7) & 255
+            self.at += 1
+        return self.at
 
     @cython.cfunc
-    def _put_ids(self, out: bytearray, size: cython.Py_ssize_t, rest: cython.bint) -> object:
+    def _ids(self, words: Words, size: cython.Py_ssize_t, rest: cython.bint) -> cython.Py_ssize_t:
         ones: cython.Py_ssize_t = 0
         last: cython.Py_ssize_t = -1
         j: cython.Py_ssize_t
         at: cython.Py_ssize_t
         word: cython.longlong
-        for j in range(self.width):
-            word = self.word[j] ^ word_below(size, j) if rest else self.word[j]
+        for j in range(words.width):
+            word = words.word[j] ^ word_below(size, j) if rest else words.word[j]
             while word:
                 word &= word - 1
                 ones += 1
-        put_varint(out, ones << 2 | (2 if rest else 0))
-        for j in range(self.width):
-            word = self.word[j] ^ word_below(size, j) if rest else self.word[j]
-            at = BITS * j
+        self.number(ones << 2 | (2 if rest else 0))
+        for j in range(words.width):
+            word = words.word[j] ^ word_below(size, j) if rest else words.word[j]
+            at = 56 * j
             while word:
                 if word & 1:
-                    put_varint(out, at - last - 1)
+                    self.number(at - last - 1)
                     last = at
                 word >>= 1
                 at += 1
-        return None
+        return self.at
 
 
 @cython.final
@@ -176,7 +205,7 @@ class Reader:
     """A cursor that goes over the bytes once; `size` is the number of positions in the roster."""
 
     def __init__(
-        self, data: object, size: cython.Py_ssize_t, at: cython.Py_ssize_t = 0, end: cython.Py_ssize_t = -1
+        self, data: Any, size: cython.Py_ssize_t, at: cython.Py_ssize_t = 0, end: cython.Py_ssize_t = -1
     ) -> None:
         """Read `data` under a roster of `size` processes, from byte `at` up to `end`, or to the last one."""
         self.raw = data
@@ -299,7 +328,7 @@ class Reader:
         return None
 
     @cython.ccall
-    def mask(self) -> object:
+    def mask(self) -> Any:
         """Take a set of positions in its shortest form."""
         return self.set().mask()
 
@@ -317,7 +346,7 @@ class Reader:
         """Take sender, count and destinations; messages count from 1 and have a destination."""
         sender: cython.longlong = self.varint()
         count: cython.longlong = self.varint()
-        destinations: object = self.set().mask()
+        destinations: Any = self.set().mask()
         if sender >= self.size:
             raise PeerError(f"position {sender} before byte {self.at} is outside a roster of {self.size}")
         if count < 1:
@@ -333,9 +362,9 @@ class Reader:
         size: cython.Py_ssize_t = self.size
         start: cython.Py_ssize_t = self.at
         head: cython.longlong = self.varint()
-        if words is None or words.width * BITS < size:
+        if words is None or words.width * 56 < size:
             words = self.words = Words(width_of(size))
-        if size <= SMALL:
+        if size <= 14:
             if head >> size:
                 raise PeerError(f"the set before byte {self.at} reaches outside a roster of {size}")
             words.word[0] = head
@@ -380,7 +409,7 @@ class Reader:
             if gap >= self.size - last - 1:
                 raise PeerError(f"a position before byte {self.at} is outside a roster of {self.size}")
             last += gap + 1
-            words.word[last // BITS] |= ONE << last % BITS
+            words.word[last // 56] |= cython.cast(cython.longlong, 1) << last % 56
         if rest:
             for i in range(words.width):
                 words.word[i] ^= word_below(self.size, i)
@@ -400,35 +429,39 @@ def head_bytes(count: cython.Py_ssize_t) -> cython.Py_ssize_t:
 @cython.exceptval(check=False)
 def word_below(size: cython.Py_ssize_t, j: cython.Py_ssize_t) -> cython.longlong:
     """Return word j of the set of all positions below a size."""
-    left: cython.Py_ssize_t = size - BITS * j
-    return FULL if left >= BITS else (ONE << left) - 1 if left > 0 else 0
+    left: cython.Py_ssize_t = size - 56 * j
+    return 0xFFFFFFFFFFFFFF if left >= 56 else (cython.cast(cython.longlong, 1) << left) - 1 if left > 0 else 0
 
 
 @cython.ccall
 def width_of(size: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Return how many words a set over a roster takes."""
-    return (size + BITS - 1) // BITS if size > BITS else 1
+    return (size + 56 - 1) // 56 if size > 56 else 1
 
 
 @cython.ccall
-def words_of(mask: object, width: cython.Py_ssize_t) -> Words:
+def words_of(mask: Any, width: cython.Py_ssize_t) -> Words:
     """Return the lowest words of a set."""
     j: cython.Py_ssize_t
     words: Words = Words(width)
-    words.word[0] = mask & FULL
+    words.word[0] = mask & 0xFFFFFFFFFFFFFF
     for j in range(1, width):
-        words.word[j] = mask >> BITS * j & FULL
+        words.word[j] = mask >> 56 * j & 0xFFFFFFFFFFFFFF
     return words
 
 
 @cython.ccall
-def put_varint(out: bytearray, value: cython.longlong) -> object:
+def set_bytes(size: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Return how many bytes a set takes at most: no more than its bits."""
+    return 10 + size // 8
+
+
+def put_varint(out: bytearray, value: int) -> None:
     """Append a non-negative integer."""
     while value > 127:
         out.append(value & 127 | 128)
         value >>= 7
     out.append(value)
-    return None
 
 
 def put_varints(out: bytearray, values: Sequence[int]) -> None:
@@ -440,6 +473,8 @@ def put_varints(out: bytearray, values: Sequence[int]) -> None:
             put_varint(out, value)
 
 
-def put_mask(out: bytearray, mask: object, size: cython.Py_ssize_t) -> None:
+def put_mask(out: bytearray, mask: Any, size: cython.Py_ssize_t) -> None:
     """Append a set of positions in its shortest form."""
-    words_of(mask, width_of(size)).put(out, size)
+    writer: Writer = Writer(set_bytes(size))
+    writer.set(words_of(mask, width_of(size)), size)
+    out += writer.written()

@@ -79,8 +79,10 @@ def checked_context(member: Member, context: object, shape: Shape) -> Any:
 
 def check_log(member: Member, copy: Copy, log: Log) -> None:
     """Refuse a log that names the member beyond its count, or what the sender of its copy sent later."""
-    for sender in (member.me, copy.sender):
-        member.check_known(copy, sender, log.newest(sender))
+    mine, its = log.newest(member.me), log.newest(copy.sender)
+    if mine > member.count or its >= copy.count:
+        member.check_known(copy, member.me, mine)
+        member.check_known(copy, copy.sender, its)
 
 
 def check_own(member: Member, log: Log) -> None:

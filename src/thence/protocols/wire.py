@@ -16,7 +16,7 @@ from thence.model.codec import INT, MASK, PROCESS, TEXT, Record, Shape, Value
 from thence.model.message import MESSAGE, Copy
 from thence.model.reader_cy import Reader, put_varint
 from thence.model.roster import HASH_BYTES, Roster
-from thence.model.sets import Rename
+from thence.model.sets import Rename, mask_bytes
 
 if TYPE_CHECKING:
     from thence.protocols.base import Member
@@ -36,13 +36,15 @@ _new = object.__new__
 
 def encode(protocol: type[Member], copy: Copy, roster: Roster) -> bytes:
     """Write the stamp of a copy."""
-    size = len(roster)
-    out = bytearray((WIRE_VERSION, protocol.code))
-    out += roster.hash
-    put_kind(out, tuple(protocol.kinds), copy)
+    size = len(roster.names)
+    if copy.kind == MESSAGE and copy.label is None:
+        out = bytearray(_openings.get((protocol.code, roster.hash)) or _opening(protocol.code, roster.hash))
+    else:
+        out = bytearray((WIRE_VERSION, protocol.code)) + roster.hash
+        put_kind(out, tuple(protocol.kinds), copy)
     put_varint(out, copy.sender)
     put_varint(out, copy.count)
-    MASK.write(copy.destinations, out, size)
+    out += mask_bytes(copy.destinations, size)
     protocol.kinds[copy.kind].write(copy.stamp, out, size)
     return bytes(out)
 
