@@ -19,8 +19,8 @@ from thence.check.variant import Variant
 from thence.errors import MisuseError, PeerError
 from thence.model.events import render
 from thence.model.message import MESSAGE, Copy
+from thence.model.reader_cy import Reader
 from thence.model.roster import Roster
-from thence.model.varint import Reader
 from thence.papers.variants.ageing import OwnDelivKept, OwnSentKept
 from thence.papers.variants.bounded import VARIANTS, NeverAged
 from thence.protocols import REGISTRY, Deferred, Deliver, Effect, Member, create

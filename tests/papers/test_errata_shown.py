@@ -11,9 +11,9 @@ from support.neighbours import Changing
 from support.walk import play
 
 from thence.model.events import render
+from thence.model.log_cy import Log
 from thence.model.roster import Roster
 from thence.papers.variants.topology import Letter
-from thence.protocols.dependency import Log
 from thence.protocols.ech import ECH
 from thence.protocols.ech_r9 import ECHR9
 from thence.sim import Scenario, simulate

@@ -6,9 +6,9 @@ from random import Random
 
 from support.literal_ks import Entry, LiteralKS
 
+from thence.model.log_cy import Log
 from thence.model.roster import positions
 from thence.protocols import Deliver, Sent, create
-from thence.protocols.dependency import Log
 
 
 def flat(log: Log) -> set[Entry]:

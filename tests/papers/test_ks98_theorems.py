@@ -15,6 +15,7 @@ from random import Random
 import pytest
 
 from thence.model.events import Event, Kind
+from thence.model.log_cy import Log
 from thence.model.message import Copy, MessageId, name_of
 from thence.model.minimum import Fact, Minimum
 from thence.model.order import Judgement, judge
@@ -132,7 +133,7 @@ def without_fact(copy: Copy, message: tuple[int, int], to: int) -> Copy:
     group = tuple((c, mask & ~(1 << to) if c == count else mask) for c, mask in copy.stamp[sender])
     newest = group[-1][0]
     kept = tuple((c, mask) for c, mask in group if mask or c == newest)
-    return replace(copy, stamp={**copy.stamp, sender: kept})
+    return replace(copy, stamp=Log({**copy.stamp, sender: kept}))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

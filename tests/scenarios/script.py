@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from thence.model.events import render
+from thence.model.log_cy import Log
 from thence.model.message import MESSAGE, Copy
 from thence.model.order import judge
 from thence.model.roster import Roster
@@ -140,7 +141,7 @@ class Stage:
         if isinstance(member, Gossip):
             return f"GOSSIP {_matrix(member.gossip)} SENT {_matrix(member.sent)} DELIV {_row(member.receiver.deliv)}"
         log = member.ci if isinstance(member, CiDc) else getattr(member, "log", None)
-        if not isinstance(log, dict):
+        if not isinstance(log, Log):
             return f"a log of {member.log_size()}"
         entries = [self._entry(s, c, mask) for s in sorted(log) for c, mask in log[s]]
         return " ".join(entries) or "nothing"
@@ -164,7 +165,7 @@ class Stage:
         name = text.rstrip("0123456789")
         return self.roster.position(name), int(text[len(name) :])
 
-    def _log(self, entries: list[str]) -> dict[int, tuple[tuple[int, int], ...]]:
+    def _log(self, entries: list[str]) -> Log:
         groups: dict[int, list[tuple[int, int]]] = {}
         for entry in entries:
             found = ENTRY.fullmatch(entry)
@@ -172,7 +173,7 @@ class Stage:
             sender, count, names = found.groups()
             mask = self.roster.mask(filter(None, names.split(",")))
             groups.setdefault(self.roster.position(sender), []).append((int(count), mask))
-        return {sender: tuple(sorted(group)) for sender, group in groups.items()}
+        return Log({sender: tuple(sorted(group)) for sender, group in groups.items()})
 
 
 def _list(words: Any) -> str:

@@ -13,11 +13,12 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from random import Random
 from time import thread_time
-from typing import Any
+from typing import Any, NamedTuple
 
 from support.walk import Walk, destinations_for, start
 from support.wire import mutated
 from thence.errors import MisuseError, PeerError, ThenceError
+from thence.model.log_cy import Log
 from thence.model.message import Copy
 from thence.protocols import REGISTRY, Member, Sent
 
@@ -67,12 +68,24 @@ class Scene:
             run.send(process, mask, label=self.rng.choice(self.labels))
 
 
+class Twisted(NamedTuple):
+    """A log that cannot be, written as one where that has bytes."""
+
+    groups: dict[int, Any]
+
+    def write(self, out: bytearray, size: int) -> None:
+        """Write it."""
+        Log(self.groups).write(out, size)
+
+
 def twisted(value: Any, rng: Random) -> Any:
     """Return a value with one of its parts changed: a number, an entry left out, doubled or moved."""
     if isinstance(value, bool) or value is None:
         return rng.choice((None, (0, 1)))
     if isinstance(value, int):
         return rng.choice((value + 1, max(0, value - 1), value ^ 1 << rng.randrange(8), rng.choice(HUGE)))
+    if isinstance(value, Log):
+        return Twisted(twisted(value.groups(), rng))
     if isinstance(value, dict):
         items = list(value.items())
         if not items or rng.random() < 0.15:

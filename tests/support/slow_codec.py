@@ -9,13 +9,32 @@ from thence.model.codec import INT, MASK, PROCESS, TEXT, ByCount, ByProcess, Opt
 from thence.model.entries import Entries
 from thence.model.message import MESSAGE, Copy
 from thence.model.roster import HASH_BYTES, Roster
-from thence.model.sets import mask_bytes
 from thence.protocols.base import Member
 from thence.protocols.history import Past
 from thence.protocols.time_rows import ROW
 from thence.protocols.wire import MOST_LABEL_BYTES, WIRE_VERSION
 
 LARGEST = (1 << 63) - 1
+
+
+def varint(value: int) -> bytes:
+    return bytes((value,)) if value < 128 else bytes((value & 127 | 128,)) + varint(value >> 7)
+
+
+def shortest(mask: int, size: int) -> bytes:
+    """Write a set in each of its forms and return the first of the shortest."""
+    if size <= 14:
+        return varint(mask)
+    bits = mask.to_bytes((mask.bit_length() + 7) // 8, "little")
+    inside = [place for place in range(size) if mask >> place & 1]
+    outside = [place for place in range(size) if not mask >> place & 1]
+    forms = [listed(inside, 0), varint(len(bits) << 2 | 1) + bits, listed(outside, 2)]
+    return min(forms, key=len)
+
+
+def listed(places: list[int], form: int) -> bytes:
+    gaps = [after - before - 1 for before, after in zip([-1, *places], places, strict=False)]
+    return varint(len(places) << 2 | form) + b"".join(map(varint, gaps))
 
 
 class Slow:
@@ -72,7 +91,7 @@ class Slow:
                 mask = int.from_bytes(self.bytes(length), "little")
             else:
                 mask = self.ids(length) ^ ((1 << self.size) - 1 if form == 2 else 0)
-        if mask >> self.size or mask_bytes(mask, self.size) != self.data[start : self.at]:
+        if mask >> self.size or shortest(mask, self.size) != self.data[start : self.at]:
             raise PeerError("outside the roster or not in its shortest form")
         return mask
 

@@ -8,6 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from thence.model import log_cy
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -48,3 +52,33 @@ def test_an_installed_package_is_not_checked(tmp_path: Path) -> None:
     folder = clone(tmp_path, source=2_000, compiled=1_000)
     (folder / "setup.py").unlink()
     assert imported(folder).returncode == 0
+
+
+def answers(package: Path, kind: str, seed: int, *makers: str) -> list[str]:
+    """Return what the modules of a package answer, in a process of its own that asserts their kind."""
+    env = os.environ | {"PYTHONPATH": os.pathsep.join((str(package), str(ROOT / "tests")))}
+    script = [sys.executable, str(ROOT / "tests/support/answers.py"), kind, str(seed), *makers]
+    run = subprocess.run(script, env=env, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return run.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def plain_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the package and nothing that is compiled of it."""
+    folder = tmp_path_factory.mktemp("plain")
+    shutil.copytree(ROOT / "src/thence", folder / "thence", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    return folder
+
+
+@pytest.mark.skipif(str(log_cy.__file__).endswith(".py"), reason="nothing is compiled here")
+@pytest.mark.parametrize("maker", ["logs", "stamps"])
+def test_compiled_and_plain_modules_answer_alike(plain_package: Path, maker: str) -> None:
+    """The same answers and the same sentences, to random inputs and to hostile bytes."""
+    seed = 30
+    print(f"seed {seed}")
+    compiled = answers(ROOT / "src", "compiled", seed, maker)
+    plain = answers(plain_package, "plain", seed, maker)
+    assert len(compiled) > 1000
+    assert sum("refused" in line for line in compiled) > 300
+    assert compiled == plain

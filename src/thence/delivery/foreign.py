@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from thence.model.message import Cause, Copy, MessageId
-from thence.model.varint import Reader
+from thence.model.reader_cy import Reader
 from thence.protocols.base import Receiver
 from thence.protocols.effects import Deliver, Duplicate, Hold
 

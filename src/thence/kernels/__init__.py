@@ -16,7 +16,7 @@ Law. Every function here is pure: arrays in, arrays out, no Spark, no files, no 
 - `chunk`, `chunk_clocks`, `merge_chunks`: the same from slices of time, each seen alone, put together in order.
 - `path`: the causal chains that prove violations.
 - `findings`: what is found, as rows of one tagged table.
-- `stamp_bytes`, `stamps`, `causes`: what the delivery rule asks of stamps, clocks and explicit causes.
+- `stamps`, `causes`: what the delivery rule asks of stamps, clocks and explicit causes.
 - `arrival_rows`, `records`, `waiting`, `holes`, `outlook`, `cycles`, `event_times`, `receive`: the delivery rule.
 - `scan_cy`, `order_cy`, `chunk_clocks_cy`, `path_cy`, `ids_cy`: the loops of the audit, compiled.
 - `compiling`: how loops are compiled, and whether they are being compiled.

@@ -5,8 +5,7 @@ their shortest form, keys ascending, sets in their shortest form), so bytes that
 whatever else arrives raises `PeerError`. Time and memory of reading are linear in the bytes; a set takes as many bits
 as the roster has positions.
 
-Reading is one pass. What makes up most of a stamp (runs of numbers, sets, logs) is read by loops over the bytes, not by
-a call for each field; `tests/support/slow_codec.py` is the reader that does just that, and judges this one.
+Reading is one pass by the compiled `Reader`; `tests/support/slow_codec.py` reads byte by byte and judges it.
 """
 
 from __future__ import annotations
@@ -15,9 +14,8 @@ from collections.abc import Callable, Hashable
 from typing import Any, ClassVar, Self
 
 from thence.errors import PeerError
-from thence.model.pairs import numbers_by_one, numbers_by_process, numbers_by_two
-from thence.model.sets import ONE_BYTE_ROSTER, Rename, mask_bytes, read_mask, rename_mask
-from thence.model.varint import Reader, put_varint, put_varints
+from thence.model.reader_cy import Reader, put_varint, put_varints
+from thence.model.sets import Rename, mask_bytes, rename_mask
 
 LARGEST_COUNT = (1 << 63) - 1
 Value = Any
@@ -35,14 +33,6 @@ class Shape:
         """Read one value or raise `PeerError`."""
         raise NotImplementedError
 
-    def read_at(self, data: bytes, at: int, size: int) -> tuple[Value, int]:
-        """Read the value that starts at a byte; return it and where it ends.
-
-        What makes up most of a stamp does so without a reader, for that is an object more.
-        """
-        reader = Reader(data, size, at)
-        return self.read(reader), reader.at
-
     def freeze(self, value: Value, rename: Rename) -> Hashable:
         """Return a hashable value with positions renamed."""
         raise NotImplementedError
@@ -58,11 +48,6 @@ class _Int(Shape):
 
     def read(self, reader: Reader) -> int:
         return reader.varint()
-
-    def read_at(self, data: bytes, at: int, size: int) -> tuple[int, int]:
-        if self is INT and at < len(data) and data[at] < 128:
-            return data[at], at + 1
-        return super().read_at(data, at, size)
 
     def freeze(self, value: Value, rename: Rename) -> Hashable:
         return int(value)
@@ -83,7 +68,7 @@ class _Added(Shape):
 
     def read(self, reader: Reader) -> bool:
         """Read it if it is there."""
-        there = reader.at < reader.end and reader.data[reader.at] == 2
+        there = reader.at < reader.end and reader.raw[reader.at] == 2
         reader.at += there
         return there
 
@@ -128,7 +113,8 @@ class _Mask(Shape):
         out += mask_bytes(value, size)
 
     def read(self, reader: Reader) -> int:
-        return read_mask(reader)
+        mask: int = reader.mask()
+        return mask
 
     def freeze(self, value: Value, rename: Rename) -> Hashable:
         return rename_mask(value, rename)
@@ -187,19 +173,6 @@ class Record(Shape):
         else:
             parts = tuple([shape.read(reader) for shape in self.shapes])
         return parts if self.make is None else self.make(*parts)
-
-    def read_at(self, data: bytes, at: int, size: int) -> tuple[Value, int]:
-        """Read the parts one after the other; numbers of one byte each at once."""
-        if self.numbers:
-            run = data[at : at + len(self.shapes)]
-            if self.processes or self.make is not None or len(run) < len(self.shapes) or not run.isascii():
-                return super().read_at(data, at, size)
-            return tuple(run), at + len(run)
-        parts = []
-        for shape in self.shapes:
-            part, at = shape.read_at(data, at, size)
-            parts.append(part)
-        return tuple(parts) if self.make is None else self.make(*parts), at
 
     def freeze(self, value: Value, rename: Rename) -> Hashable:
         """Freeze the parts."""
@@ -270,13 +243,6 @@ class Vector(Shape):
         read = shape.read
         return self.make([read(reader) for _ in range(size)])
 
-    def read_at(self, data: bytes, at: int, size: int) -> tuple[Value, int]:
-        """Read numbers of one byte each at once."""
-        run = data[at : at + size] if self.shape is INT else b""
-        if len(run) == size and run.isascii():
-            return self.make(run), at + size
-        return super().read_at(data, at, size)
-
     def freeze(self, value: Value, rename: Rename) -> Hashable:
         """Freeze the values in renamed order."""
         frozen = [self.shape.freeze(item, rename) for item in value]
@@ -302,7 +268,6 @@ class ByProcess(Shape):
     def __init__(self, shape: Shape) -> None:
         """Take the shape of the values."""
         self.shape = shape
-        self.flat = 1 if shape is INT else 2 if isinstance(shape, ByProcess) and shape.shape is INT else 0
 
     def write(self, value: Value, out: bytearray, size: int) -> None:
         """Write the pairs by ascending position."""
@@ -313,36 +278,16 @@ class ByProcess(Shape):
 
     def read(self, reader: Reader) -> dict[int, Value]:
         """Read pairs whose positions ascend."""
-        found, reader.at = self.read_at(reader.data, reader.at, reader.size)
-        return found
-
-    def read_at(self, data: bytes, at: int, size: int) -> tuple[dict[int, Value], int]:
-        """Read numbers by one position or by two in a loop, over rosters where a position is one byte."""
-        if self.flat and size <= ONE_BYTE_ROSTER and at < len(data) and data[at] <= size:
-            read = numbers_by_one if self.flat == 1 else numbers_by_two
-            found = read(data, at + 1, size, data[at])
-            if found is not None:
-                return found
-        reader = Reader(data, size, at)
-        return self._read_strictly(reader), reader.at
-
-    def _read_strictly(self, reader: Reader) -> dict[int, Value]:
-        length, shape = reader.length(), self.shape
-        if shape is INT:
-            return numbers_by_process(reader, length) if length else {}
+        if self.shape is INT:
+            pairs: dict[int, Value] = reader.pairs()
+            return pairs
         found: dict[int, Value] = {}
-        last, data, size, end = -1, reader.data, reader.size, reader.end
-        read_at = shape.read_at
-        for _ in range(length):
-            at = reader.at
-            if at < end and data[at] < 128:
-                position = data[at]
-                reader.at = at + 1
-            else:
-                position = reader.varint()
+        last, size, read = -1, reader.size, self.shape.read
+        for _ in range(reader.length()):
+            position = reader.varint()
             if not last < position < size:
                 raise PeerError(f"position {position} at byte {reader.at} follows {last} of {size}; they ascend")
-            found[position], reader.at = read_at(data, reader.at, size)
+            found[position] = read(reader)
             last = position
         return found
 

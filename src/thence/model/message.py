@@ -52,7 +52,7 @@ def hop_name(source: str, number: int, destination: str) -> str:
     return name_of(source, number, destination)
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(slots=True, order=True, unsafe_hash=True)
 class MessageId:
     """The count-th message that the process at position `sender` sent under a label."""
 

@@ -20,9 +20,9 @@ from __future__ import annotations
 from thence.errors import PeerError
 from thence.model.codec import MASK, Record
 from thence.model.entries import Entries
+from thence.model.log_cy import Log
+from thence.model.reader_cy import Reader, put_varint
 from thence.model.roster import positions
-from thence.model.varint import Reader, put_varint
-from thence.protocols.dependency import Log
 
 DIFFERENCE = Record(MASK, Entries())
 """senders that are gone, groups that changed"""
@@ -37,9 +37,10 @@ class SendingEnd:
 
     def encode(self, stamp: Log) -> bytes:
         """Return the difference to the stamp before."""
-        gone = sum(1 << sender for sender in self.last if sender not in stamp)
-        changed = {sender: group for sender, group in stamp.items() if self.last.get(sender) != group}
-        self.position, self.last = self.position + 1, dict(stamp)
+        groups, last = stamp.groups(), self.last.groups()
+        gone = sum(1 << sender for sender in last if sender not in groups)
+        changed = Log({sender: group for sender, group in groups.items() if last.get(sender) != group})
+        self.position, self.last = self.position + 1, stamp
         out = bytearray()
         put_varint(out, self.position)
         DIFFERENCE.write((gone, changed), out, self.size)
@@ -61,11 +62,12 @@ class ReceivingEnd:
             raise PeerError(f"difference {position} on a channel where {self.position + 1} comes next: it is not FIFO")
         gone, changed = DIFFERENCE.read(reader)
         reader.done()
-        unknown = [sender for sender in positions(gone) if sender not in self.last or sender in changed]
+        last = self.last.groups()
+        unknown = [sender for sender in positions(gone) if sender not in last or sender in changed]
         if unknown:
             raise PeerError(
                 f"difference {position} takes away entries of sender {unknown[0]} that are not there, or brings them"
             )
-        kept = {sender: group for sender, group in self.last.items() if not gone >> sender & 1}
-        self.position, self.last = position, {**kept, **changed}
-        return dict(self.last)
+        kept = {sender: group for sender, group in last.items() if not gone >> sender & 1}
+        self.position, self.last = position, Log({**kept, **changed})
+        return self.last

@@ -2,20 +2,19 @@
 
 Law. Everybody but the first two tells these two, sends a message to each of the others, tells both again, and the first
 once more; none of those other messages arrives. The first two then have a log of nearly n² entries each, all of them
-still needed, and no two groups of theirs are equal. Counted is how often an entry of log or stamp is looked at, by `ks`
-and by `ks-hardware`: when the first sends to all others, and when the second delivers a message of the first to it
-alone. Beside them stand the pairs of entries of one sender that the first loop of RCV(4) goes through as printed.
+still needed, and no two groups of theirs are equal. Counted are the entries of log and stamp that operations go over,
+in `ks` and in `ks-hardware`: when the first sends to all others, and when the second delivers a message of the first to
+it alone. Beside them stand the pairs of entries of one sender that the first loop of RCV(4) goes through as printed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, SupportsIndex
+from typing import cast
 
+from thence.model.log_cy import Log
 from thence.model.plain import Row
 from thence.model.roster import Roster
-from thence.protocols.dependency import Log, entry_count
 from thence.protocols.effects import Sent
 from thence.protocols.ks import KS
 from thence.protocols.ks_hardware import KSHardware
@@ -23,22 +22,42 @@ from thence.protocols.ks_hardware import KSHardware
 LISTENERS = 0b11
 
 
-class Watched(tuple[Any, ...]):
-    """The entries of one sender, counting how often one of them is looked at."""
+class Watched:
+    """A log whose operations count the entries they go over: each goes over those of its operands once."""
 
     looks = 0
 
-    def __iter__(self) -> Iterator[Any]:
-        """Hand out entries one by one, and count them."""
-        for entry in tuple.__iter__(self):
-            Watched.looks += 1
-            yield entry
+    def __init__(self, log: Log) -> None:
+        """Take the log that does the work."""
+        self.log = log
 
-    def __getitem__(self, at: SupportsIndex | slice) -> Any:
-        """Hand out an entry, or several."""
-        found = tuple.__getitem__(self, at)
-        Watched.looks += len(found) if isinstance(at, slice) else 1
-        return found
+    def _look(self, *others: Log) -> Log:
+        Watched.looks += sum(log.entries for log in (self.log, *others))
+        return self.log
+
+    def needs(self, me: int) -> list[tuple[int, int]]:
+        """Return what is on its way to a position."""
+        return self._look().needs(me)
+
+    def newest(self, sender: int) -> int:
+        """Return the newest count of a sender; it stands in one place, and is no part of SND or RCV."""
+        return self.log.newest(sender)
+
+    def union(self) -> int:
+        """Return all destinations."""
+        return int(self._look().union())
+
+    def without(self, mask: int) -> Watched:
+        """Take destinations out."""
+        return Watched(self._look().without(mask))
+
+    def appended(self, sender: int, count: int, mask: int) -> Watched:
+        """Add an entry."""
+        return Watched(self._look().appended(sender, count, mask))
+
+    def merged(self, other: Watched, ended: int = 0) -> Watched:
+        """Merge a log."""
+        return Watched(self._look(other.log).merged(other.log, ended))
 
 
 def full_logs(n: int, kind: type[KS] = KS) -> list[KS]:
@@ -62,14 +81,10 @@ def _send(member: KS, destinations: int) -> Sent:
     return sent
 
 
-def _watched(log: Log) -> Log:
-    return {sender: Watched(group) for sender, group in log.items()}
-
-
 def looks_at_send(n: int, kind: type[KS]) -> int:
     """Count the looks of a send of the first to all others."""
     first = full_logs(n, kind)[0]
-    first.log = _watched(first.log)
+    first.log = cast(Log, Watched(first.log))
     Watched.looks = 0
     _send(first, (1 << n) - 2)
     return Watched.looks
@@ -79,8 +94,8 @@ def looks_at_delivery(n: int, kind: type[KS]) -> int:
     """Count the looks of the delivery at the second of a message of the first."""
     first, second, *_ = full_logs(n, kind)
     (copy,) = _send(first, 0b10).copies
-    second.log = _watched(second.log)
-    copy = replace(copy, stamp=_watched(copy.stamp))
+    second.log = cast(Log, Watched(second.log))
+    copy = replace(copy, stamp=Watched(copy.stamp))
     Watched.looks = 0
     second.receive(copy)
     return Watched.looks
@@ -92,7 +107,7 @@ def processing(n: int) -> Row:
     (copy,) = _send(first.fork(), 0b10).copies
     pairs = sum(len(group) * len(second.log.get(sender, ())) for sender, group in copy.stamp.items())
     return {
-        "processes": n, "log": entry_count(first.log),
+        "processes": n, "log": first.log.entries,
         "snd": looks_at_send(n, KS), "rcv": looks_at_delivery(n, KS),
         "hardware snd": looks_at_send(n, KSHardware), "hardware rcv": looks_at_delivery(n, KSHardware),
         "pairs": pairs,

@@ -244,7 +244,8 @@ class Member(Fielded, abc.ABC):
     def _admit(self, copy: Copy) -> None:
         """Refuse a copy that cannot be, or that comes too late."""
         self.check(copy)
-        if self.receiver.abandoned >> copy.sender & 1 and copy.kind == MESSAGE:
+        abandoned = self.receiver.abandoned
+        if abandoned and abandoned >> copy.sender & 1 and copy.kind == MESSAGE:
             raise PeerError(f"message {self._name(copy)} came after its sender was abandoned; causal order forbids it")
 
     def check(self, copy: Copy) -> None:
@@ -443,7 +444,7 @@ class Member(Fielded, abc.ABC):
 
     def _copies(self, destinations: int, stamp: Callable[[int], object]) -> tuple[Copy, ...]:
         me, count, label = self.me, self.count, self.label
-        return tuple(Copy(me, count, destinations, me, d, stamp(d), label) for d in positions(destinations))
+        return tuple([Copy(me, count, destinations, me, d, stamp(d), label) for d in positions(destinations)])
 
     def _sent(self, destinations: int, stamp: Callable[[int], object]) -> Sent:
         """Return the message just counted, with a copy for each destination that carries `stamp(destination)`."""

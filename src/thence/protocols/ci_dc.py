@@ -20,10 +20,10 @@ from typing import ClassVar
 
 from thence.model.codec import INT, ByProcess, Record, Shape
 from thence.model.entries import Entries
+from thence.model.log_cy import Log
 from thence.model.message import MESSAGE, Copy, MessageId
-from thence.model.roster import Roster
+from thence.model.roster import Roster, positions
 from thence.protocols import dependency
-from thence.protocols.dependency import Log, appended, merge_into, without
 from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
 
@@ -40,7 +40,7 @@ class CiDc(ClockMember):
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
         """Start with empty control information."""
         super().__init__(roster, process, label=label)
-        self.ci: Log = {}
+        self.ci = Log()
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
@@ -50,21 +50,11 @@ class CiDc(ClockMember):
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self.count += 1  # S1
-        dc: dict[int, dict[int, int]] = {}
-        after: Log = {}
-        for sender, group in self.ci.items():  # S2
-            hit = False
-            for count, dests in group:
-                common = dests & destinations
-                while common:
-                    low = common & -common
-                    dc.setdefault(low.bit_length() - 1, {})[sender] = count
-                    common ^= low
-                    hit = True
-            after[sender] = without(group, destinations) if hit else group  # S3
+        due = self.ci.union() & destinations
+        dc = {d: dict(self.ci.needs(d)) for d in positions(due)}  # S2
+        after = self.ci.without(destinations)  # S3
         sent = self._sent(destinations, lambda d: (after, dc.get(d, {})))  # S4
-        self.ci = after.copy()
-        self.ci[self.me] = appended(after.get(self.me), self.count, destinations)  # S5
+        self.ci = after.appended(self.me, self.count, destinations)  # S5
         return sent
 
     def _check(self, copy: Copy) -> None:
@@ -77,33 +67,32 @@ class CiDc(ClockMember):
         dependency.check_own(self, self.ci)
 
     def _delivered(self, copy: Copy) -> list[Effect]:
-        ci: Log = copy.stamp[0].copy()
         rest = copy.destinations & ~(self.bit | self.gone)
-        ci[copy.sender] = appended(ci.get(copy.sender), copy.count, rest)  # R4
-        merge_into(self.ci, ci.items(), self.gone)  # R5, R6, R7, R9
+        ci = copy.stamp[0].appended(copy.sender, copy.count, rest)  # R4
+        self.ci = self.ci.merged(ci, self.gone)  # R5, R6, R7, R9
         return []
 
     def _leave(self, process: int) -> list[Effect]:
-        self.ci = {sender: without(group, 1 << process) for sender, group in self.ci.items()}
+        self.ci = self.ci.without(1 << process)
         return []
 
     @classmethod
     def entries(cls, copy: Copy) -> int:
         """Count the tuples of CI and of DC."""
         ci, dc = copy.stamp
-        return dependency.entry_count(ci) + len(dc)
+        return int(ci.entries + len(dc))
 
     @classmethod
     def facts(cls, copy: Copy) -> int:
         """Count the pairs (message, destination)."""
         ci, dc = copy.stamp
-        return dependency.fact_count(ci) + len(dc)
+        return int(ci.facts() + len(dc))
 
     @classmethod
     def paper_bytes(cls, copy: Copy) -> int:
         """CI: a sender (2), a time-stamp (4), destinations (2 each); DC: a sender and a time-stamp."""
         ci, dc = copy.stamp
-        return 6 * dependency.entry_count(ci) + 2 * dependency.fact_count(ci) + 6 * len(dc)
+        return int(6 * ci.entries + 2 * ci.facts() + 6 * len(dc))
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
@@ -121,4 +110,4 @@ class CiDc(ClockMember):
 
     def log_size(self) -> int:
         """Count the tuples of CI."""
-        return dependency.entry_count(self.ci)
+        return self.ci.entries

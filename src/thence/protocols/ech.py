@@ -36,10 +36,10 @@ from typing import ClassVar
 
 from thence.model.codec import ADDED, BOOL, MASK, ByCount, ByProcess, Record, Shape
 from thence.model.entries import Entries
+from thence.model.log_cy import Group, Log
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster
 from thence.protocols import dependency
-from thence.protocols.dependency import Log
 from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
 
@@ -74,7 +74,8 @@ class ECH(ClockMember):
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
         """R3 with R5: the elements of the stamp that are addressed here."""
-        return dependency.needs_of(copy.stamp[0], me)
+        needs: Needs = copy.stamp[0].needs(me)
+        return needs
 
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         if context is not None:
@@ -91,8 +92,8 @@ class ECH(ClockMember):
 
     def _stamp(self, destinations: int) -> tuple[Log, Log]:
         """R7, and R6.1 if asked; an application may hold nothing of what its process was told (errata 34)."""
-        addresses: Log = {}
-        copies: Log = {}
+        addresses: dict[int, Group] = {}
+        copies: dict[int, Group] = {}
         for sender, elements in self.history.items():
             chosen = [
                 (c, a, reported) for c, (a, reported) in elements.items() if self.explicit or destinations & ~reported
@@ -102,7 +103,7 @@ class ECH(ClockMember):
                 addresses[sender] = tuple((c, a) for c, a, _ in chosen)
                 if self.carbon:
                     copies[sender] = tuple((c, reported) for c, _, reported in chosen)
-        return addresses, copies
+        return Log(addresses), Log(copies)
 
     def _check(self, copy: Copy) -> None:
         addresses, carbon = copy.stamp
@@ -129,7 +130,7 @@ class ECH(ClockMember):
         for count, (a, reported) in history.get(sender, {}).items():  # R6.3, elements of the same sender
             if count < copy.count:
                 history[sender][count] = (a, reported | address)
-        stamped, carbon = copy.stamp
+        stamped, carbon = (log.groups() for log in copy.stamp)
         for source, group in stamped.items():  # R6.3, elements of the stamp
             carbon_copies = dict(carbon.get(source, ()))
             elements = history.setdefault(source, {})
@@ -207,17 +208,20 @@ class ECH(ClockMember):
     @classmethod
     def entries(cls, copy: Copy) -> int:
         """Count the elements of the stamp."""
-        return dependency.entry_count(copy.stamp[0])
+        addresses: Log = copy.stamp[0]
+        return addresses.entries
 
     @classmethod
     def facts(cls, copy: Copy) -> int:
         """Count the pairs (message, destination)."""
-        return dependency.fact_count(copy.stamp[0])
+        addresses: Log = copy.stamp[0]
+        return addresses.facts()
 
     @classmethod
     def paper_bytes(cls, copy: Copy) -> int:
         """An id (2 + 4) and its address (2 each), and the carbon copies if there are."""
-        return 6 * cls.entries(copy) + 2 * cls.facts(copy) + 2 * dependency.fact_count(copy.stamp[1])
+        carbon: Log = copy.stamp[1]
+        return 6 * cls.entries(copy) + 2 * cls.facts(copy) + 2 * carbon.facts()
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:

@@ -32,10 +32,10 @@ from typing import ClassVar, NamedTuple
 
 from thence.errors import MisuseError, PeerError
 from thence.model.codec import BOOL, TEXT, Optional, Record, Seq, Shape
+from thence.model.log_cy import Group, Log
 from thence.model.message import Copy
+from thence.model.reader_cy import Reader, put_varint
 from thence.model.roster import Roster
-from thence.model.varint import Reader, put_varint
-from thence.protocols.dependency import Log
 from thence.protocols.ech import ECH, Elements, add_elements
 from thence.protocols.effects import Sent
 
@@ -158,13 +158,13 @@ class ECHR9(ECH):
         return (self._filtered(addresses, closed), self._filtered(carbon, closed)) if closed else (addresses, carbon)
 
     def _filtered(self, log: Log, closed: list[Cut]) -> Log:
-        kept: Log = {}
+        kept: dict[int, Group] = {}
         for sender, group in log.items():
             elements = self.history[sender]
             rest = tuple(entry for entry in group if not any(self._omits(c, *elements[entry[0]]) for c in closed))
             if rest:
                 kept[sender] = rest
-        return kept
+        return Log(kept)
 
     def _omits(self, cut: Cut, address: int, reported: int) -> bool:
         """R9: tell whether an element may be left out of what goes to the forward set; who left needs no telling."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from thence.model.message import Cause, Copy, MessageId
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Sent:
     """The send happened: hand these copies to the network.
 

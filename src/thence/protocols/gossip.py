@@ -32,9 +32,9 @@ from typing import ClassVar
 from thence.errors import PeerError
 from thence.model.codec import INT, MASK, Record, Seq, Shape, Vector
 from thence.model.message import MESSAGE, Cause, Copy
+from thence.model.reader_cy import Reader
 from thence.model.roster import Roster
 from thence.model.sets import Rename
-from thence.model.varint import Reader
 from thence.protocols.base import Member, Receiver
 from thence.protocols.effects import Deferred, Deliver, Duplicate, Effect, GoesWithout, Hold, Sent
 from thence.protocols.time_rows import MATRIX, NULL, ROW, Row, put, zeros

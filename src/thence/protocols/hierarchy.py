@@ -27,9 +27,9 @@ from typing import ClassVar
 from thence.errors import MisuseError, PeerError
 from thence.model.codec import INT, MASK, PROCESS, TEXT, ByCount, ByProcess, Fielded, Record, Shape
 from thence.model.message import MESSAGE, Copy, MessageId, name_of
+from thence.model.reader_cy import Reader
 from thence.model.roster import Roster, positions
 from thence.model.sets import Rename
-from thence.model.varint import Reader
 from thence.protocols.effects import Deliver, Duplicate, Effect, Pending, Sent, Transmit
 from thence.protocols.ks import KS
 from thence.protocols.relaying import Pair, RelayingMember

@@ -21,9 +21,9 @@ from typing import ClassVar, NamedTuple
 from thence.errors import PeerError
 from thence.model.codec import Shape, Vector
 from thence.model.message import MESSAGE, Copy, MessageId
+from thence.model.reader_cy import Reader, put_varint
 from thence.model.roster import Roster
-from thence.model.sets import Rename, mask_bytes, read_masks, rename_mask
-from thence.model.varint import Reader, put_varint
+from thence.model.sets import Rename, mask_bytes, rename_mask
 from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
 
@@ -52,8 +52,8 @@ class _PastShape(Shape):
     def read(self, reader: Reader) -> Past:
         count = reader.length()
         start = reader.at
-        masks = tuple(read_masks(reader, count))
-        return Past(masks, reader.data[start : reader.at])
+        masks = tuple(reader.masks(count))
+        return Past(masks, reader.raw[start : reader.at])
 
     def freeze(self, value: Past, rename: Rename) -> Hashable:
         return tuple(rename_mask(mask, rename) for mask in value.masks)

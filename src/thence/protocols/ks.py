@@ -26,10 +26,10 @@ from typing import ClassVar
 
 from thence.model.codec import BOOL, Shape
 from thence.model.entries import Entries
+from thence.model.log_cy import Log
 from thence.model.message import MESSAGE, Copy, MessageId
 from thence.model.roster import Roster
 from thence.protocols import dependency
-from thence.protocols.dependency import Group, Log, appended, merge_into, without
 from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
 
@@ -48,45 +48,30 @@ class KS(ClockMember):
         """Start with an empty log; `explicit` leaves it to the application what a message depends on."""
         super().__init__(roster, process, label=label)
         self.explicit = explicit
-        self.log: Log = {}
+        self.log = Log()
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
         """RCV(1): each message the stamp says is on its way here; RCV(2) then sets SR_j[k] to the copy's count."""
-        return dependency.needs_of(copy.stamp, me)
+        needs: Needs = copy.stamp.needs(me)
+        return needs
 
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         before = self._causes(context)
         self.count += 1  # SND(1)
-        after: Log = {}
-        due: dict[int, list[tuple[int, Group]]] = {}
-        for sender, group in before.items():
-            common = 0
-            for _, dests in group:
-                common |= dests
-            common &= destinations
-            if not common:
-                after[sender] = group
-                continue
-            after[sender] = without(group, destinations)  # SND(3), SND(5)
-            while common:
-                low = common & -common
-                due.setdefault(low.bit_length() - 1, []).append((sender, group))
-                common ^= low
+        after = before.without(destinations)  # SND(3), SND(5)
+        due = before.union() & destinations
 
-        def stamp(destination: int) -> Log:  # SND(2)
-            if destination not in due:
+        def stamp(destination: int) -> Log:
+            """Return the log after the send, and to d the facts about d itself."""
+            bit = 1 << destination
+            if not due & bit:
                 return after
-            log = after.copy()
-            suppressed = destinations & ~(1 << destination)
-            for sender, group in due[destination]:
-                log[sender] = without(group, suppressed)
-            return log
+            return before.without(destinations & ~bit)  # SND(2)
 
         sent = self._sent(destinations, stamp)
-        self.log = after.copy()
-        self.log[self.me] = appended(after.get(self.me), self.count, destinations)  # SND(4)
-        return replace(sent, context=self.log.copy()) if self.explicit else sent
+        self.log = after.appended(self.me, self.count, destinations)  # SND(4)
+        return replace(sent, context=self.log) if self.explicit else sent
 
     def _check(self, copy: Copy) -> None:
         dependency.check_log(self, copy, copy.stamp)
@@ -96,33 +81,24 @@ class KS(ClockMember):
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         if not self.explicit:
-            log, ended, sender = self.log, self.bit | self.gone, copy.sender
-            group = appended(copy.stamp.get(sender), copy.count, copy.destinations)
-            merge_into(log, ((sender, group),), ended)  # RCV(3), RCV(4), RCV(5)
-            merge_into(log, copy.stamp.items(), ended)
+            news = copy.stamp.appended(copy.sender, copy.count, copy.destinations)
+            self.log = self.log.merged(news, self.bit | self.gone)  # RCV(3), RCV(4), RCV(5)
         return []
 
     def _learned(self, copy: Copy) -> Log:
         """Return the stamp and the message itself without this destination: RCV(3)."""
-        log: Log = copy.stamp.copy()
-        ended = self.bit | self.gone
-        for sender, group in copy.stamp.items():
-            if any(dests & ended for _, dests in group):
-                log[sender] = without(group, ended)
-        log[copy.sender] = appended(log.get(copy.sender), copy.count, copy.destinations & ~ended)
-        return log
+        stamp: Log = copy.stamp
+        return stamp.appended(copy.sender, copy.count, copy.destinations).without(self.bit | self.gone)
 
     def _causes(self, context: object) -> Log:
         if context is None:
             return self.log
-        log = self.log.copy()
         given = dependency.given_context(self, context, self.fields["log"], explicit=self.explicit)
-        merge_into(log, given.items(), self.gone)
-        return log
+        return self.log.merged(given, self.gone)
 
     def context(self) -> Log:
         """Return what the next message would depend on."""
-        return self.log.copy()
+        return self.log
 
     def context_of(self, copy: Copy) -> Log:
         """Return one delivered message and its causes."""
@@ -130,26 +106,28 @@ class KS(ClockMember):
 
     def merge(self, *contexts: Log) -> Log:
         """Merge contexts: whatever depends on the result depends on all of them."""
-        result: Log = {}
+        result = Log()
         for context in contexts:
-            merge_into(result, dependency.checked_context(self, context, self.fields["log"]).items())
+            result = result.merged(dependency.checked_context(self, context, self.fields["log"]))
         return result
 
     # Section 4.5: a process that joins has clock 0 and nobody has an entry of it, so there is nothing to do.
 
     def _leave(self, process: int) -> list[Effect]:
-        self.log = {sender: without(group, 1 << process) for sender, group in self.log.items()}
+        self.log = self.log.without(1 << process)
         return []
 
     @classmethod
     def entries(cls, copy: Copy) -> int:
         """Count log entries, empty ones too."""
-        return dependency.entry_count(copy.stamp)
+        stamp: Log = copy.stamp
+        return stamp.entries
 
     @classmethod
     def facts(cls, copy: Copy) -> int:
         """Count the pairs (message, destination)."""
-        return dependency.fact_count(copy.stamp)
+        stamp: Log = copy.stamp
+        return stamp.facts()
 
     @classmethod
     def paper_bytes(cls, copy: Copy) -> int:
@@ -167,4 +145,4 @@ class KS(ClockMember):
 
     def log_size(self) -> int:
         """Count the entries of the log."""
-        return dependency.entry_count(self.log)
+        return self.log.entries

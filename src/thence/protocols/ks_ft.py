@@ -21,11 +21,11 @@ from typing import ClassVar
 
 from thence.model.codec import INT, ByProcess, Record, Shape
 from thence.model.entries import Entries
+from thence.model.log_cy import Log
 from thence.model.message import Copy, MessageId, Stamp
 from thence.protocols import dependency
 from thence.protocols.ack_member import AckMember
 from thence.protocols.ack_receiver import CausedOkays, kinds_of, leaders
-from thence.protocols.dependency import Log, appended, merge_into, without
 from thence.protocols.effects import Effect
 
 STAMP = Record(ByProcess(INT), Entries())
@@ -46,7 +46,7 @@ class KsOkays(CausedOkays):
 
     def missing(self, copy: Copy) -> list[tuple[int, int]]:
         """Return the messages on their way to this group that must come first."""
-        return [(s, t) for s, t in dependency.needs_of(copy.stamp[1], self.me) if self.delivered[s] < t]
+        return [(s, t) for s, t in copy.stamp[1].needs(self.me) if self.delivered[s] < t]
 
 
 class KsFt(AckMember):
@@ -61,7 +61,7 @@ class KsFt(AckMember):
     def begin(self) -> None:
         """Start with an empty log."""
         self.cast: dict[int, int] = {}
-        self.log: Log = {}
+        self.log = Log()
         alone = self.receiver.group == self.bit
         self.ended = self.bit if alone else 0
 
@@ -70,8 +70,7 @@ class KsFt(AckMember):
         addressed = leaders(self.masks, destinations)
         self.cast = self.cast | {g: self.cast.get(g, 0) + 1 for g in addressed}
         stamp = ({g: self.cast[g] for g in addressed}, self.log)
-        self.log = _covered(self.log, destinations)
-        self.log[self.me] = appended(self.log.get(self.me), self.count, destinations)
+        self.log = self.log.without(destinations).appended(self.me, self.count, destinations)
         return stamp
 
     def _check_stamp(self, copy: Copy, stamp: Stamp) -> None:
@@ -84,21 +83,22 @@ class KsFt(AckMember):
         dependency.check_own(self, self.log)
 
     def _delivered(self, copy: Copy) -> list[Effect]:
-        log, sender, destinations = copy.stamp[1], copy.sender, copy.destinations
-        merge_into(self.log, log.items(), destinations)  # PC2
-        earlier = without(log[sender], destinations) if sender in log else None
-        merge_into(self.log, [(sender, appended(earlier, copy.count, destinations & ~self.ended))])  # PC1
+        covered = copy.stamp[1].without(copy.destinations)  # PC2
+        news = covered.appended(copy.sender, copy.count, copy.destinations & ~self.ended)  # PC1
+        self.log = self.log.merged(news)
         return []
 
     @classmethod
     def entries(cls, copy: Copy) -> int:
         """Count the dependency entries, empty ones too."""
-        return dependency.entry_count(copy.stamp[1])
+        log: Log = copy.stamp[1]
+        return log.entries
 
     @classmethod
     def facts(cls, copy: Copy) -> int:
         """Count the pairs (message, process); `group_facts` counts the pairs (message, group)."""
-        return dependency.fact_count(copy.stamp[1])
+        log: Log = copy.stamp[1]
+        return log.facts()
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
@@ -115,9 +115,4 @@ class KsFt(AckMember):
 
     def log_size(self) -> int:
         """Count the entries of the log."""
-        return dependency.entry_count(self.log)
-
-
-def _covered(log: Log, destinations: int) -> Log:
-    """Return a log without the facts about destinations that a later message is addressed to."""
-    return {sender: without(group, destinations) for sender, group in log.items()}
+        return self.log.entries

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from thence.model.log_cy import Log
 from thence.model.message import Copy
-from thence.protocols.dependency import Log, appended, merge_into, without
 from thence.protocols.effects import Effect, Sent
 from thence.protocols.ks import KS
 
@@ -27,28 +27,15 @@ class KSHardware(KS):
         stamp = self._causes(context)
         self.count += 1  # SND(1)
         sent = self._sent(destinations, lambda d: stamp)
-        self.log = _suppressed(stamp, destinations)  # SND(3), SND(5)
-        self.log[self.me] = appended(self.log.get(self.me), self.count, destinations)  # SND(4)
-        return replace(sent, context=self.log.copy()) if self.explicit else sent
+        after = stamp.without(destinations)  # SND(3), SND(5)
+        self.log = after.appended(self.me, self.count, destinations)  # SND(4)
+        return replace(sent, context=self.log) if self.explicit else sent
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         if not self.explicit:
-            merge_into(self.log, self._learned(copy).items())  # RCV(4), RCV(5)
+            self.log = self.log.merged(self._learned(copy))  # RCV(4), RCV(5)
         return []
 
     def _learned(self, copy: Copy) -> Log:
-        log = _suppressed(copy.stamp, copy.destinations | self.gone)  # SND(2) done here, which includes RCV(3)
-        log[copy.sender] = appended(log.get(copy.sender), copy.count, copy.destinations & ~(self.bit | self.gone))
-        return log
-
-
-def _suppressed(log: Log, destinations: int) -> Log:
-    after: Log = {}
-    for sender, group in log.items():
-        for _, dests in group:
-            if dests & destinations:
-                after[sender] = without(group, destinations)
-                break
-        else:
-            after[sender] = group
-    return after
+        stamp: Log = copy.stamp.without(copy.destinations | self.gone)  # SND(2) done here, which includes RCV(3)
+        return stamp.appended(copy.sender, copy.count, copy.destinations & ~(self.bit | self.gone))

@@ -22,9 +22,9 @@ from typing import ClassVar
 from thence.errors import PeerError
 from thence.model.codec import INT, MASK, Record, Seq, Shape, Vector
 from thence.model.message import MESSAGE, Cause, Copy
+from thence.model.reader_cy import Reader
 from thence.model.roster import Roster
 from thence.model.sets import Rename
-from thence.model.varint import Reader
 from thence.protocols.base import Member, Receiver
 from thence.protocols.effects import Deliver, Duplicate, Effect, GoesWithout, Hold
 from thence.protocols.snapshots import REMEMBERED, Passed
@@ -66,13 +66,13 @@ class ClockReceiver(Receiver):
         number = self.gives(copy, self.me)
         sender = copy.sender
         repeated = number <= self.delivered[sender] and not self._late(sender, number)
-        if repeated or (sender, number) in self._keys:
+        if repeated or (self._keys and (sender, number) in self._keys):
             return [Duplicate(copy)]
         needs = self.needs(copy, self.me)
         forgone: Needs = ()
         if self.abandoned:
             needs, forgone = self._parted(needs)
-        unmet = self._unmet(needs)
+        unmet = self._unmet(needs) if needs else None
         if unmet is not None:
             return [self._hold(copy, number, needs, unmet, forgone)]  # Hold what needs more than is delivered
         effects: list[Effect] = [self._goes_without(copy, forgone)] if forgone else []

@@ -18,8 +18,8 @@ from typing import ClassVar
 from thence.errors import PeerError
 from thence.model.codec import INT, MASK, PROCESS, ByCount, ByProcess, Optional, Shape, Vector
 from thence.model.message import MESSAGE, Cause, Copy, MessageId, name_of
+from thence.model.reader_cy import Reader
 from thence.model.roster import Roster, positions
-from thence.model.varint import Reader
 from thence.protocols.base import REACHED
 from thence.protocols.effects import Duplicate, Effect, Pending, Sent, Transmit
 from thence.protocols.receiver import ClockMember, Needs

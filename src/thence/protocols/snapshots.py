@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from thence.errors import MisuseError, PeerError
 from thence.model.codec import INT, MASK, PROCESS, TEXT, ByProcess, Optional, Seq
+from thence.model.reader_cy import Reader, put_varint
 from thence.model.roster import Roster
-from thence.model.varint import Reader, put_varint
 from thence.protocols.wire import read_label
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from functools import lru_cache
 
 from thence.errors import PeerError
 from thence.model.codec import Shape, Vector
+from thence.model.reader_cy import Reader
 from thence.model.roster import positions
 from thence.model.sets import Rename
-from thence.model.varint import Reader
 
 Row = tuple[int, ...]
 MOST_KNOWN = 128
@@ -26,8 +26,7 @@ class PackedRow(Shape):
 
     def read(self, reader: Reader) -> Row:
         """Read a row of the roster's size and insist on its least width."""
-        data, at = reader.data, reader.at
-        width = data[at] if at < reader.end else 0
+        width = reader.raw[reader.at] if reader.at < reader.end else 0
         written = reader.take(1 + (reader.size * width + 7) // 8)
         return (_known_row if reader.size <= MOST_KNOWN else _row_of)(written, reader.size)
 

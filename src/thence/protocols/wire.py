@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from thence.errors import PeerError
 from thence.model.codec import INT, MASK, PROCESS, TEXT, Record, Shape, Value
 from thence.model.message import MESSAGE, Copy
+from thence.model.reader_cy import Reader, put_varint
 from thence.model.roster import HASH_BYTES, Roster
-from thence.model.sets import ONE_BYTE_ROSTER, SMALL_ROSTER, Rename, read_mask, read_set
-from thence.model.varint import MAX_BYTES, Reader, put_varint
+from thence.model.sets import Rename, mask_bytes
 
 if TYPE_CHECKING:
     from thence.protocols.base import Member
@@ -36,13 +36,15 @@ _new = object.__new__
 
 def encode(protocol: type[Member], copy: Copy, roster: Roster) -> bytes:
     """Write the stamp of a copy."""
-    size = len(roster)
-    out = bytearray((WIRE_VERSION, protocol.code))
-    out += roster.hash
-    put_kind(out, tuple(protocol.kinds), copy)
+    size = len(roster.names)
+    if copy.kind == MESSAGE and copy.label is None:
+        out = bytearray(_openings.get((protocol.code, roster.hash)) or _opening(protocol.code, roster.hash))
+    else:
+        out = bytearray((WIRE_VERSION, protocol.code)) + roster.hash
+        put_kind(out, tuple(protocol.kinds), copy)
     put_varint(out, copy.sender)
     put_varint(out, copy.count)
-    MASK.write(copy.destinations, out, size)
+    out += mask_bytes(copy.destinations, size)
     protocol.kinds[copy.kind].write(copy.stamp, out, size)
     return bytes(out)
 
@@ -53,18 +55,18 @@ def decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: 
     `source` is the position of the process that handed the copy over. Without it only messages are accepted.
     """
     opening = _openings.get((protocol.code, roster.hash)) or _opening(protocol.code, roster.hash)
-    if data[:MESSAGE_AT] == opening and len(data) <= MAX_BYTES:
-        size, at, kind, label = len(roster.names), MESSAGE_AT, MESSAGE, None
+    if data[:MESSAGE_AT] == opening:
+        reader, kind, label = Reader(data, len(roster.names), MESSAGE_AT), MESSAGE, None
     else:
-        size, at, kind, label = _opened(protocol, data, roster)
+        reader = Reader(data, _known_size(protocol, data, roster), HEADER_BYTES)
+        kind, label = read_kind(reader, tuple(protocol.kinds))
         if source is None and kind != MESSAGE:
             raise PeerError(
                 f"a stamp of kind {kind!r}; without the source that handed it over only messages are accepted"
             )
-    sender, count, destinations, at = read_message(data, at, size)
-    stamp, at = protocol.kinds[kind].read_at(data, at, size)
-    if at != len(data):
-        raise PeerError(f"{len(data) - at} bytes too many after byte {at}")
+    sender, count, destinations = reader.message()
+    stamp = protocol.kinds[kind].read(reader)
+    reader.done()
     copy: Copy = _new(Copy)  # field by field: to call the class would cost as much as reading a small stamp
     copy.sender = sender
     copy.count = count
@@ -82,13 +84,6 @@ def _opening(code: int, digest: bytes) -> bytes:
     if len(_openings) >= MOST_OPENINGS:
         _openings.clear()
     return _openings.setdefault((code, digest), bytes((WIRE_VERSION, code)) + digest + bytes(1))
-
-
-def _opened(protocol: type[Member], data: bytes, roster: Roster) -> tuple[int, int, str, str | None]:
-    """Return the size of the roster, where the message begins, its kind and its label."""
-    reader = Reader(data, _known_size(protocol, data, roster), HEADER_BYTES)
-    kind, label = read_kind(reader, tuple(protocol.kinds))
-    return reader.size, reader.at, kind, label
 
 
 def _known_size(protocol: type[Member], data: bytes, roster: Roster) -> int:
@@ -113,48 +108,6 @@ def known_size(roster: Roster, digest: bytes, *, grows: bool = True) -> int:
         f"stamp under roster {digest.hex()}, which is unknown here; known is {roster.hash.hex()} "
         f"({', '.join(roster.names[:8])}{', ...' if len(roster) > 8 else ''}){' and what it grew from' * grows}"
     )
-
-
-def read_message(data: bytes, at: int, size: int) -> tuple[int, int, int, int]:
-    """Read sender, count and destinations, and say where they end; messages count from 1 and go to somebody.
-
-    The common form (a count of one or two bytes, a set that was read before) is read straight on, all else by calls.
-    """
-    start = at
-    try:
-        sender, count, destinations = data[at], data[at + 1], data[at + 2]
-        at += 3
-        if count > 127:
-            count = count & 127 | destinations << 7 if 0 < destinations < 128 else 0
-            destinations = data[at]
-            at += 1
-        if size > SMALL_ROSTER:
-            stop = at + (destinations >> 2)
-            if size > ONE_BYTE_ROSTER:
-                destinations = 0
-            else:
-                destinations = 1 << data[at] if destinations == 4 else read_set(data, at - 1, size)
-            at = stop
-        elif destinations > 127:
-            destinations = destinations & 127 | data[at] << 7 if 0 < data[at] < 128 else 0
-            at += 1
-        if count and destinations > 0 and sender < size and not destinations >> size:
-            return sender, count, destinations, at
-    except IndexError:
-        pass
-    return _read_strictly(Reader(data, size, start))
-
-
-def _read_strictly(reader: Reader) -> tuple[int, int, int, int]:
-    sender, count = reader.numbers(2)
-    destinations = read_mask(reader)
-    if sender >= reader.size:
-        raise PeerError(f"position {sender} before byte {reader.at} is outside a roster of {reader.size}")
-    if count < 1:
-        raise PeerError(f"the message before byte {reader.at} has number 0; messages count from 1")
-    if not destinations:
-        raise PeerError(f"the message before byte {reader.at} is addressed to nobody; at least one is expected")
-    return sender, count, destinations, reader.at
 
 
 def put_kind(out: bytearray, names: Sequence[str], copy: Copy) -> None:

@@ -18,7 +18,7 @@ from thence.delivery.policy import Policy
 from thence.delivery.state import decode, encode
 from thence.errors import TraceError
 from thence.kernels import stamps
-from thence.kernels.stamp_bytes import LARGE
+from thence.kernels.stamps import LARGE
 from thence.protocols import lookup
 
 SCHEMA = pa.schema(

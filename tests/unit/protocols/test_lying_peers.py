@@ -8,6 +8,7 @@ import pytest
 from support.walk import Walk, play, walk
 
 from thence.errors import MisuseError, PeerError
+from thence.model.log_cy import Log
 from thence.model.message import Cause, Copy, name_of
 from thence.model.roster import Roster
 from thence.protocols import REGISTRY, Deliver, Duplicate, GoesWithout, Hold, Member, Sent, create
@@ -44,21 +45,21 @@ def refused(member: Member, copy: Copy, text: str) -> None:
 def test_a_stamp_that_names_me_beyond_my_count_is_refused() -> None:
     a, b = create("ks", "abc", "a"), create("ks", "abc", "b")
     (copy,) = sent(a, "b")
-    refused(b, replace(copy, stamp={1: ((900, 1),)}), "message 900 of b, who has sent 0")
+    refused(b, replace(copy, stamp=Log({1: ((900, 1),)})), "message 900 of b, who has sent 0")
     assert [type(effect) for effect in b.receive(copy)] == [Deliver]
     assert type(b).restore(b.snapshot()).state() == b.state()
 
 
 LIES: dict[str, object] = {
-    "ks": {1: ((9, 1),)},
-    "ks-hardware": {1: ((9, 1),)},
-    "ci-dc": ({}, {1: 9}),
+    "ks": Log({1: ((9, 1),)}),
+    "ks-hardware": Log({1: ((9, 1),)}),
+    "ci-dc": (Log(), {1: 9}),
     "rst": ((0, 0, 0), (9, 0, 0), (0, 0, 0)),
     "ses": ((1, 9, 0), {}),
     "bss": (0, 9, 0),
     "prs": {2: {1: 9}},
-    "ech": ({1: ((9, 1),)}, {}),
-    "ech-r9": ({1: ((9, 1),)}, {}),
+    "ech": (Log({1: ((9, 1),)}), Log()),
+    "ech-r9": (Log({1: ((9, 1),)}), Log()),
     "gossip": (((1, 9, 0), (0, 0, 0), (0, 0, 0)), ((0, 0, 0),) * 3),
     "two-hop": ((0, 0, 0), (0, 9, 0)),
     "serial-broadcast": (1, 9),
@@ -66,7 +67,7 @@ LIES: dict[str, object] = {
     "central": (1, 9),
     "hierarchy": (1, 9),
     "a-causal": {0: (1, 9, 0), 1: (1, 0, 0), 2: (0, 0, 0)},
-    "ks-ft": ({1: 1}, {1: ((9, 1),)}),
+    "ks-ft": ({1: 1}, Log({1: ((9, 1),)})),
 }
 
 
@@ -86,14 +87,14 @@ def test_a_message_of_mine_that_i_did_not_send_is_refused(name: str) -> None:
 
 def test_positions_counts_and_kinds_out_of_range() -> None:
     b = create("ks", "ab", "b")
-    refused(b, Copy(7, 1, 0b10, 0, 1, {}), "outside a roster of 2")
-    refused(b, Copy(0, 1, 0b10, 7, 1, {}), "outside a roster of 2")
-    refused(b, Copy(-1, 1, 0b10, 0, 1, {}), "outside a roster of 2")
-    refused(b, Copy(0, 0, 0b10, 0, 1, {}), "count from 1")
-    refused(b, Copy(0, 1 << 63, 0b10, 0, 1, {}), "too large")
-    refused(b, Copy(0, 1, 0b110, 0, 1, {}), "outside a roster of 2")
-    refused(b, Copy(0, 1, 0b01, 0, 1, {}), "is addressed to a")
-    refused(b, Copy(0, 1, 0b10, 0, 1, {}, None, "ok"), "no messages of kind 'ok'")
+    refused(b, Copy(7, 1, 0b10, 0, 1, Log()), "outside a roster of 2")
+    refused(b, Copy(0, 1, 0b10, 7, 1, Log()), "outside a roster of 2")
+    refused(b, Copy(-1, 1, 0b10, 0, 1, Log()), "outside a roster of 2")
+    refused(b, Copy(0, 0, 0b10, 0, 1, Log()), "count from 1")
+    refused(b, Copy(0, 1 << 63, 0b10, 0, 1, Log()), "too large")
+    refused(b, Copy(0, 1, 0b110, 0, 1, Log()), "outside a roster of 2")
+    refused(b, Copy(0, 1, 0b01, 0, 1, Log()), "is addressed to a")
+    refused(b, Copy(0, 1, 0b10, 0, 1, Log(), None, "ok"), "no messages of kind 'ok'")
 
 
 # -- protocol messages need their source ---------------------------------------------------------------------------
@@ -179,7 +180,7 @@ def test_a_snapshot_over_too_many_processes_is_refused_before_memory_is_taken() 
 
 def test_a_snapshot_of_a_poisoned_log_is_refused() -> None:
     b = create("ks", "ab", "b")
-    b.log = {1: ((9, 1),)}  # type: ignore[attr-defined]
+    b.log = Log({1: ((9, 1),)})  # type: ignore[attr-defined]
     with pytest.raises(PeerError, match="names message 9 of a member that has sent 0"):
         type(b).restore(b.snapshot())
 

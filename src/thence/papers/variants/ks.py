@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 from thence.check.variant import Variant
 from thence.model.codec import INT, MASK, ByProcess, Record, Seq, Shape
+from thence.model.log_cy import Group, Log
 from thence.model.message import Copy
 from thence.model.roster import Roster, positions
 from thence.protocols.base import Member
 from thence.protocols.bss import BSS
 from thence.protocols.ci_dc import CiDc
 from thence.protocols.clocks import later
-from thence.protocols.dependency import Group, Log, appended, merge_into
 from thence.protocols.ech import ECH
 from thence.protocols.effects import Deliver, Effect, Hold, Sent
 from thence.protocols.ks import KS
@@ -42,9 +43,10 @@ class KSPrinted(KS):
     code = 101
 
     def _delivered(self, copy: Copy) -> list[Effect]:
+        log = self.log.groups()
         for sender, arriving in self._learned(copy).items():
-            logged = self.log.get(sender)
-            self.log[sender] = arriving if logged is None else merged_as_printed(logged, arriving)
+            log[sender] = merged_as_printed(log[sender], arriving) if sender in log else arriving
+        self.log = Log(log)
         return []
 
 
@@ -58,7 +60,7 @@ class KSLookahead(KS):
         """Look ahead on a copy that is held."""
         effects = super().receive(copy)
         if effects and isinstance(effects[0], Hold):
-            merge_into(self.log, copy.stamp.items())
+            self.log = self.log.merged(copy.stamp)
         return effects
 
 
@@ -79,13 +81,13 @@ class KSOnce(KS):
         copies = []
         for copy in sent.copies:
             already_sent = self.told.get(copy.destination, frozenset())
-            stamp: Log = {}
+            stamp: dict[int, Group] = {}
             for sender, group in copy.stamp.items():
                 news = tuple(entry for entry in group if (sender, *entry) not in already_sent)
                 if news:
                     stamp[sender] = news
             self.told[copy.destination] = already_sent | {(s, *entry) for s, group in stamp.items() for entry in group}
-            copies.append(Copy(copy.sender, copy.count, destinations, self.me, copy.destination, stamp, self.label))
+            copies.append(replace(copy, stamp=Log(stamp)))
         return Sent(sent.message, destinations, tuple(copies), self.label)
 
 
@@ -110,9 +112,7 @@ class CiDcUnion(CiDc):
     code = 105
 
     def _delivered(self, copy: Copy) -> list[Effect]:
-        ci: Log = copy.stamp[0].copy()
-        ci[copy.sender] = appended(ci.get(copy.sender), copy.count, copy.destinations)
-        merge_into(self.ci, ci.items())
+        self.ci = self.ci.merged(copy.stamp[0].appended(copy.sender, copy.count, copy.destinations))
         return []
 
 
