@@ -101,6 +101,10 @@ class Reader:
         _i: cython.longlong
         if count > self.end - self.at:
             raise PeerError(f"{count} integers expected at byte {self.at}, {self.end - self.at} bytes are left")
+        run: bytes = bytes(self.raw[self.at : self.at + count])
+        if run.isascii():  # integers of one byte each, the most of matrices and vectors
+            self.at += count
+            return list(run)
         found: list = []
         for _i in range(count):
             found.append(self.varint())
