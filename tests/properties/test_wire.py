@@ -18,9 +18,10 @@ from thence.model.codec import INT, ByProcess, Shape
 from thence.model.entries import Entries
 from thence.model.log_cy import Log
 from thence.model.message import Copy
-from thence.model.reader_cy import Reader, put_varint
+from thence.model.reader_cy import Reader
 from thence.model.roster import Roster
 from thence.model.sets import mask_bytes
+from thence.model.words_cy import put_varint
 from thence.protocols import REGISTRY
 from thence.protocols.wire import decode, encode
 

@@ -16,8 +16,9 @@ from random import Random
 
 from support.wire import PROTOCOLS, inputs
 from thence.errors import PeerError
-from thence.model import log_cy, reader_cy
-from thence.model.log_cy import Log, read_log
+from thence.model import log_cy, log_reader_cy, reader_cy, words_cy
+from thence.model.log_cy import Log
+from thence.model.log_reader_cy import read_log
 from thence.model.reader_cy import Reader
 from thence.protocols import REGISTRY, stamps_cy
 from thence.protocols.wire import decode
@@ -96,7 +97,7 @@ def stamps(rng: Random) -> Iterator[object]:
 def main() -> None:
     """Print the answers of the makers that are named."""
     kind, seed, *makers = sys.argv[1:]
-    for module in (log_cy, reader_cy, stamps_cy):
+    for module in (words_cy, reader_cy, log_cy, log_reader_cy, stamps_cy):
         assert (not str(module.__file__).endswith(".py")) == (kind == "compiled"), module.__file__
     for maker in makers:
         for answer in globals()[maker](Random(f"{maker} {seed}")):

@@ -3,7 +3,7 @@
 import builtins
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,6 +27,7 @@ Py_hash_t = builtins.int
 double = builtins.float
 float = builtins.float
 const: Any
+void: TypeAlias = None
 
 def cclass(cls: T) -> T: ...
 def final(cls: T) -> T: ...

@@ -14,8 +14,9 @@ from collections.abc import Callable, Hashable
 from typing import Any, ClassVar, Self
 
 from thence.errors import PeerError
-from thence.model.reader_cy import Reader, put_varint, put_varints
+from thence.model.reader_cy import Reader
 from thence.model.sets import Rename, mask_bytes, rename_mask
+from thence.model.words_cy import put_varint, put_varints
 
 LARGEST_COUNT = (1 << 63) - 1
 Value = Any

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from thence.model.codec import Shape
-from thence.model.log_cy import Log, read_log
+from thence.model.log_cy import Log
+from thence.model.log_reader_cy import read_log
 from thence.model.reader_cy import Reader
 from thence.model.sets import Rename
 
@@ -19,7 +20,8 @@ class Entries(Shape):
 
     def read(self, reader: Reader) -> Log:
         """Read them, or say what is wrong with them."""
-        return read_log(reader)
+        log: Log = read_log(reader)
+        return log
 
     def freeze(self, value: Log, rename: Rename) -> Hashable:
         """Freeze as bytes, with positions renamed."""

@@ -1,7 +1,7 @@
 # What other compiled modules use of log_cy.py.
 cimport cython
 
-from thence.model.reader_cy cimport Reader, Words
+from thence.model.words_cy cimport Words, Writer
 
 
 @cython.final
@@ -24,7 +24,6 @@ cdef class Log:
     cdef void meet(self, Log log, Py_ssize_t i) noexcept
     cdef void purge(self, Py_ssize_t first) noexcept
     cdef Log trimmed(self)
-    cdef bint _beyond(self, Py_ssize_t i, Py_ssize_t width) noexcept
     cpdef long long newest(self, long long sender)
     cpdef list needs(self, Py_ssize_t me)
     cpdef object union(self)
@@ -35,5 +34,3 @@ cdef class Log:
 
 
 cdef Log blank(Py_ssize_t entries, Py_ssize_t width)
-cpdef Log read_log(Reader reader)
-cpdef object read_needs(Reader reader, Py_ssize_t me, list sources, list counts)

@@ -1,7 +1,6 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-# Safe without bounds checks: entries are laid out here alone and every index is below `entries`. The bytes of strangers
-# are read by `Reader`, which checks.
-# mypy: disable-error-code="valid-type,misc,no-redef"
+# Safe without bounds checks: entries are laid out here alone and every index is below `entries`.
+# mypy: disable-error-code="valid-type,misc,no-redef,type-arg,no-any-return,has-type,union-attr,return-value"
 """The dependency log: messages of the causal past with their still relevant destinations.
 
 Law (KS98 section 4.2). An entry (sender, count, destinations) means: the message may still be on its way to these
@@ -20,16 +19,13 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from thence.errors import PeerError
-
 try:
     import cython
 except ModuleNotFoundError:
     from thence import _cython as cython
 
 if cython.compiled:
-    from cython.cimports.thence.model.reader_cy import (  # type: ignore[import-not-found]
-        Reader,
+    from cython.cimports.thence.model.words_cy import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
         Words,
         Writer,
         set_bytes,
@@ -37,7 +33,7 @@ if cython.compiled:
         words_of,
     )
 else:
-    from thence.model.reader_cy import Reader, Words, Writer, set_bytes, width_of, words_of
+    from thence.model.words_cy import Words, Writer, set_bytes, width_of, words_of
 
 Group = tuple[tuple[int, int], ...]
 """entries (count, destinations) of one sender by ascending count"""
@@ -186,28 +182,20 @@ class Log:
     def trimmed(self) -> Log:
         """Return the log in as few words as its sets need."""
         i: cython.Py_ssize_t
+        j: cython.Py_ssize_t
         need: cython.Py_ssize_t = 1
         if self.width == 1:
             return self
         for i in range(self.entries):
-            while need < self.width and self._beyond(i, need):
-                need += 1
+            for j in range(need, self.width):
+                if self.data[i * self.stride + 2 + j]:
+                    need = j + 1
         if need == self.width:
             return self
         made: Log = blank(self.entries, need)
         for i in range(self.entries):
             made.take(self, i)
         return made
-
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def _beyond(self, i: cython.Py_ssize_t, width: cython.Py_ssize_t) -> cython.bint:
-        """Tell whether a set has more words than that."""
-        j: cython.Py_ssize_t
-        found: cython.longlong = 0
-        for j in range(i * self.stride + 2 + width, (i + 1) * self.stride):
-            found |= self.data[j]
-        return found != 0
 
     # -- what protocols do with it -----------------------------------------------------------------------------------
 
@@ -376,17 +364,7 @@ class Log:
 
     def facts(self) -> int:
         """Count the pairs (message, destination)."""
-        i: cython.Py_ssize_t
-        j: cython.Py_ssize_t
-        word: cython.longlong
-        found: cython.Py_ssize_t = 0
-        for i in range(self.entries):
-            for j in range(i * self.stride + 2, (i + 1) * self.stride):
-                word = self.data[j]
-                while word:
-                    word &= word - 1
-                    found += 1
-        return found
+        return sum([self.mask(i).bit_count() for i in range(self.entries)])
 
     def frozen(self, rename: Sequence[int] | None = None) -> object:
         """Return a small hashable value that only this log has, with positions renamed if asked."""
@@ -468,70 +446,3 @@ def blank(entries: cython.Py_ssize_t, width: cython.Py_ssize_t) -> Log:
     log: Log = Log.__new__(Log)
     log.lay_out(entries, width)
     return log
-
-
-@cython.cfunc
-def _grown(log: Log) -> Log:
-    """Return the log with place for more entries."""
-    i: cython.Py_ssize_t
-    made: Log = blank(2 * log.entries + 1, log.width)
-    for i in range(log.entries * log.stride):
-        made.data[i] = log.data[i]
-    made.entries = log.entries
-    return made
-
-
-@cython.ccall
-def read_log(reader: Reader) -> Log:
-    """Read what `write` wrote, or say what is wrong with it."""
-    width: cython.Py_ssize_t = width_of(reader.size)
-    return _read(reader, blank((reader.end - reader.at) // (2 + width), width), -1, None, None)
-
-
-@cython.ccall
-def read_needs(reader: Reader, me: cython.Py_ssize_t, sources: list, counts: list) -> object:
-    """Read a log and keep nothing of it but the messages that are on their way to a position, none if that is -1."""
-    _read(reader, None, me, sources, counts)
-    return None
-
-
-@cython.cfunc
-def _read(
-    reader: Reader, log: Log | None, me: cython.Py_ssize_t, sources: list | None, counts: list | None
-) -> Log | None:
-    """Read groups whose senders ascend; nothing is taken on trust.
-
-    Counts stand newest first and sets oldest first, so the counts of a group wait in an array of the reader.
-    """
-    last: cython.longlong = -1
-    sender: cython.longlong
-    head: cython.longlong
-    length: cython.longlong
-    i: cython.longlong
-    _g: cython.longlong
-    words: Words
-    for _g in range(reader.length()):
-        sender = reader.varint()
-        head = reader.varint()
-        length = (head >> 1) + (head & 1)
-        if sender <= last or sender >= reader.size or length < 1 or 2 * length - (head & 1) > reader.end - reader.at:
-            raise PeerError(f"{length} entries of sender {sender} after {last} before byte {reader.at} cannot be")
-        last = sender
-        reader.falling(length)
-        for i in range(length - (head & 1)):
-            words = reader.set()
-            if log is not None:
-                if log.entries == log.place:
-                    log = _grown(log)
-                log.head(sender, reader.counts[i])
-                log.words(words)
-            elif me >= 0 and words.has(me):
-                sources.append(sender)
-                counts.append(reader.counts[i])
-            if i + 1 == length and words.empty():
-                raise PeerError(f"the last entry before byte {reader.at} is empty but not marked so")
-        if log is not None and head & 1:
-            if log.entries == log.place:
-                log = _grown(log)
-            log.head(sender, reader.counts[length - 1])
-    return None if log is None else log.trimmed()

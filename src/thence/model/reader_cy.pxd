@@ -1,31 +1,7 @@
 # What other compiled modules use of reader_cy.py.
 cimport cython
 
-
-@cython.final
-cdef class Words:
-    cdef Py_ssize_t width
-    cdef long long[::1] word
-
-    cpdef object mask(self)
-    cdef bint has(self, Py_ssize_t position)
-    cdef bint empty(self)
-    cdef void clear(self)
-    cdef int form(self, Py_ssize_t size)
-    cdef Py_ssize_t _extra(self, Py_ssize_t size, bint rest)
-
-
-@cython.final
-cdef class Writer:
-    cdef bytearray raw
-    cdef unsigned char[::1] data
-    cdef Py_ssize_t at
-
-    cdef object written(self)
-    cdef Py_ssize_t number(self, long long value)
-    cdef Py_ssize_t set(self, Words words, Py_ssize_t size)
-    cdef Py_ssize_t _bits(self, Words words)
-    cdef Py_ssize_t _ids(self, Words words, Py_ssize_t size, bint rest)
+from thence.model.words_cy cimport Words
 
 
 @cython.final
@@ -51,8 +27,3 @@ cdef class Reader:
     cdef Words set(self)
     cdef object _read_bits(self, Words words, long long length)
     cdef object _read_ids(self, Words words, long long length, bint rest)
-
-
-cpdef Py_ssize_t width_of(Py_ssize_t size)
-cpdef Words words_of(object mask, Py_ssize_t width)
-cpdef Py_ssize_t set_bytes(Py_ssize_t size)

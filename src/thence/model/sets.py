@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from thence.model.reader_cy import put_mask
 from thence.model.roster import positions
+from thence.model.words_cy import put_mask
 
 Rename = Sequence[int] | None
 """New position of each old one, or None for no renaming."""

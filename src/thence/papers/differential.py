@@ -21,8 +21,9 @@ from thence.errors import PeerError
 from thence.model.codec import MASK, Record
 from thence.model.entries import Entries
 from thence.model.log_cy import Log
-from thence.model.reader_cy import Reader, put_varint
+from thence.model.reader_cy import Reader
 from thence.model.roster import positions
+from thence.model.words_cy import put_varint
 
 DIFFERENCE = Record(MASK, Entries())
 """senders that are gone, groups that changed"""

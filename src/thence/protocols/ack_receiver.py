@@ -30,9 +30,10 @@ from typing import ClassVar, NamedTuple
 from thence.errors import PeerError
 from thence.model.codec import BOOL, INT, MASK, ByProcess, Record, Seq, Shape, Vector
 from thence.model.message import MESSAGE, Copy, Stamp
-from thence.model.reader_cy import Reader, put_varint
+from thence.model.reader_cy import Reader
 from thence.model.roster import Roster, positions
 from thence.model.sets import Rename
+from thence.model.words_cy import put_varint
 from thence.protocols.base import Receiver
 from thence.protocols.effects import Deliver, Duplicate, Effect, Transmit
 from thence.protocols.wire import CopyShape

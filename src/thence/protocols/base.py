@@ -244,8 +244,7 @@ class Member(Fielded, abc.ABC):
     def _admit(self, copy: Copy) -> None:
         """Refuse a copy that cannot be, or that comes too late."""
         self.check(copy)
-        abandoned = self.receiver.abandoned
-        if abandoned and abandoned >> copy.sender & 1 and copy.kind == MESSAGE:
+        if self.receiver.abandoned >> copy.sender & 1 and copy.kind == MESSAGE:
             raise PeerError(f"message {self._name(copy)} came after its sender was abandoned; causal order forbids it")
 
     def check(self, copy: Copy) -> None:

@@ -34,8 +34,9 @@ from thence.errors import MisuseError, PeerError
 from thence.model.codec import BOOL, TEXT, Optional, Record, Seq, Shape
 from thence.model.log_cy import Group, Log
 from thence.model.message import Copy
-from thence.model.reader_cy import Reader, put_varint
+from thence.model.reader_cy import Reader
 from thence.model.roster import Roster
+from thence.model.words_cy import put_varint
 from thence.protocols.ech import ECH, Elements, add_elements
 from thence.protocols.effects import Sent
 

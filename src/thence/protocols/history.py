@@ -21,9 +21,10 @@ from typing import ClassVar, NamedTuple
 from thence.errors import PeerError
 from thence.model.codec import Shape, Vector
 from thence.model.message import MESSAGE, Copy, MessageId
-from thence.model.reader_cy import Reader, put_varint
+from thence.model.reader_cy import Reader
 from thence.model.roster import Roster
 from thence.model.sets import Rename, mask_bytes, rename_mask
+from thence.model.words_cy import put_varint
 from thence.protocols.effects import Effect, Sent
 from thence.protocols.receiver import ClockMember, Needs
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from thence.errors import MisuseError, PeerError
 from thence.model.codec import INT, MASK, PROCESS, TEXT, ByProcess, Optional, Seq
-from thence.model.reader_cy import Reader, put_varint
+from thence.model.reader_cy import Reader
 from thence.model.roster import Roster
+from thence.model.words_cy import put_varint
 from thence.protocols.wire import read_label
 
 if TYPE_CHECKING:

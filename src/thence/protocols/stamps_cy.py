@@ -1,5 +1,5 @@
 # cython: wraparound=False, initializedcheck=False
-# mypy: disable-error-code="valid-type,misc,no-redef"
+# mypy: disable-error-code="valid-type,misc,no-redef,type-arg,arg-type,assignment,index"
 """What the delivery rule asks of stamps, read straight from the bytes of a column: no copy, no dependency log is made.
 
 *Invariant.* For every byte string, either the answer equals `decode` of `thence.protocols.wire` followed by the
@@ -27,11 +27,19 @@ except ModuleNotFoundError:
     from thence import _cython as cython
 
 if cython.compiled:
-    from cython.cimports.thence.model.log_cy import read_needs  # type: ignore[import-not-found]
-    from cython.cimports.thence.model.reader_cy import Reader, Words  # type: ignore[import-not-found]
+    from cython.cimports.thence.model.log_reader_cy import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        read_needs,
+    )
+    from cython.cimports.thence.model.reader_cy import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        Reader,
+    )
+    from cython.cimports.thence.model.words_cy import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        Words,
+    )
 else:
-    from thence.model.log_cy import read_needs
-    from thence.model.reader_cy import Reader, Words
+    from thence.model.log_reader_cy import read_needs
+    from thence.model.reader_cy import Reader
+    from thence.model.words_cy import Words
 
 LARGEST = cython.declare(cython.longlong, (1 << 63) - 1)
 LOG = cython.declare(cython.int, 0)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from thence.errors import PeerError
 from thence.model.codec import INT, MASK, PROCESS, TEXT, Record, Shape, Value
 from thence.model.message import MESSAGE, Copy
-from thence.model.reader_cy import Reader, put_varint
+from thence.model.reader_cy import Reader
 from thence.model.roster import HASH_BYTES, Roster
 from thence.model.sets import Rename, mask_bytes
+from thence.model.words_cy import put_varint
 
 if TYPE_CHECKING:
     from thence.protocols.base import Member
