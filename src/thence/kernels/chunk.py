@@ -186,7 +186,7 @@ def _stand(chunk: int, rows: Rows, fate: Bytes) -> tuple[Summary, int]:
     here = np.flatnonzero(last > 0)
     gaps = steps_left_out(process, index, len(first)) - int(np.count_nonzero(first > 1))
     names = rows.processes.take(pa.array(here)).to_pylist()
-    doubtful, anywhere = doubts(rows, fate, start=None)
+    doubtful, anywhere = doubts(rows, fate, gaps, start=None)
     where = np.flatnonzero(doubtful < NOWHERE)
     hidden = dict(zip(rows.processes.take(pa.array(where)).to_pylist(), doubtful[where].tolist(), strict=True))
     return Summary(chunk, names, first[here], last[here], hidden, anywhere), gaps

@@ -49,12 +49,13 @@ def judge(run: str | None, table: pa.Table, *, block: int | None = None) -> pa.T
     ordered = [in_order(lane) for lane in lanes(rows, fate == GOOD)]
     for _, cyclic in ordered:
         fate[cyclic] = CYCLE
-    doubtful, anywhere = doubts(rows, fate)
+    left_out = gaps(rows)
+    doubtful, anywhere = doubts(rows, fate, left_out)
     if anywhere:
         doubtful[:] = 0
     parts = [part for lane, _ in ordered for part in judge_lane(run, rows, lane, doubtful, block=block)]
     messages = sum(int(np.count_nonzero(lane.sends)) for lane, _ in ordered)
-    counts = tagged(RUN, run, 1, events=len(rows), messages=messages, gaps=gaps(rows))
+    counts = tagged(RUN, run, 1, events=len(rows), messages=messages, gaps=left_out)
     return pa.concat_tables([counts, quarantined(run, table, rows, fate), *parts])
 
 
@@ -93,6 +94,7 @@ def judge_lane(run: str | None, rows: Rows, lane: Lane, doubtful: Longs, *, bloc
         *(
             violations(run, rows, lane, asked.destination[which], missing[which], early[which], tag)
             for tag, which in ((VIOLATION, ~never), (ABSENT, never & ~hidden), (POSSIBLE, hidden))
+            if bool(np.any(which))
         ),
         tagged(
             UNDELIVERED, run, len(opened.message),

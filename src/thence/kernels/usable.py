@@ -103,15 +103,16 @@ def _left_out(process: Ints, index: Longs, processes: int, start: int | None) ->
     return process[found], before[found] + 1
 
 
-def doubts(rows: Rows, fate: Bytes, *, start: int | None = 0) -> tuple[Longs, bool]:
+def doubts(rows: Rows, fate: Bytes, gaps: int, *, start: int | None = 0) -> tuple[Longs, bool]:
     """Return for each process the first index at which it may have a row that is not among the usable: `model.order`.
 
     A process that has none gets `NOWHERE`. The flag says that some row may lie anywhere, in any process. `start` is
-    the index before the first of every process, None if it is not known.
+    the index before the first of every process, None if it is not known; `gaps` is how many gaps there are.
     """
     first = np.full(len(rows.processes), NOWHERE, np.int64)
-    seated = fate != ODD
-    np.minimum.at(first, *_left_out(rows.process[seated], rows.index[seated], len(first), start))
+    if gaps:
+        seated = fate != ODD
+        np.minimum.at(first, *_left_out(rows.process[seated], rows.index[seated], len(first), start))
     gone = np.flatnonzero(fate != GOOD)
     process, index = rows.process[gone], rows.index[gone]
     known = process >= 0
