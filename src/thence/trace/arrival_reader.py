@@ -76,7 +76,7 @@ def arrival_files(path: str) -> ArrivalFiles:
 def _formats(path: str) -> dict[Path, Format]:
     formats: dict[Path, Format] = {}
     for file in find_files(path):
-        found = detect(file.path)
+        found = detect(file.path, clocks=False)
         if not isinstance(found, Unfit):
             formats[file.path] = found
         elif file.named or found.claims:

@@ -3,7 +3,7 @@
 Law. `PAR1` at the beginning is Parquet and gzip is unpacked, whatever the name says. A file that looks like something
 we do not read (an array of JSON, UTF-16, a zip archive, a journal, ...) is told by what it looks like, with what to
 do. Otherwise the name decides (.jsonl, .ndjson, .json, .parquet, .pq, each also with .gz), and where it says nothing,
-how the text begins. An empty file is JSONL without lines.
+how the text begins. An empty file is JSONL without lines. Objects with a host, a vector clock and no `kind` are a log.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ MARK = ".mark"
 """How the name of the file ends that says how far a journal of a live endpoint has come; the rest is the journal's."""
 CLOCK = re.compile(r'\{\s*\\?"[^"\n]*"\s*:\s*\d')
 PATTERN = re.compile(r"\(\?P?<clock>")
+CLOCKED = 4
+"""Lines in which an object with a clock is looked for."""
+_HOSTS, _CLOCKS = {"node", "host"}, ("vc", "clock")
 _UTF_16 = "UTF-16 text; UTF-8 is accepted: iconv -f UTF-16 -t UTF-8"
 _LIKE: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", "a zip archive; unpack it first"),
@@ -71,8 +74,11 @@ def by_name(path: Path) -> Format | None:
     return SUFFIXES.get(inner.suffix.lower())
 
 
-def detect(path: Path, *, log: bool = False) -> Format | Unfit:
-    """Return the format of a file, or what it looks like instead; `log`: what is no table is a log."""
+def detect(path: Path, *, log: bool = False, clocks: bool = True) -> Format | Unfit:
+    """Return the format of a file, or what it looks like instead; `log`: what is no table is a log.
+
+    Unless `clocks`, objects with a vector clock are a table: arrivals may have one.
+    """
     named = by_name(path)
     try:
         with path.open("rb") as plain:
@@ -88,9 +94,8 @@ def detect(path: Path, *, log: bool = False) -> Format | Unfit:
     looks = _magic(raw) or (None if log else _layout(text) or _TABLES.get(path.suffix.lower()))
     if looks is not None:
         return Unfit(f"this looks like {_JOURNAL if _in_journal(path) else looks}", claims=named is not None)
-    if named is not None:
-        return named
-    return _by_text(text, log=log)
+    found = named or _by_text(text, log=log)
+    return "shiviz" if found == "jsonl" and clocks and _has_clocks(text) else found
 
 
 def _by_text(text: str, *, log: bool) -> Format | Unfit:
@@ -104,6 +109,19 @@ def _by_text(text: str, *, log: bool) -> Format | Unfit:
     if "\0" in text:
         return Unfit(f"this looks like {_BINARY}", claims=False)
     return Unfit(f"it begins like no format known here{SAY_WHICH}", claims=False)
+
+
+def _has_clocks(text: str) -> bool:
+    """Tell whether the first lines are events with vector clocks, as TLA+ validates them, and not rows of a table."""
+    for line in text.split("\n", CLOCKED + 1)[:CLOCKED]:
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(row, dict) and "kind" not in row and row.keys() & _HOSTS and "event" in row:
+            inner = row["pkt"] if isinstance(row.get("pkt"), dict) else row
+            return any(isinstance(inner.get(name), dict) for name in _CLOCKS)
+    return False
 
 
 def _magic(raw: bytes) -> str | None:
