@@ -20,7 +20,7 @@ from thence.auditing.event_rows import GroupPiece, PieceRows, TableRows
 from thence.auditing.local import LocalAuditResult, Progress, silent
 from thence.auditing.plan import CHUNK_ROWS, chunk_count
 from thence.auditing.route import Route, choose
-from thence.auditing.row_groups import Chunk, Place, read_footers, read_groups
+from thence.auditing.row_groups import Chunk, read_footers, read_groups
 from thence.auditing.scratch import Scratch, load
 from thence.auditing.stages import judged_runs, split_by_run
 from thence.auditing.tables import concatenated, of_batch, refused_table
@@ -31,7 +31,7 @@ from thence.kernels.compiling import COMPILING, telling
 from thence.kernels.ids import repeated
 from thence.kernels.merge_chunks import ChunkMerger
 from thence.kernels.rows import as_they_come
-from thence.model.columns import JUDGED_COLUMNS, Column, their_names
+from thence.model.columns import JUDGED_COLUMNS, Column
 from thence.trace.arrow import refused_batch
 from thence.trace.batches import read_batches
 from thence.trace.engine import estimated_rows
@@ -265,6 +265,4 @@ def _read(trace: Trace, cores: int, progress: Progress) -> Iterator[pa.Table]:
 
 
 def _read_slice(part: Slice, columns: Sequence[Column]) -> pa.Table:
-    if part.format == "parquet" and their_names(columns) is None:
-        return read_groups([Place(part.file, part.group, part.first - 1, part.length or 0)])
-    return concatenated([of_batch(batch) for batch in read_batches(part, columns)])
+    return concatenated([of_batch(batch) for batch in read_batches(part, columns, needs=False, coded=True)])

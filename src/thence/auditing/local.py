@@ -131,7 +131,7 @@ def _few(trace: Trace) -> LocalAuditResult | None:
     cut = trace.slices(columns=trace.judged)
     refused += cut.refused
     for part in cut.slices:
-        for found in located_rows(part, trace.judged):
+        for found in located_rows(part, trace.judged, needs=False):
             if isinstance(found, Quarantined):
                 refused.append(found)
                 continue

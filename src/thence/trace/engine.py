@@ -97,7 +97,7 @@ def _footer_rows(path: Path, size: int) -> int:
         return size * PACKED // LINE_BYTES
     try:
         return int(pq.read_metadata(path).num_rows)
-    except (OSError, pa.ArrowException):
+    except (OSError, pa.ArrowException, UnicodeDecodeError):
         return 0
 
 

@@ -25,7 +25,7 @@ from thence.errors import MisuseError, TraceError
 from thence.model.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Column, names_of, renamed, their_names
 from thence.model.events import Event
 from thence.trace.formats import FORMATS, Format, Unfit, detect
-from thence.trace.jsonl import Located, broken_off, located
+from thence.trace.jsonl import Located, broken_off, called_in, located
 from thence.trace.paths import File, Paths, find_files
 from thence.trace.shiviz import ClockEvent, read_shiviz
 from thence.trace.slices import Slice, cut_lines, open_slice
@@ -164,16 +164,21 @@ def cut_files(files: Mapping[Path, Format], size: int | None = None, columns: Se
     return Cut(slices, refused)
 
 
-def located_rows(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS) -> Iterator[Located]:
-    """Yield (line or row number, event) or a quarantine record for each row; of Parquet, only `columns` are read."""
+def located_rows(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True) -> Iterator[Located]:
+    """Yield (line or row number, event) or a quarantine record for each row; only `columns` are read.
+
+    Unless `needs`, what a kind of row needs is left to the judge of its run.
+    """
     if part.format == "parquet":
         from thence.trace.parquet_reader import located_group
 
-        yield from located_group(part, columns)
+        yield from located_group(part, columns, needs=needs)
         return
     try:
         with open_slice(part) as stream:
-            called = their_names(columns)
-            yield from located(stream, part.file, start=part.order, first=part.first, length=part.length, called=called)
+            called, length = called_in(columns), part.length
+            yield from located(
+                stream, part.file, start=part.order, first=part.first, length=length, called=called, needs=needs
+            )
     except BROKEN as error:
         yield broken_off(part.file, part.first, error)
