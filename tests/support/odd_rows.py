@@ -34,7 +34,9 @@ ODD_ROWS: dict[str, tuple[Mapping[str, object], str]] = {
     "an empty message": ({"kind": "deliver", "message": ""}, "a deliver row needs a message"),
     "no destinations": (SEND, "a send row needs destinations"),
     "kind before run": ({"run": None, "kind": "x"}, f"kind is 'x'; one of {_KINDS} is accepted"),
-    "destinations before process": ({**SEND, "destinations": [None], "process": ""}, "an entry of destinations is missing"),
+    "destinations before process": (
+        {**SEND, "destinations": [None], "process": ""}, "an entry of destinations is missing",
+    ),
     "run before process": ({"run": None, "process": None, "index": 0}, "run is missing"),
     "a place that stands twice": ({"index": 7}, "index 7 of process a stands twice"),
     "a message in a place that stands twice": ({"kind": "send", "index": 7}, "index 7 of process a stands twice"),

@@ -1,8 +1,8 @@
 """The columns of both tables, stated once: events (a trace) and arrivals (copies waiting to be delivered).
 
 *Invariant.* Names, types, bounds and meanings stand here and nowhere else. The Arrow schema (`kernels.columns`),
-Spark's schema (`ddl`), the checks of a row (`trace.schema`) and of a batch of rows (`trace.arrow`), the columns that the
-kernels judge and those that a replay reads are all derived from these tuples.
+Spark's schema (`ddl`), the checks of a row (`trace.schema`) and of a batch of rows (`trace.arrow`), the columns that
+the kernels judge and those that a replay reads are all derived from these tuples.
 """
 
 from __future__ import annotations
