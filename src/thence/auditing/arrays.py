@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -31,12 +31,9 @@ from thence.kernels.compiling import COMPILING, telling
 from thence.kernels.ids import repeated
 from thence.kernels.merge_chunks import ChunkMerger
 from thence.kernels.rows import as_they_come
-from thence.model.columns import JUDGED_COLUMNS, Column
-from thence.trace.arrow import refused_batch
-from thence.trace.batches import read_batches
+from thence.model.columns import JUDGED_COLUMNS
 from thence.trace.engine import estimated_rows
 from thence.trace.read import Trace
-from thence.trace.slices import Slice
 
 LISTED = pa.array(
     [
@@ -44,8 +41,8 @@ LISTED = pa.array(
         findings.QUARANTINE,
     ]
 )  # fmt: skip
-SLICE = 16 << 20
-"""Bytes of JSONL that are read at a time, about."""
+PIECE_ROWS = CHUNK_ROWS // 8
+"""Rows that are put into a scratch folder at a time, about."""
 HELD_ROWS = 2 * CHUNK_ROWS
 """Rows, about, that are held in memory between reading and judging; more are kept in a scratch folder."""
 
@@ -103,7 +100,7 @@ def _audit_scratch(
     """Audit rows that are too many to be held; the scratch folder goes with the result."""
     scratch = Scratch()
     try:
-        for table in tables:
+        for table in _together(tables):
             scratch.put(table)
         tasks = [
             Task(run, number, sum(piece.rows for piece in pieces), lambda pieces=pieces: load(pieces))  # type: ignore[misc]
@@ -115,6 +112,18 @@ def _audit_scratch(
         raise
     kept = ArrowFindings(outcome.table(), scratch.events(outcome.along_order, cores))
     return LocalAuditResult(kept, "local", str(route))
+
+
+def _together(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Yield tables of `PIECE_ROWS` rows or more, each made of some that follow one another."""
+    some: list[pa.Table] = []
+    for table in tables:
+        some.append(table)
+        if sum(map(len, some)) >= PIECE_ROWS:
+            yield concatenated(some)
+            some = []
+    if some:
+        yield concatenated(some)
 
 
 def _task_of(chunk: Chunk) -> Task:
@@ -254,15 +263,9 @@ def _listed(found: pa.Table) -> pa.Table:
 
 def _read(trace: Trace, cores: int, progress: Progress) -> Iterator[pa.Table]:
     """Yield all rows of a trace, several parts being read at a time."""
-    cut = trace.slices(SLICE, trace.judged)
     rows = 0
-    for table in in_threads(lambda part: _read_slice(part, trace.judged), cut.slices, cores):
+    tasks = trace.tasks(JUDGED_COLUMNS, needs=False, coded=True)
+    for table in in_threads(lambda task: concatenated([of_batch(rows) for rows in task()]), tasks, cores):
         rows += len(table)
         progress("reading", rows, None)
         yield table
-    if refused := [*trace.quarantine, *cut.refused]:
-        yield of_batch(refused_batch(refused, JUDGED_COLUMNS))
-
-
-def _read_slice(part: Slice, columns: Sequence[Column]) -> pa.Table:
-    return concatenated([of_batch(batch) for batch in read_batches(part, columns, needs=False, coded=True)])

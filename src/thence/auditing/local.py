@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING
 from thence.auditing.definition import FEW, DefinitionFindings
 from thence.auditing.result import COLUMNS, AuditResult, Row
 from thence.errors import MisuseError
+from thence.model.columns import JUDGED_COLUMNS
 from thence.model.events import Event
 from thence.trace.engine import least_rows
-from thence.trace.read import Trace, located_rows, open_trace
+from thence.trace.read import Trace, open_trace
 from thence.trace.source import Quarantined
 
 if TYPE_CHECKING:
@@ -128,18 +129,15 @@ def _few(trace: Trace) -> LocalAuditResult | None:
     events: list[Event] = []
     refused = [*trace.quarantine]
     places: dict[int, tuple[str, int]] = {}
-    cut = trace.slices(columns=trace.judged)
-    refused += cut.refused
-    for part in cut.slices:
-        for found in located_rows(part, trace.judged, needs=False):
-            if isinstance(found, Quarantined):
-                refused.append(found)
-                continue
-            if len(events) == FEW:
-                return None
-            line, event = found
-            places[id(event)] = part.file, line
-            events.append(event)
+    for file, found in trace.located(JUDGED_COLUMNS, needs=False):
+        if isinstance(found, Quarantined):
+            refused.append(found)
+            continue
+        if len(events) == FEW:
+            return None
+        line, event = found
+        places[id(event)] = file, line
+        events.append(event)
     return _by_definition(events, refused, places)
 
 

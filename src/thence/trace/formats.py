@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
 import re
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -28,6 +29,8 @@ SUFFIXES: dict[str, Format] = {
 }
 SAMPLE = 1 << 16
 PARQUET = b"PAR1"
+KEPT = 1 << 25
+"""Bytes of files that are kept between telling their format and reading them."""
 MARK = ".mark"
 """How the name of the file ends that says how far a journal of a live endpoint has come; the rest is the journal's."""
 CLOCK = re.compile(r'\{\s*\\?"[^"\n]*"\s*:\s*\d')
@@ -74,18 +77,24 @@ def by_name(path: Path) -> Format | None:
     return SUFFIXES.get(inner.suffix.lower())
 
 
-def detect(path: Path, *, log: bool = False, clocks: bool = True) -> Format | Unfit:
+def detect(
+    path: Path, *, log: bool = False, clocks: bool = True, kept: dict[Path, bytes] | None = None
+) -> Format | Unfit:
     """Return the format of a file, or what it looks like instead; `log`: what is no table is a log.
 
-    Unless `clocks`, objects with a vector clock are a table: arrivals may have one.
+    Unless `clocks`, objects with a vector clock are a table: arrivals may have one. The content of a small file is put
+    into `kept`, so that it is read once.
     """
     named = by_name(path)
     try:
         with path.open("rb") as plain:
-            if plain.read(len(PARQUET)) == PARQUET:
+            begins = plain.read(SAMPLE)
+            if begins.startswith(PARQUET):
                 return "parquet"
-        with open_bytes(path) as stream:
-            raw = stream.read(SAMPLE)
+            if kept is not None and os.fstat(plain.fileno()).st_size + sum(map(len, kept.values())) <= KEPT:
+                begins = kept[path] = begins + plain.read()
+        with open_bytes(path, begins) as stream:
+            raw = stream.read1(SAMPLE)
     except PermissionError:
         return Unfit("it cannot be read: you may not read it", claims=named is not None)
     except BROKEN as error:
