@@ -12,10 +12,12 @@ import codecs
 import json
 import os
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from thence.model.columns import EVENT_COLUMNS
+from thence.model.columns import EVENT_COLUMNS, Column
+from thence.model.escape import visible
 from thence.trace.source import BROKEN, first_line, open_bytes
 
 Format = Literal["jsonl", "parquet", "shiviz"]
@@ -35,6 +37,10 @@ MARK = ".mark"
 """How the name of the file ends that says how far a journal of a live endpoint has come; the rest is the journal's."""
 CLOCK = re.compile(r'\{\s*\\?"[^"\n]*"\s*:\s*\d')
 PATTERN = re.compile(r"\(\?P?<clock>")
+FIRST = 100
+"""Rows without a required column after which no more are read."""
+LISTED = 20
+"""Names of columns that are listed."""
 CLOCKED = 4
 """Lines in which an object with a clock is looked for."""
 _HOSTS, _CLOCKS = {"node", "host"}, ("vc", "clock")
@@ -65,10 +71,12 @@ SAY_WHICH = f"; say which by --format: {', '.join(FORMATS)}, or give a pattern w
 
 
 class Unfit(NamedTuple):
-    """A file that has none of our formats: why, and whether its name says that it has one."""
+    """A file that has none of our formats, or not our columns: why, and whether its name says that it has one."""
 
     reason: str
     claims: bool
+    nameable: bool = False
+    """Whether it is of the right format, and the caller may say what its columns are called."""
 
 
 def by_name(path: Path) -> Format | None:
@@ -78,12 +86,17 @@ def by_name(path: Path) -> Format | None:
 
 
 def detect(
-    path: Path, *, log: bool = False, clocks: bool = True, kept: dict[Path, bytes] | None = None
+    path: Path,
+    *,
+    log: bool = False,
+    clocks: bool = True,
+    kept: dict[Path, bytes] | None = None,
+    columns: Sequence[Column] = (),
 ) -> Format | Unfit:
     """Return the format of a file, or what it looks like instead; `log`: what is no table is a log.
 
     Unless `clocks`, objects with a vector clock are a table: arrivals may have one. The content of a small file is put
-    into `kept`, so that it is read once.
+    into `kept`, so that it is read once. JSON lines of which the first have none of some required column are unfit.
     """
     named = by_name(path)
     try:
@@ -104,7 +117,10 @@ def detect(
     if looks is not None:
         return Unfit(f"this looks like {_JOURNAL if _in_journal(path) else looks}", claims=named is not None)
     found = named or _by_text(text, log=log)
-    return "shiviz" if found == "jsonl" and clocks and _has_clocks(text) else found
+    if found == "jsonl" and clocks and _has_clocks(text):
+        return "shiviz"
+    lacking = _lacking(text, columns) if found == "jsonl" else None
+    return Unfit(lacking, claims=True, nameable=True) if lacking else found
 
 
 def _by_text(text: str, *, log: bool) -> Format | Unfit:
@@ -131,6 +147,32 @@ def _has_clocks(text: str) -> bool:
             inner = row["pkt"] if isinstance(row.get("pkt"), dict) else row
             return any(isinstance(inner.get(name), dict) for name in _CLOCKS)
     return False
+
+
+def _lacking(text: str, columns: Sequence[Column]) -> str | None:
+    """Say which required column none of the first rows has."""
+    names: set[str] = set()
+    lines = text.split("\n", FIRST)[:FIRST]
+    if len(lines) < FIRST:
+        return None
+    for line in lines:
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+        names |= row.keys() if isinstance(row, dict) else set()
+    missing = [column for column in columns if (column.required or column.called) and column.theirs not in names]
+    if not missing or not names:
+        return None
+    return f"none of its first {FIRST} rows has {missing[0].theirs}; {say_which(missing[0], names)}"
+
+
+def say_which(column: Column, found: Iterable[str]) -> str:
+    """Say which columns there are, and how to name the one that is meant."""
+    names = sorted(found)
+    listed = ", ".join(map(visible, names[:LISTED])) + (", ..." if len(names) > LISTED else "")
+    none = "" if column.required else f", or that none is, by {column.name}="
+    return f"found: {listed}; columns= says which of them is {column.name}, by {column.name}=NAME{none}"
 
 
 def _magic(raw: bytes) -> str | None:

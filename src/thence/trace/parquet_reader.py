@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from thence.model.columns import EVENT_COLUMNS, Column
 from thence.trace.arrow import event_batch, located, refused_batch
 from thence.trace.engine import SHARE, free_memory
+from thence.trace.formats import Unfit, say_which
 from thence.trace.jsonl import Located
 from thence.trace.slices import Slice
 from thence.trace.source import BROKEN, Quarantined, first_line
@@ -37,6 +38,17 @@ def has_order(path: Path | str) -> bool:
         return "order" in pq.read_schema(path).names
     except UNREADABLE:
         return False
+
+
+def unfit_file(path: Path, columns: Sequence[Column]) -> Unfit | None:
+    """Return why a file that can be opened cannot be used for these columns, by its schema alone."""
+    try:
+        schema = footer(str(path)).schema.to_arrow_schema()
+        found = _misfit(schema, columns)
+        names = schema.names
+    except UNREADABLE:
+        return None  # its record says why
+    return Unfit(f"{found[1]}; {say_which(found[0], names)}", claims=True, nameable=True) if found else None
 
 
 def row_groups(path: Path, columns: Sequence[Column] = EVENT_COLUMNS) -> list[Slice | Quarantined]:
@@ -134,16 +146,21 @@ def located_group(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS, *, nee
 
 def unfit(schema: pa.Schema, columns: Sequence[Column] = EVENT_COLUMNS) -> str | None:
     """Return why a pyarrow schema cannot be a table with these columns, or nothing."""
+    return found[1] if (found := _misfit(schema, columns)) else None
+
+
+def _misfit(schema: pa.Schema, columns: Sequence[Column]) -> tuple[Column, str] | None:
+    """Return the first column that a schema lacks, or has in another type, and what is wrong."""
     for column in columns:
         name = column.theirs
         times = schema.names.count(name)
         if times > 1:
-            return f"column {name} stands {times} times"
+            return column, f"column {name} stands {times} times"
         if times == 0:
             if column.required or column.called:
-                return f"column {name} is missing"
+                return column, f"column {name} is missing"
         elif not _fits(schema.field(name).type, column):
-            return f"column {name} is {schema.field(name).type}; {column.type} is accepted"
+            return column, f"column {name} is {schema.field(name).type}; {column.type} is accepted"
     return None
 
 

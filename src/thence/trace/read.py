@@ -167,7 +167,11 @@ def open_trace(
     trace = Trace({}, pattern, delimiter, columns=renamed(EVENT_COLUMNS, columns or {}))
     for file in find_files(paths):
         asked = next((name for name in FORMATS if name == format), None)
-        kind = asked or detect(file.path, log=pattern is not None, kept=trace.kept)
+        kind = asked or detect(file.path, log=pattern is not None, kept=trace.kept, columns=trace.judged)
+        if kind == "parquet" and file.named:
+            from thence.trace.parquet_reader import unfit_file
+
+            kind = unfit_file(file.path, trace.judged) or kind
         if isinstance(kind, Unfit):
             _set_aside(trace, file, kind)
         else:
@@ -179,7 +183,7 @@ def open_trace(
 
 def _set_aside(trace: Trace, file: File, unfit: Unfit) -> None:
     if file.named:
-        raise TraceError(f"{file.path}: {unfit.reason}")
+        raise (MisuseError if unfit.nameable else TraceError)(f"{file.path}: {unfit.reason}")
     kept = trace.quarantine if unfit.claims else trace.skipped
     kept.append(Quarantined(str(file.path), None, unfit.reason))
 
