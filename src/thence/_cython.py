@@ -49,6 +49,11 @@ class _Nogil:
 nogil = _Nogil()
 
 
+def fused_type(*_types: object) -> object:
+    """Stand for one of several C types."""
+    return object
+
+
 def cast(_type: object, value: T, **_options: object) -> T:
     """Return the value; compiled code reads it as the C type."""
     return value

@@ -296,7 +296,7 @@ def test_a_first_look(spark: SparkSession) -> None:
             ("a", "send", "a1"), ("b", "deliver", "a1"), ("b", "send", "b1"),
         ]  # fmt: skip
         assert result.verdicts.collect()[0].asDict() == {
-            "run": "run", "verdict": "violated", "events": 5, "messages": 2, "gaps": 0, "violations": 1,
+            "run": "run", "verdict": "violated", "events": 5, "messages": 2, "gaps": 0, "violations": 1, "possible": 0,
             "undelivered": 0, "duplicates": 0, "misdelivered": 0, "quarantined": 0,
         }  # fmt: skip
 

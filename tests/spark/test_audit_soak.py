@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from support.definition import DefinitionFindings
 from support.frames import frame
 from support.results import check_paths, told
 from support.soak import keep
 from support.traces import changed, random_trace
 
 from thence.auditing.arrays import audit_table
-from thence.auditing.definition import DefinitionFindings
 from thence.auditing.local import LocalAuditResult
 from thence.auditing.tables import of_events
 from thence.model.events import Event, order_of

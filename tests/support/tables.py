@@ -27,9 +27,8 @@ def by_definition(found: Judgement) -> dict[str, object]:
         "events": found.events,
         "messages": found.messages,
         "gaps": len(found.gaps),
-        "violation": Counter(
-            (v.message if hasattr(v, "message") else v.missing, v.destination, v.early) for v in found.violations
-        ),
+        "violation": Counter((v.missing, v.destination, v.early) for v in found.violations),
+        "possible": Counter((v.missing, v.destination, v.early) for v in found.possible),
         "undelivered": Counter((c.message, c.destination) for c in found.undelivered),
         "duplicate": Counter((c.message, c.destination) for c in found.duplicates),
         "misdelivered": Counter((c.message, c.destination) for c in found.misdelivered),
@@ -43,14 +42,14 @@ def as_found(rows: list[dict[str, object]]) -> dict[str, object]:
     """Return the rows of a tagged table of one run, as counters."""
     result: dict[str, object] = {"events": 0, "messages": 0, "gaps": 0}
     picked: dict[str, Counter[tuple[object, ...]]] = {
-        tag: Counter() for tag in ("violation", "undelivered", "duplicate", "misdelivered", "quarantine")
+        tag: Counter() for tag in ("violation", "possible", "undelivered", "duplicate", "misdelivered", "quarantine")
     }
     for row in rows:
-        tag = str(row["tag"])
+        tag = str(row["tag"]).replace("absent", "violation")
         if tag == "run":
             for name in ("events", "messages", "gaps"):
                 result[name] += row[name] or 0  # type: ignore[operator]
-        elif tag == "violation":
+        elif tag in ("violation", "possible"):
             picked[tag][row["message"], row["destination"], row["early"]] += 1
         elif tag == "quarantine":
             picked[tag][tuple(row[name] for name in ("process", "index", "kind", "message", "reason"))] += 1

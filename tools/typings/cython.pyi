@@ -15,6 +15,7 @@ char = builtins.int
 schar = builtins.int
 uchar = builtins.int
 short = builtins.int
+ushort = builtins.int
 int = builtins.int
 uint = builtins.int
 long = builtins.int

@@ -9,7 +9,6 @@
 - `plan`, `transport`: which slot judges which rows; rows packed into pieces on their way there.
 - `stages`: what a task does: judge whole runs, summarise chunks, merge summaries, prove violations.
 - `event_rows`, `scratch`: the events behind findings, for proofs; a scratch folder for rows that memory does not hold.
-- `definition`: the judge of small traces, by definition, without arrays.
 - `local`: the driver in this process. `thence.spark.auditing` is another driver of the same stages.
 - `result`: what an audit found, the same for every driver: verdict, lists, JSON, sentences, exit code.
 """

@@ -1,16 +1,17 @@
 """The driver of the stages in this process: tables and files judged by the kernels, chunks on several cores.
 
-Law. Work is cut into tasks: a chunk of a large run that has an `order`, or runs whole. Tasks are done in threads, since
-the kernels let go of the interpreter while they work, and chunks are merged in order as they are done. A run that wants
-another round, or is in trouble, is done again as `kernels.merge_chunks` says.
+Invariant. Work is cut into tasks: a chunk of a large run that has an `order`, or runs whole. Tasks are done in threads,
+since the kernels release the interpreter lock while they work, and chunks are merged in order as they are done. What is
+judged again, `rounds` decides.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +20,7 @@ from thence.auditing.arrow_findings import ArrowFindings
 from thence.auditing.event_rows import GroupPiece, PieceRows, TableRows
 from thence.auditing.local import LocalAuditResult, Progress, silent
 from thence.auditing.plan import CHUNK_ROWS, chunk_count
+from thence.auditing.rounds import Merging, Round, judged
 from thence.auditing.route import Route, choose
 from thence.auditing.row_groups import Chunk, read_footers, read_groups
 from thence.auditing.scratch import Scratch, load
@@ -26,21 +28,14 @@ from thence.auditing.stages import judged_runs, split_by_run
 from thence.auditing.tables import concatenated, of_batch, refused_table
 from thence.auditing.threads import in_threads
 from thence.kernels import findings
-from thence.kernels.chunk import summarise, summary_of
-from thence.kernels.compiling import COMPILING, telling
-from thence.kernels.ids import repeated
-from thence.kernels.merge_chunks import ChunkMerger
+from thence.kernels.chunk import summarise
+from thence.kernels.findings import SCHEMA
+from thence.kernels.judge_run import judge
 from thence.kernels.rows import as_they_come
 from thence.model.columns import JUDGED_COLUMNS
 from thence.trace.engine import estimated_rows
 from thence.trace.read import Trace
 
-LISTED = pa.array(
-    [
-        findings.RUN, findings.VIOLATION, findings.UNDELIVERED, findings.DUPLICATE, findings.MISDELIVERED,
-        findings.QUARANTINE,
-    ]
-)  # fmt: skip
 PIECE_ROWS = CHUNK_ROWS // 8
 """Rows that are put into a scratch folder at a time, about."""
 HELD_ROWS = 2 * CHUNK_ROWS
@@ -88,7 +83,7 @@ def audit_files(
         return _audit_scratch(_read(trace, cores, progress), route, cores, progress, chunk_rows)
     tasks = [_task_of(chunk) for chunk in route.chunks]
     outcome = judge_tasks(tasks, cores=cores, progress=progress)
-    outcome.kept += [refused_table(each) for each in (*trace.quarantine, *footers.refused)]
+    outcome.kept.extend(refused_table(each) for each in (*trace.quarantine, *footers.refused))
     pieces = [GroupPiece(group) for group in footers.groups]
     kept = ArrowFindings(outcome.table(), PieceRows(pieces, outcome.along_order, cores))
     return LocalAuditResult(kept, "local", str(route))
@@ -143,122 +138,105 @@ def tasks_of(run: str | None, table: pa.Table, chunk_rows: int) -> Iterator[Task
         yield Task(run, number, len(piece), lambda piece=piece: piece)  # type: ignore[misc]
 
 
-@dataclass
-class Outcome:
-    """What tasks found, the runs that must be judged whole, and those judged along their `order`."""
+class LocalEngine:
+    """Tasks done in threads of this process; the chunks of a run are merged as they are done, in order."""
 
-    kept: list[pa.Table] = field(default_factory=list)
-    troubled: set[str] = field(default_factory=set)
-    want: dict[str, frozenset[str]] = field(default_factory=dict)
-    along_order: set[str] = field(default_factory=set)
+    def __init__(self, tasks: list[Task], cores: int, progress: Progress) -> None:
+        """Take the tasks; those of one run come together."""
+        self._tasks, self._cores, self._progress = tasks, cores, progress
+        self._want: dict[str, frozenset[str]] = {}
+
+    def round(self, wanting: set[str] | None) -> Round[list[pa.Table]]:
+        """Judge all tasks, or those of some runs once more."""
+        tasks = self._tasks if wanting is None else [task for task in self._tasks if task.run in wanting]
+        done = Round[list[pa.Table]]([])
+        rows, total = 0, sum(task.rows for task in tasks)
+        self._progress("judging", 0, total)
+        results = in_threads(lambda task: self._judged(task, done.troubled), tasks, self._cores)
+        for run, own in groupby(zip(tasks, results, strict=True), key=lambda pair: pair[0].run):
+            chunks = None
+            for task, found in own:
+                if run is None or task.number is None:
+                    done.found.append(found)
+                else:
+                    chunks = chunks or _Chunks(run, last_round=wanting is not None)
+                    chunks.add(found, done)
+                rows += task.rows
+                self._progress("judging", rows, total)
+            if chunks is not None:
+                chunks.finish(done, self._want)
+        return done
+
+    def whole(self, runs: Sequence[str]) -> list[pa.Table]:
+        """Judge runs whole, one after the other."""
+        found: list[pa.Table] = []
+        for run in runs:
+            table = concatenated([task.load() for task in self._tasks if task.run == run])
+            self._progress("judging", 0, len(table))
+            found.append(judge(run, table))
+        return found
+
+    def _judged(self, task: Task, troubled: set[str]) -> pa.Table:
+        """Return what one task finds; a chunk of a run that is in trouble already is not looked at."""
+        if task.number is None or task.run is None:
+            return pa.Table.from_batches(judged_runs(task.load(), block=None), findings.SCHEMA)
+        if task.run in troubled:
+            return findings.SCHEMA.empty_table()
+        return summarise(task.run, task.number, task.load(), want=self._want.get(task.run, ()))
+
+
+class _Chunks:
+    """The chunks of one run, as far as they have come."""
+
+    def __init__(self, run: str, *, last_round: bool) -> None:
+        self.run, self._merging, self._kept = (
+            run,
+            Merging(run, last_round=last_round),
+            [pa.Table.from_batches([], SCHEMA)],
+        )
+
+    def add(self, found: pa.Table, done: Round[list[pa.Table]]) -> None:
+        """Take the next chunk."""
+        tags = found.column("tag")
+        if self.run in done.troubled or pc.any(pc.equal(tags, findings.TROUBLE)).as_py():
+            done.troubled.add(self.run)
+            return
+        for tag in (findings.SUMMARY, findings.IDS):
+            payloads = found.filter(pc.equal(tags, tag)).column("payload")
+            self._merging.add(tag, [payload.as_buffer() for payload in payloads])
+        self._kept.append(found.filter(pc.is_in(tags, pa.array(findings.LISTED))))
+
+    def finish(self, done: Round[list[pa.Table]], want: dict[str, frozenset[str]]) -> None:
+        """Say what the run turned out to be, or what is to be done about it."""
+        if self.run in done.troubled:
+            return
+        rest = self._merging.finish()
+        first = rest.column("tag")[0].as_py()
+        if first == findings.TROUBLE:
+            done.troubled.add(self.run)
+        elif first == findings.WANT:
+            done.wanting.add(self.run)
+            want[self.run] = pickle.loads(rest.column("payload")[0].as_py())
+        else:
+            done.found += [*self._kept, rest]
+
+
+class Outcome(NamedTuple):
+    """What tasks found, and the runs judged along their `order`."""
+
+    kept: list[pa.Table]
+    along_order: set[str]
 
     def table(self) -> pa.Table:
         """Return all findings."""
-        return pa.concat_tables([findings.SCHEMA.empty_table(), *self.kept]).drop_columns(["payload", "chunk"])
+        return pa.concat_tables([SCHEMA.empty_table(), *self.kept]).drop_columns(["payload", "chunk"])
 
 
 def judge_tasks(tasks: list[Task], *, cores: int, progress: Progress = silent) -> Outcome:
-    """Judge everything: a first round, a second with the runs that want one, and whole what is in trouble."""
-    outcome = Outcome()
+    """Judge everything, in as many rounds as it takes."""
+    found, troubled = judged(LocalEngine(tasks, cores, progress))
     chunked = {task.run for task in tasks if task.number is not None and task.run is not None}
-    todo = tasks
-    want: dict[str, frozenset[str]] = {}
-    for last_round in (False, True):
-        done = _round(todo, want, cores=cores, last_round=last_round, progress=progress)
-        outcome.kept += done.kept
-        outcome.troubled |= done.troubled
-        want = done.want
-        todo = [task for task in tasks if task.run in want]
-        if not todo:
-            break
-    outcome.along_order = chunked - outcome.troubled
-    for run in sorted(outcome.troubled):
-        own = [task for task in tasks if task.run == run]
-        whole = Task(run, None, sum(task.rows for task in own), lambda own=own: concatenated([t.load() for t in own]))  # type: ignore[misc]
-        outcome.kept += _round([whole], {}, cores=1, last_round=True, progress=progress).kept
-    return outcome
-
-
-def _round(
-    tasks: list[Task], want: dict[str, frozenset[str]], *, cores: int, last_round: bool, progress: Progress
-) -> Outcome:
-    """Judge some tasks once, and merge the chunks of each run."""
-    outcome = Outcome()
-    total = sum(task.rows for task in tasks)
-    rows = 0
-    merging: _Merging | None = None
-    progress("judging", 0, total)
-    results = in_threads(lambda task: _judged(task, want, outcome.troubled), tasks, cores)
-    for task, found in zip(tasks, _telling(results, progress), strict=True):
-        if merging is not None and merging.run != task.run:
-            merging.finish(outcome)
-            merging = None
-        if task.number is None or task.run is None:
-            outcome.kept.append(found)
-        else:
-            merging = merging or _Merging(task.run, ChunkMerger(task.run, last_round=last_round))
-            merging.add(found, outcome)
-        rows += task.rows
-        progress("judging", rows, total)
-    if merging is not None:
-        merging.finish(outcome)
-    return outcome
-
-
-def _telling(results: Iterator[pa.Table], progress: Progress) -> Iterator[pa.Table]:
-    """Pass results on, and tell of loops that are compiled meanwhile: that happens once on a machine."""
-    with telling(lambda count: progress(COMPILING, count, None)):
-        yield from results
-
-
-def _judged(task: Task, want: dict[str, frozenset[str]], troubled: set[str]) -> pa.Table:
-    """Return what one task finds; a chunk of a run that is in trouble already is not looked at."""
-    if task.number is None or task.run is None:
-        return pa.Table.from_batches(judged_runs(task.load(), block=None), findings.SCHEMA)
-    if task.run in troubled:
-        return findings.SCHEMA.empty_table()
-    return summarise(task.run, task.number, task.load(), want=want.get(task.run, ()))
-
-
-@dataclass
-class _Merging:
-    """The chunks of one run, as far as they have come."""
-
-    run: str
-    merger: ChunkMerger
-    kept: list[pa.Table] = field(default_factory=list)
-    hashes: list[bytes] = field(default_factory=list)
-
-    def add(self, found: pa.Table, outcome: Outcome) -> None:
-        """Take the next chunk."""
-        tags = found.column("tag")
-        if self.run in outcome.troubled or pc.any(pc.equal(tags, findings.TROUBLE)).as_py():
-            outcome.troubled.add(self.run)
-            return
-        payloads = defaultdict(list)
-        open_ones = found.filter(pc.is_in(tags, pa.array([findings.SUMMARY, findings.IDS])))
-        for tag, payload in zip(open_ones.column("tag"), open_ones.column("payload"), strict=True):
-            payloads[tag.as_py()].append(payload.as_buffer())
-        self.merger.add(summary_of(payloads[findings.SUMMARY]))
-        self.hashes += [bytes(each) for each in payloads[findings.IDS]]
-        self.kept.append(_listed(found))
-
-    def finish(self, outcome: Outcome) -> None:
-        """Say what the run turned out to be, or what is to be done about it."""
-        if self.run in outcome.troubled:
-            return
-        rest = self.merger.finish()
-        first = rest.column("tag")[0].as_py()
-        if first == findings.TROUBLE or repeated(self.hashes):
-            outcome.troubled.add(self.run)
-        elif first == findings.WANT:
-            outcome.want[self.run] = pickle.loads(rest.column("payload")[0].as_py())
-        else:
-            outcome.kept += [*self.kept, rest]
-
-
-def _listed(found: pa.Table) -> pa.Table:
-    return found.filter(pc.is_in(found.column("tag"), LISTED))
+    return Outcome([table for some in found for table in some], chunked - troubled)
 
 
 def _read(trace: Trace, cores: int, progress: Progress) -> Iterator[pa.Table]:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from thence.auditing.event_rows import EventRows
 from thence.auditing.result import (
+    ABSENT,
     CALLED,
     COLUMNS,
-    COUNTS,
     SORTED_BY,
+    SUMS,
     TAGS,
     Findings,
     Key,
     ListName,
     Row,
-    RunRow,
     key_of,
-    verdict_of,
 )
 from thence.auditing.tables import events_of
 from thence.kernels.path import shortest_paths
@@ -51,22 +50,17 @@ class ArrowFindings(Findings):
         """Take what was found, and the events behind it."""
         self.tagged, self._events = tagged, events
 
-    def runs(self) -> Iterator[RunRow]:
-        """Yield the runs, by name."""
-        sums = ("events", "messages", "gaps")
-        counted = self.tagged.group_by(["run", "tag"]).aggregate([([], "count_all"), *((name, "sum") for name in sums)])
-        rows: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys((*sums, *COUNTS.values()), 0))
-        names = {tag: COUNTS[name] for name, tag in TAGS.items()}
+    def counts(self) -> Iterator[tuple[str, Mapping[str, int]]]:
+        """Yield the sums and counts of each run, by name."""
+        counted = self.tagged.group_by(["run", "tag"]).aggregate([([], "count_all"), *((name, "sum") for name in SUMS)])
+        found: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(SUMS, 0))
         for row in counted.to_pylist():
-            if row["run"] is None:
-                continue
-            if row["tag"] in names:
-                rows[row["run"]][names[row["tag"]]] += row["count_all"]
-            for name in sums:
-                rows[row["run"]][name] += row[f"{name}_sum"] or 0
-        for run, found in sorted(rows.items()):
-            verdict = verdict_of(found["violations"], found["quarantined"], found["gaps"])
-            yield {"run": run, "verdict": verdict, **found}  # type: ignore[typeddict-item]
+            if row["run"] is not None:
+                own = found[row["run"]]
+                own[row["tag"]] = row["count_all"]
+                for name in SUMS:
+                    own[name] += row[f"{name}_sum"] or 0
+        yield from sorted(found.items())
 
     def rows(self, name: ListName) -> Iterator[Row]:
         """Yield the rows of a list, sorted."""
@@ -77,7 +71,13 @@ class ArrowFindings(Findings):
 
     def listed(self, name: ListName) -> pa.Table:
         """Return a list of findings as a table."""
-        found = self.tagged.filter(pc.equal(self.tagged.column("tag"), TAGS[name]))
+        tags = self.tagged.column("tag")
+        chosen = pc.equal(tags, TAGS[name])
+        if name in ("violations", "possible"):
+            clouded = pc.is_in(self.tagged.column("run"), pa.array(sorted(self.clouded()), pa.string()))
+            here = clouded if name == "possible" else pc.invert(clouded)
+            chosen = pc.or_(chosen, pc.and_(pc.equal(tags, ABSENT), here))
+        found = self.tagged.filter(chosen)
         return pa.table([found.column(CALLED.get(c, c)) for c in COLUMNS[name]], names=list(COLUMNS[name]))
 
     def paths(self, violations: Sequence[Row]) -> dict[Key, list[Step]]:

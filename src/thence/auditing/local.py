@@ -4,9 +4,9 @@
     with thence.audit("trace.jsonl") as result:      # files, folders, globs; an Arrow table; a list of events
         result.verdict, result.violations
 
-Law. The result equals `thence.model.order.judge` on the rows of every run. Few events are judged by that definition
-itself, without arrays. Parquet whose row groups follow one another in `order` is judged in chunks, several at a time,
-so that memory is bounded by the chunks in hand and what they leave open; all else is judged run by run from all rows.
+Invariant. The result equals `thence.model.order.judge` on the rows of every run, whatever their number. Parquet whose
+row groups follow one another in `order` is judged in chunks, several at a time, so that memory is bounded by the chunks
+in hand and what they leave open; all else is judged run by run from all rows.
 """
 
 from __future__ import annotations
@@ -17,12 +17,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from thence.auditing.definition import FEW, DefinitionFindings
 from thence.auditing.result import COLUMNS, AuditResult, Row
 from thence.errors import MisuseError
-from thence.model.columns import JUDGED_COLUMNS
 from thence.model.events import Event
-from thence.trace.engine import least_rows
 from thence.trace.read import Trace, open_trace
 from thence.trace.source import Quarantined
 
@@ -47,6 +44,11 @@ class LocalAuditResult(AuditResult):
     def violations(self) -> list[Row]:
         """One row per destination and missing message: `run, destination, early, missing`."""
         return self.listed("violations")
+
+    @property
+    def possible(self) -> list[Row]:
+        """Violations unless a missing or set-aside row hides a delivery: `run, destination, early, missing`."""
+        return self.listed("possible")
 
     @property
     def undelivered(self) -> list[Row]:
@@ -94,7 +96,7 @@ def audit(
         return audit_trace(open_trace(trace, columns=columns), cores=cores, progress=progress)
     given = list(trace)
     if all(isinstance(each, Event) for each in given) and not columns:
-        return audit_events(given, progress=progress)
+        return audit_events(given, cores=cores, progress=progress)
     if all(isinstance(each, str | Path) for each in given):
         return audit_trace(open_trace(given, columns=columns), cores=cores, progress=progress)
     if columns and isinstance(given[0], Event):
@@ -104,49 +106,19 @@ def audit(
     )
 
 
-def audit_events(events: Sequence[Event], *, progress: Progress = silent) -> LocalAuditResult:
-    """Audit events: a few by the definition, more as arrays."""
-    if len(events) <= FEW:
-        return _by_definition(events, [], {})
+def audit_events(events: Sequence[Event], *, cores: int | None = None, progress: Progress = silent) -> LocalAuditResult:
+    """Audit events."""
     from thence.auditing.arrays import audit_table
     from thence.auditing.tables import of_events
 
-    return audit_table(of_events(events), progress=progress)
+    return audit_table(of_events(events), cores=cores or os.cpu_count() or 1, progress=progress)
 
 
 def audit_trace(trace: Trace, *, cores: int | None = None, progress: Progress = silent) -> LocalAuditResult:
     """Audit the tables of a trace; logs with clocks are for `trace.clocks`."""
-    files = {path: kind for path, kind in trace.files.items() if kind != "shiviz"}
-    if sum(least_rows(path) for path in files) <= FEW and (few := _few(trace)) is not None:
-        return few
     from thence.auditing.arrays import audit_files
 
     return audit_files(trace, cores=cores or os.cpu_count() or 1, progress=progress)
-
-
-def _few(trace: Trace) -> LocalAuditResult | None:
-    """Judge a trace by the definition; None if it has too many events for that."""
-    events: list[Event] = []
-    refused = [*trace.quarantine]
-    places: dict[int, tuple[str, int]] = {}
-    for file, found in trace.located(JUDGED_COLUMNS, needs=False):
-        if isinstance(found, Quarantined):
-            refused.append(found)
-            continue
-        if len(events) == FEW:
-            return None
-        line, event = found
-        places[id(event)] = file, line
-        events.append(event)
-    return _by_definition(events, refused, places)
-
-
-def _by_definition(
-    events: Iterable[Event], refused: Iterable[Quarantined], places: dict[int, tuple[str, int]]
-) -> LocalAuditResult:
-    rows = (refused_row(each) for each in refused)
-    why = f"definition: at most {FEW:,} events, judged by the definition itself"
-    return LocalAuditResult(DefinitionFindings(events, rows, places), "local", why)
 
 
 def refused_row(refused: Quarantined) -> Row:

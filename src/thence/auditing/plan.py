@@ -20,8 +20,6 @@ CHUNK_ROWS = 1_000_000
 """Rows of a chunk, and the size up to which a run is judged whole."""
 TASKS, TASK_ROWS = 8, 250_000
 """Up to so many slots each has its own task; beyond, tiny slots share one."""
-FEW = 32
-"""Up to so many large runs, the JVM brings each row to its slot; beyond, rows are packed first."""
 FAR = 1 << 62
 """Differences of `order` below this can be taken in a long."""
 LEAST_CHUNKS = 4
@@ -35,9 +33,6 @@ class Large:
     slot: int
     cuts: tuple[int, ...] | None
     """None: judged whole, for want of an order."""
-    low: int = 0
-    step: int = 0
-    """Every cut is `low` and a multiple of `step`; 0 if they are not so regular."""
 
     @property
     def chunks(self) -> int:
@@ -57,8 +52,6 @@ class Plan:
     """One partition of the frame holds more than two thirds of the rows: they must be spread before they are packed."""
     only: str | None = None
     """The one run there is, if there is one only."""
-    counts: dict[int, int] | None = None
-    """Rows of each slot, if each was seen to lie in one stretch of a partition: it can be judged there."""
     narrow: bool = False
     """The numbers of a row fit into one: `kind`, `index`, and `order` counted from `low`."""
     low: int | None = None
@@ -79,11 +72,6 @@ class Plan:
         """Return the runs that are judged in chunks."""
         return [run for run, each in self.large.items() if each.cuts is not None]
 
-    @property
-    def direct(self) -> bool:
-        """Tell whether the JVM can bring every row to its slot: a few large runs, all of them in regular chunks."""
-        return 0 < len(self.large) <= FEW and all(each.step for each in self.large.values())
-
 
 def evenly(slot: int, rows: int, low: int, high: int, chunk_rows: int) -> Large | None:
     """Cut a range of `order` into equal ranges; None if it leaves out so many numbers that they could be unlike."""
@@ -91,7 +79,7 @@ def evenly(slot: int, rows: int, low: int, high: int, chunk_rows: int) -> Large 
     if 2 * rows < span < FAR:
         return None
     step = -(-span // chunk_count(rows, chunk_rows))
-    return Large(slot, tuple(range(low + step, low + span, step)), low, step if span < FAR else 0)
+    return Large(slot, tuple(range(low + step, low + span, step)))
 
 
 def chunk_count(rows: int, chunk_rows: int) -> int:

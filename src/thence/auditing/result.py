@@ -1,21 +1,24 @@
-"""What an audit found: one type, whoever judged. Verdict, lists, JSON, sentences and exit code come from here.
+"""What an audit found: one type for every engine. Verdict, lists, JSON, sentences and exit code come from here.
 
-Law. Every list is sorted and the same for every engine: violations by (run, destination, missing), numbered from 1 in
-that order; the others by their columns from left to right, null first. Lists are handed out row by row, so that memory
-does not grow with them. `violated` if there is a violation; else `unknown` if a row that was set aside or a gap could
-hide one, or if there was no event at all; else `causal`.
+Invariant. Every list is sorted and the same for every engine: violations by (run, destination, missing), numbered from
+1 in that order; the others by their columns from left to right, null first. Lists are handed out row by row, so that
+memory does not grow with them. `violated` if there is a violation; else `unknown` if one is possible, if a row that was
+set aside or a gap could hide one, or if there was no event at all; else `causal`.
+
+A row whose run cannot be read may belong to any run of its file: it *clouds* them. None of them is known to be causal,
+and that a message was never delivered is not proved in them.
 """
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Literal, TypedDict
 
-from thence.model.order import Violation
+from thence.model.order import Violation, verdict_of
 from thence.trace.explain import Step, sentence
 
 if TYPE_CHECKING:
@@ -30,11 +33,12 @@ Row = dict[str, Value]
 """A finding: the columns of its list, in their order."""
 Key = tuple[str, str, str]
 """What tells violations apart: run, destination, missing message."""
-ListName = Literal["violations", "undelivered", "duplicates", "misdelivered", "quarantine"]
+ListName = Literal["violations", "possible", "undelivered", "duplicates", "misdelivered", "quarantine"]
 
 COPY = ("run", "message", "destination")
 COLUMNS: dict[ListName, tuple[str, ...]] = {
     "violations": ("run", "destination", "early", "missing"),
+    "possible": ("run", "destination", "early", "missing"),
     "undelivered": COPY,
     "duplicates": COPY,
     "misdelivered": COPY,
@@ -43,15 +47,19 @@ COLUMNS: dict[ListName, tuple[str, ...]] = {
 """The lists of findings, and the columns of each."""
 TAGS: dict[ListName, str] = {
     "violations": "violation",
+    "possible": "possible",
     "undelivered": "undelivered",
     "duplicates": "duplicate",
     "misdelivered": "misdelivered",
     "quarantine": "quarantine",
 }
 """The tag of each list in a tagged table (`kernels.findings`)."""
+ABSENT = "absent"
+"""The tag of violations whose missing message was never delivered: only possible in a run that is clouded."""
 CALLED = {"missing": "message"}
 """Columns of a list that have another name in a tagged table."""
-SORTED_BY: dict[ListName, tuple[str, ...]] = {**COLUMNS, "violations": ("run", "destination", "missing")}
+KEY = ("run", "destination", "missing")
+SORTED_BY: dict[ListName, tuple[str, ...]] = {**COLUMNS, "violations": KEY, "possible": KEY}
 HOPS = "/hops"
 """How the names of runs end that record router hops and protocol messages."""
 
@@ -65,6 +73,7 @@ class RunRow(TypedDict):
     messages: int
     gaps: int
     violations: int
+    possible: int
     undelivered: int
     duplicates: int
     misdelivered: int
@@ -73,6 +82,19 @@ class RunRow(TypedDict):
 
 COUNTS: dict[ListName, str] = {name: name for name in COLUMNS} | {"quarantine": "quarantined"}
 """What the count of each list is called in the row of a run."""
+
+
+SUMS = ("events", "messages", "gaps")
+"""What is summed up over the parts of a run."""
+
+
+def run_row(run: str, found: Mapping[str, int], *, clouded: bool) -> RunRow:
+    """Return the row of a run from its sums and how many there are with each tag."""
+    counts = {COUNTS[name]: found.get(tag, 0) for name, tag in TAGS.items()}
+    counts["possible" if clouded else "violations"] += found.get(ABSENT, 0)
+    set_aside = counts["quarantined"] + clouded
+    verdict = verdict_of(counts["violations"], counts["possible"], set_aside, found["gaps"])
+    return {"run": run, "verdict": verdict, **{name: found[name] for name in SUMS}, **counts}  # type: ignore[typeddict-item]
 
 
 def sort_key(name: ListName, row: Row) -> list[tuple[bool, str | int]]:
@@ -84,13 +106,35 @@ def sort_key(name: ListName, row: Row) -> list[tuple[bool, str | int]]:
 class Findings(ABC):
     """Where the findings of an audit are, and how to get at them; every engine has its own way."""
 
+    _clouded: frozenset[str] | None = None
+
     @abstractmethod
-    def runs(self) -> Iterator[RunRow]:
-        """Yield the runs, by name; rows whose run is not known count in none."""
+    def counts(self) -> Iterator[tuple[str, Mapping[str, int]]]:
+        """Yield for each run that has a name, sorted, its sums and how many rows there are with each tag."""
 
     @abstractmethod
     def rows(self, name: ListName) -> Iterator[Row]:
         """Yield the rows of a list, sorted."""
+
+    def clouded(self) -> frozenset[str]:
+        """Return the runs to which a row may belong whose run cannot be read: those of its file, or all."""
+        if self._clouded is None:
+            files = self.lost_in()
+            if None in files:
+                self._clouded = frozenset(run for run, _ in self.counts())
+            else:
+                self._clouded = frozenset(self.runs_in(map(str, files)) if files else ())
+        return self._clouded
+
+    def lost_in(self) -> set[str | None]:
+        """Return the files of rows whose run cannot be read; None stands for an unknown file."""
+        return {row["file"] for row in self.rows("quarantine") if row["run"] is None}  # type: ignore[misc]
+
+    def runs(self) -> Iterator[RunRow]:
+        """Yield the runs, by name."""
+        clouded = self.clouded()
+        for run, found in self.counts():
+            yield run_row(run, found, clouded=run in clouded)
 
     @abstractmethod
     def paths(self, violations: Sequence[Row]) -> dict[Key, list[Step]]:
@@ -129,18 +173,7 @@ class AuditResult:
         """One row per run, by name: its verdict, and how many there are of everything."""
         if self._runs is None:
             self._runs = list(self.findings.runs())
-            self._cloud(self._runs)
         return self._runs
-
-    def _cloud(self, runs: list[RunRow]) -> None:
-        """A row whose run cannot be read could belong to any run of its file: none of them is known to be causal."""
-        lost = {str(row["file"]) for row in self.findings.rows("quarantine") if row["run"] is None and row["file"]}
-        if not lost:
-            return
-        clouded = self.findings.runs_in(lost)
-        for run in runs:
-            if run["run"] in clouded and run["verdict"] == "causal":
-                run["verdict"] = "unknown"
 
     @property
     def events(self) -> int:
@@ -283,10 +316,3 @@ def _array(name: str, rows: Iterable[object], end: str = ",\n") -> Iterator[str]
         yield f"{comma}\n    {_dump(row)}"
         comma = ","
     yield f"{'' if not comma else chr(10) + '  '}]{end}"
-
-
-def verdict_of(violations: int, quarantined: int, gaps: int) -> str:
-    """Return the verdict of a run by how many there are of each."""
-    if violations:
-        return "violated"
-    return "unknown" if quarantined or gaps else "causal"

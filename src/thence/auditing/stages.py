@@ -1,7 +1,6 @@
-"""What a task of an audit does: thin functions from Arrow batches to Arrow batches, all sense being in `kernels`.
+"""What a task of an audit does: thin functions from Arrow batches to Arrow batches; the logic is in `kernels`.
 
-Law. A task gets whole slots and says everything it finds as tagged rows (`kernels.findings`). Whoever drives the tasks,
-this process, a pool of processes or Spark, the functions are these.
+Invariant. A task gets whole slots and says everything it finds as tagged rows (`kernels.findings`).
 """
 
 from __future__ import annotations
@@ -13,15 +12,11 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
-from thence.auditing.plan import Plan, owner, slots_of
+from thence.auditing.rounds import Merging, twice_sent
 from thence.auditing.transport import gathered, joined
-from thence.kernels import findings
-from thence.kernels.chunk import summarise, summary_of
-from thence.kernels.findings import SCHEMA, tagged
-from thence.kernels.ids import repeated
+from thence.kernels.chunk import summarise
+from thence.kernels.findings import SCHEMA
 from thence.kernels.judge_run import judge
-from thence.kernels.merge_chunks import ChunkMerger
-from thence.kernels.packing import split_by_slot
 from thence.kernels.rows import by_run
 
 Batches = Iterator[pa.RecordBatch]
@@ -29,7 +24,7 @@ Work = Callable[[Batches], Batches]
 
 
 def _batches(table: pa.Table) -> Batches:
-    yield from table.combine_chunks().to_batches()
+    yield from table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=SCHEMA)]
 
 
 def judging(*, block: int | None, buckets: int) -> Work:
@@ -52,39 +47,6 @@ def judged_runs(table: pa.Table, *, block: int | None) -> Batches:
     """Judge all runs of a normal table, each whole."""
     for name, rows in split_by_run(table):
         yield from _batches(judge(name, rows, block=block))
-
-
-def judging_rows(
-    plan: Plan, tables: Callable[[Batches], Iterator[pa.Table]], *, block: int | None, buckets: int
-) -> Work:
-    """Judge the slots that a partition of rows holds; `tables` makes normal tables of its batches.
-
-    If the plan says how many rows a slot has, it is judged when they are there; if others are here in the end, the rows
-    have moved since the plan was made.
-    """
-
-    def judged(slot: int, rows: pa.Table) -> Batches:
-        run, chunk = owner(plan, slot)
-        if run is None or chunk is None:
-            yield from judged_runs(rows, block=block)
-        else:
-            yield from _batches(summarise(run, chunk, rows, block=block, buckets=buckets))
-
-    def work(batches: Batches) -> Batches:
-        held: dict[int, list[pa.Table]] = {}
-        for table in tables(batches):
-            for slot, rows in split_by_slot(table, slots_of(table, plan)):
-                here = held.setdefault(slot, [])
-                here.append(rows)
-                if plan.counts is not None and sum(map(len, here)) == plan.counts.get(slot):
-                    yield from judged(slot, pa.concat_tables(held.pop(slot)))
-        for slot in sorted(held):
-            if plan.counts is None:
-                yield from judged(slot, pa.concat_tables(held.pop(slot)))
-            else:
-                yield from _batches(tagged(findings.MOVED, owner(plan, slot)[0], 1))
-
-    return work
 
 
 def split_by_run(table: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
@@ -110,28 +72,18 @@ def merging(*, last_round: bool) -> Callable[[tuple[pa.Scalar, ...], Batches], B
     """
 
     def work(key: tuple[pa.Scalar, ...], batches: Batches) -> Batches:
-        run = key[0].as_py()
-        merger = ChunkMerger(run, last_round=last_round)
+        merging = Merging(key[0].as_py(), last_round=last_round)
         columns = ("tag", "chunk", "payload")
         rows = (row for batch in batches for row in zip(*(batch.column(name) for name in columns), strict=True))
         for (tag, _), own in groupby(rows, key=lambda row: (row[0].as_py(), row[1].as_py())):
-            payloads = (payload.as_buffer() for _, _, payload in own)
-            if tag == findings.IDS:
-                yield from _twice_sent(run, payloads)
-            else:
-                merger.add(summary_of(payloads))
-        yield from _batches(merger.finish())
+            merging.add(tag, (payload.as_buffer() for _, _, payload in own))
+        yield from _batches(merging.finish())
 
     return work
 
 
 def comparing(key: tuple[pa.Scalar, ...], batches: Batches) -> Batches:
     """Say so if a message of the run may have been sent twice."""
-    yield from _twice_sent(key[0].as_py(), (p.as_buffer() for batch in batches for p in batch.column("payload")))
-
-
-def _twice_sent(run: str, hashes: Iterator[pa.Buffer]) -> Batches:
-    if repeated([bytes(each) for each in hashes]):
-        yield from _batches(tagged(findings.TROUBLE, run, 1, reason="a message is sent twice"))
-    else:
-        yield pa.RecordBatch.from_pylist([], schema=SCHEMA)
+    hashes = (bytes(payload.as_buffer()) for batch in batches for payload in batch.column("payload"))
+    found = twice_sent(key[0].as_py(), hashes)
+    yield from _batches(found if found is not None else SCHEMA.empty_table())

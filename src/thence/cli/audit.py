@@ -266,6 +266,13 @@ def _findings(result: AuditResult, paths: int) -> Iterator[str]:
         yield f"... and {count - SHOWN:,} more violations; --json has them all"
     if count:
         yield "thence explain TRACE --violation K draws one of them"
+    for row in islice(result.rows("possible"), SHOWN):
+        yield (
+            f"possible: run {row['run']}: {row['destination']} delivered {row['early']} and no {row['missing']}, which "
+            f"was sent before it, unless a row that is missing or set aside there delivered {row['missing']}"
+        )
+    if (more := sum(run["possible"] for run in result.runs) - SHOWN) > 0:
+        yield f"... and {more:,} more that are possible; --json has them all"
     rows = result.rows("quarantine")
     shown = sorted(islice(rows, SHOWN), key=lambda row: (str(row.get("file") or ""), row.get("line") or 0))
     for row in shown:

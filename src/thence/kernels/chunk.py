@@ -1,11 +1,12 @@
 """One slice of time of one run, seen alone: what it decides, and what it must leave to `merge_chunks`.
 
-Law. A chunk holds the rows of a run whose `order` lies in one range. Starting from an empty state it decides exactly
-every copy of a message sent inside it that is delivered, or overtaken, inside it: such a message can only be overtaken
-through knowledge created later in the same chunk. A delivery of a message sent earlier (an *import*) waits for
-`compose`, with what its process had learnt inside the chunk before it. A message with copies still open (an *export*)
-leaves with what it carries of the chunk. In-chunk clocks say by themselves which of the clocks and messages that
-entered have reached them: one that knows process p at index i knows what entered p and was delivered there up to i.
+Invariant. A chunk holds the rows of a run whose `order` lies in one range. Starting from an empty state it decides
+exactly every copy of a message sent inside it that is delivered, or overtaken, inside it: such a message can only be
+overtaken through knowledge created later in the same chunk. A delivery of a message sent earlier (an *import*) waits
+for `compose`, with what its process had learnt inside the chunk before it. A message with copies still open (an
+*export*) leaves with what it carries of the chunk. In-chunk clocks say by themselves which of the clocks and messages
+that entered have reached them: one that knows process p at index i knows what entered p and was delivered there up to
+i.
 
 A chunk that is not in order (an index that does not increase, a send twice or after its delivery) is *trouble*: its run
 has to be judged whole.
@@ -22,7 +23,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
 from thence.kernels import findings, ids
 from thence.kernels.arrays import Bytes, Clocks, Flags, Ints, Longs
@@ -33,6 +33,7 @@ from thence.kernels.label_scan import (
     Lane,
     Matched,
     Scanned,
+    first_early,
     lanes,
     meet,
     open_copies,
@@ -41,17 +42,15 @@ from thence.kernels.label_scan import (
 )
 from thence.kernels.packing import packed
 from thence.kernels.rows import DELIVER, RECEIVE, SEND, Rows, as_they_come, code
-from thence.kernels.scanning import ASTRAY, IMPORTED, increasing
-from thence.kernels.usable import (
-    GOOD,
-    NEVER_SENT,
-    ODD,
-    SENT_TWICE,
-    fates,
-)
+from thence.kernels.scanning import ASTRAY, IMPORTED, increasing, steps_left_out
+from thence.kernels.usable import GOOD, NEVER_SENT, NOWHERE, ODD, SENT_TWICE, doubts, fates
 
 OPEN, SETTLED, DONE = range(3)
 """A copy on leaving its chunk: still to be tested, known to be overtaken, delivered."""
+
+STATE_CELLS = 24_000_000
+"""Numbers that clocks, and who heard of whom when, may take in a chunk or between chunks; beyond, the run is judged
+whole, in blocks of columns. Joining takes up to 40 bytes for each."""
 
 COLUMNS = ("process", "index", "kind", "message", "label", "order", "file", "line")
 
@@ -62,6 +61,8 @@ class LaneSummary:
 
     label: str | None
     processes: list[str]
+    senders: int
+    """How many of the processes send; they come first, and clocks have a column for each."""
     known: Clocks
     exports: list[str]
     sender: Ints
@@ -70,6 +71,9 @@ class LaneSummary:
     copy_of: Ints
     copy_to: Ints
     copy_state: Bytes
+    settled_early: list[str]
+    settled_at: Longs
+    """What was delivered instead of each copy that is SETTLED, and the index of that delivery."""
     astray_of: Ints
     astray_at: Ints
     imports: list[str]
@@ -84,6 +88,8 @@ class LaneSummary:
     """Deliveries, numbered as they came: see `Scanned`, and that of each import; `len(texts)` stands for none."""
     texts: pa.StringArray
     """What was delivered at each of them."""
+    text_at: Longs
+    """The index of each of them."""
 
 
 @dataclass(slots=True)
@@ -94,6 +100,9 @@ class Summary:
     processes: list[str]
     first: Longs
     last: Longs
+    doubts: dict[str, int] = field(default_factory=dict)
+    anywhere: bool = False
+    """Where rows may be hidden inside the chunk: see `usable.doubts`."""
     lanes: list[LaneSummary] = field(default_factory=list)
     strangers: bytes = b""
     receipts: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
@@ -114,7 +123,7 @@ def summarise(
     rows = code(table)
     fate = fates(rows)
     fate[fate == NEVER_SENT] = GOOD
-    if reason := _trouble(table, rows, fate):
+    if reason := _trouble(rows, fate):
         return tagged(findings.TROUBLE, run, 1, chunk=chunk, reason=reason)
     summary, gaps = _stand(chunk, rows, fate)
     strangers = _strangers(rows, fate)
@@ -124,8 +133,8 @@ def summarise(
     messages = 0
     for lane in lanes(rows, fate == GOOD):
         matched = meet(lane)
-        if matched.disorder:
-            return tagged(findings.TROUBLE, run, 1, chunk=chunk, reason="a delivery comes before its send")
+        if reason := _lane_trouble(lane, matched):
+            return tagged(findings.TROUBLE, run, 1, chunk=chunk, reason=reason)
         messages += int(np.count_nonzero(lane.sends))
         more, left = _summarise_lane(run, rows, lane, matched, place, want, block)
         parts += more
@@ -146,7 +155,7 @@ def summary_of(payloads: Iterable[bytes | pa.Buffer]) -> Summary:
     return summary
 
 
-def _trouble(table: pa.Table, rows: Rows, fate: Bytes) -> str | None:
+def _trouble(rows: Rows, fate: Bytes) -> str | None:
     order = rows.order
     if order is None or bool(np.any(order[1:] == order[:-1])):
         return "order is missing or stands twice"
@@ -158,27 +167,29 @@ def _trouble(table: pa.Table, rows: Rows, fate: Bytes) -> str | None:
     return None
 
 
+def _lane_trouble(lane: Lane, matched: Matched) -> str | None:
+    if matched.disorder:
+        return "a delivery comes before its send"
+    told = int(np.count_nonzero((matched.role == IMPORTED) & (lane.process < lane.senders)))
+    if lane.width * (3 * lane.senders + told) > STATE_CELLS:
+        return f"{lane.width} processes are too many for chunks"
+    return None
+
+
 def _stand(chunk: int, rows: Rows, fate: Bytes) -> tuple[Summary, int]:
     """Return the first and last index of each process that has rows, and the gaps between them."""
     seated = np.flatnonzero(fate != ODD)
+    process, index = rows.process[seated], rows.index[seated]
     first, last = (np.zeros(len(rows.processes), np.int64) for _ in range(2))
-    gaps = _ends(rows.process[seated], rows.index[seated], first, last)
+    first[process[::-1]] = index[::-1]  # of rows of one process, the one written last stays
+    last[process] = index
     here = np.flatnonzero(last > 0)
+    gaps = steps_left_out(process, index, len(first)) - int(np.count_nonzero(first > 1))
     names = rows.processes.take(pa.array(here)).to_pylist()
-    return Summary(chunk, names, first[here], last[here]), int(gaps)
-
-
-@njit(cache=True, nogil=True)
-def _ends(process: Ints, index: Longs, first: Longs, last: Longs) -> int:
-    gaps = 0
-    for row in range(len(process)):
-        p = process[row]
-        if last[p] == 0:
-            first[p] = index[row]
-        elif index[row] != last[p] + 1:
-            gaps += 1
-        last[p] = index[row]
-    return gaps
+    doubtful, anywhere = doubts(rows, fate, start=None)
+    where = np.flatnonzero(doubtful < NOWHERE)
+    hidden = dict(zip(rows.processes.take(pa.array(where)).to_pylist(), doubtful[where].tolist(), strict=True))
+    return Summary(chunk, names, first[here], last[here], hidden, anywhere), gaps
 
 
 def _strangers(rows: Rows, fate: Bytes) -> Longs:
@@ -197,6 +208,8 @@ def _summarise_lane(
     imports = np.flatnonzero(matched.role == IMPORTED)
     scanned = run_clocks(lane, matched, opened, kept=exports, imports=imports, block=block)
     asked, missing = questions_of(lane, matched, scanned, opened)
+    early = first_early(lane, scanned, asked, block=block)
+    late, settled = slice(len(scanned.late)), early[len(scanned.late) :]
 
     def texts(codes: Ints) -> pa.StringArray:
         return findings.names(rows.messages, lane.messages[codes])
@@ -204,7 +217,7 @@ def _summarise_lane(
     names = findings.names(rows.processes, lane.processes)
     astray = np.flatnonzero(matched.role == ASTRAY)
     parts = [
-        violations(run, rows, lane, scanned, asked, missing, block),
+        violations(run, rows, lane, asked.destination[late], missing[late], early[late], findings.VIOLATION),
         copies(findings.DUPLICATE, run, rows, lane, repeats(lane, matched)),
         copies(findings.MISDELIVERED, run, rows, lane, astray),
     ]
@@ -216,13 +229,15 @@ def _summarise_lane(
     met, heard, places, deliveries = _numbered(lane, scanned, imports)
     label = rows.labels[lane.label].as_py() if lane.label >= 0 else None
     return parts, LaneSummary(
-        label=label, processes=names.to_pylist(), known=_narrow(scanned.known),
+        label=label, processes=names.to_pylist(), senders=lane.senders, known=_narrow(scanned.known),
         exports=texts(exports).to_pylist(), sender=lane.process[sends], index=lane.index[sends],
         carried=_narrow(scanned.carried), copy_of=copy_of, copy_to=copy_to, copy_state=copy_state,
+        settled_early=texts(lane.message[settled]).to_pylist(), settled_at=lane.index[settled],
         astray_of=number[lane.message[kept]], astray_at=lane.process[kept],
         imports=texts(lane.message[imports]).to_pylist(), at=lane.process[imports],
         at_index=lane.index[imports], before=_narrow(scanned.before), rows=place[lane.row[imports]],
         met=met, heard=heard, place=places, texts=texts(lane.message[deliveries]),
+        text_at=lane.index[deliveries],
     )  # fmt: skip
 
 

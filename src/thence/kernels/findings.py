@@ -45,9 +45,13 @@ DDL = (
     "messages bigint, gaps bigint, payload binary"
 )
 
-VIOLATION, UNDELIVERED, DUPLICATE, MISDELIVERED, QUARANTINE, RUN = (
-    "violation", "undelivered", "duplicate", "misdelivered", "quarantine", "run",
+VIOLATION, ABSENT, POSSIBLE, UNDELIVERED, DUPLICATE, MISDELIVERED, QUARANTINE, RUN = (
+    "violation", "absent", "possible", "undelivered", "duplicate", "misdelivered", "quarantine", "run",
 )  # fmt: skip
+"""`violation`: the missing message was delivered later. `absent`: it was never delivered, which no row of its run can
+hide. `possible`: it was never delivered, but a row that is missing or was set aside may hide that."""
+LISTED = (RUN, VIOLATION, ABSENT, POSSIBLE, UNDELIVERED, DUPLICATE, MISDELIVERED, QUARANTINE)
+"""What is said in the end; the other tags are of parts that still have to be put together."""
 SUMMARY, IDS, WANT, TROUBLE, MOVED = "summary", "ids", "want", "trouble", "moved"
 """`moved`: a chunk is not where it was seen."""
 Column: TypeAlias = pa.ChunkedArray | pa.Array | np.ndarray | list[str] | list[bytes] | str | int | None

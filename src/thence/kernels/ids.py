@@ -10,29 +10,19 @@ from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
-from thence.kernels.arrays import Hashes, Ints, Letters
-from thence.kernels.interning import PRIME, SEED, buffers
-
-
-@njit(cache=True, nogil=True)
-def _hash(offsets: Ints, data: Letters) -> Hashes:
-    hashes = np.empty(len(offsets) - 1, np.uint64)
-    for row in range(len(offsets) - 1):
-        h = SEED  # FNV-1a, then the finaliser of splitmix64
-        for i in range(offsets[row], offsets[row + 1]):
-            h = (h ^ np.uint64(data[i])) * PRIME
-        h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        hashes[row] = h ^ (h >> np.uint64(31))
-    return hashes
+from thence.kernels.arrays import Hashes
+from thence.kernels.ids_cy import hash_names
+from thence.kernels.interning import buffers
 
 
 def hashes_of(names: pa.StringArray) -> Hashes:
     """Return a 64-bit hash of each name; none is null."""
-    found: Hashes = _hash(*buffers(names)) if len(names) else np.zeros(0, np.uint64)
-    return found
+    hashes = np.zeros(len(names), np.uint64)
+    if len(names):
+        offsets, letters = buffers(names)
+        hash_names(offsets, memoryview(letters), hashes)  # type: ignore[arg-type]
+    return hashes
 
 
 def buckets(hashes: Hashes, count: int) -> list[bytes]:

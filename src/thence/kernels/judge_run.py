@@ -1,7 +1,8 @@
-"""All that is known of one run from all its rows: the array twin of `model.order.judge`.
+"""All that is known of one run from all its rows: what `model.order.judge` defines.
 
-Law. `judge(table)` finds what `model.order.judge` finds in the same rows, taken in their `order` where every row has
-one. That order is used only if causes come first in it; else one is derived, and deliveries on cycles are set aside.
+Invariant. `judge(table)` finds what `model.order.judge` finds in the same rows, taken in their `order` where every row
+has one. That order is used only if causes come first in it; else one is derived, and deliveries on cycles are set
+aside.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import pyarrow as pa
 from thence.kernels.arrays import Ints, Longs
 from thence.kernels.derive import on_cycles, order_of
 from thence.kernels.findings import (
+    ABSENT,
     DUPLICATE,
     MISDELIVERED,
+    POSSIBLE,
     RUN,
     UNDELIVERED,
     VIOLATION,
@@ -24,8 +27,6 @@ from thence.kernels.findings import (
 from thence.kernels.label_scan import (
     Lane,
     Matched,
-    Questions,
-    Scanned,
     first_early,
     lanes,
     meet,
@@ -37,7 +38,7 @@ from thence.kernels.label_scan import (
 from thence.kernels.rows import Rows, as_they_come, code
 from thence.kernels.scanning import ASTRAY, increasing
 from thence.kernels.scanning import DUPLICATE as REPEATED
-from thence.kernels.usable import CYCLE, GOOD, fates, gaps
+from thence.kernels.usable import CYCLE, GOOD, doubts, fates, gaps
 
 
 def judge(run: str | None, table: pa.Table, *, block: int | None = None) -> pa.Table:
@@ -45,13 +46,14 @@ def judge(run: str | None, table: pa.Table, *, block: int | None = None) -> pa.T
     table = as_they_come(table)
     rows = code(table)
     fate = fates(rows)
-    parts: list[pa.Table] = []
-    messages = 0
-    for lane in lanes(rows, fate == GOOD):
-        ordered, cyclic = in_order(lane)
+    ordered = [in_order(lane) for lane in lanes(rows, fate == GOOD)]
+    for _, cyclic in ordered:
         fate[cyclic] = CYCLE
-        messages += int(np.count_nonzero(ordered.sends))
-        parts += judge_lane(run, rows, ordered, block=block)
+    doubtful, anywhere = doubts(rows, fate)
+    if anywhere:
+        doubtful[:] = 0
+    parts = [part for lane, _ in ordered for part in judge_lane(run, rows, lane, doubtful, block=block)]
+    messages = sum(int(np.count_nonzero(lane.sends)) for lane, _ in ordered)
     counts = tagged(RUN, run, 1, events=len(rows), messages=messages, gaps=gaps(rows))
     return pa.concat_tables([counts, quarantined(run, table, rows, fate), *parts])
 
@@ -78,14 +80,20 @@ def _deliveries_first(lane: Lane) -> bool:
     return bool(np.any(first[lane.message] > np.arange(len(lane.row))))
 
 
-def judge_lane(run: str | None, rows: Rows, lane: Lane, *, block: int | None = None) -> list[pa.Table]:
-    """Return the findings in one lane whose rows are good and in order."""
+def judge_lane(run: str | None, rows: Rows, lane: Lane, doubtful: Longs, *, block: int | None = None) -> list[pa.Table]:
+    """Return the findings in one lane whose rows are good and in order; `doubtful` is what `usable.doubts` says."""
     matched = meet(lane)
     opened = open_copies(lane, matched)
     scanned = run_clocks(lane, matched, opened, block=block)
     asked, missing = questions_of(lane, matched, scanned, opened)
+    early = first_early(lane, scanned, asked, block=block)
+    never = np.arange(len(early)) >= len(scanned.late)
+    hidden = never & (doubtful[lane.processes[asked.destination]] <= lane.index[early])
     return [
-        violations(run, rows, lane, scanned, asked, missing, block),
+        *(
+            violations(run, rows, lane, asked.destination[which], missing[which], early[which], tag)
+            for tag, which in ((VIOLATION, ~never), (ABSENT, never & ~hidden), (POSSIBLE, hidden))
+        ),
         tagged(
             UNDELIVERED, run, len(opened.message),
             message=names(rows.messages, lane.messages[opened.message]),
@@ -97,14 +105,13 @@ def judge_lane(run: str | None, rows: Rows, lane: Lane, *, block: int | None = N
 
 
 def violations(
-    run: str | None, rows: Rows, lane: Lane, scanned: Scanned, asked: Questions, missing: Ints, block: int | None
+    run: str | None, rows: Rows, lane: Lane, destination: Ints, missing: Ints, early: Longs, tag: str
 ) -> pa.Table:
-    """Return a row for each violation: the missing message, its destination, and what was delivered too early."""
-    early = first_early(lane, scanned, asked, block=block)
+    """Return a row for each violation: the missing message, its destination, and the row that delivers `early`."""
     return tagged(
-        VIOLATION, run, len(missing),
+        tag, run, len(missing),
         message=names(rows.messages, lane.messages[missing]),
-        destination=names(rows.processes, lane.processes[asked.destination]),
+        destination=names(rows.processes, lane.processes[destination]),
         early=names(rows.messages, lane.messages[lane.message[early]]),
     )  # fmt: skip
 

@@ -1,8 +1,9 @@
 """One label: the sends and deliveries of one run under one label, and the scan over them in blocks of columns.
 
-Law. Lanes do not touch each other: happened-before within a label uses that label's rows only. A lane has its own small
-codes for processes and messages, so that the width of its clocks is the number of processes that take part in it. Any
-block width gives the same answer; a narrow one only bounds the memory that clocks in flight take.
+Invariant. Lanes are independent: happened-before within a label uses that label's rows only. A lane has its own small
+codes for processes and messages, those of senders first, so that clocks have a column for each sender and none for a
+process that only delivers. Any block width gives the same answer; a narrow one only bounds the memory that clocks in
+flight take.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from thence.kernels import order_cy
 from thence.kernels.arrays import Bytes, Clocks, Flags, Ints, Longs
 from thence.kernels.rows import DELIVER, SEND, Rows
-from thence.kernels.scanning import Columns, Marks, locate, match, scan, slots
+from thence.kernels.scanning import Columns, Marks, locate, match, scan, slots, sort_segments
 
 ClockType = type[np.int32] | type[np.int64]
 CLOCK_BYTES = 256 << 20
@@ -36,6 +37,8 @@ class Lane:
     destinations: Ints
     processes: Ints
     messages: Ints
+    senders: int
+    """Processes below this code send; the others only deliver or are addressed."""
 
     @property
     def width(self) -> int:
@@ -92,9 +95,19 @@ def lane_of(rows: Rows, label: int, chosen: Longs, *, compact: bool) -> Lane:
     else:
         processes = np.arange(len(rows.processes), dtype=np.int32)
         messages = np.arange(len(rows.messages), dtype=np.int32)
+    sends = rows.kind[chosen] == SEND
+    sending = np.zeros(len(processes), np.bool_)
+    sending[process[sends]] = True
+    senders = int(np.count_nonzero(sending))
+    if not bool(np.all(sending[:senders])):
+        order = np.argsort(~sending, kind="stable")
+        rank = np.empty(len(order), np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        processes, process, destinations = processes[order], rank[process], rank[destinations]
+        sort_segments(offsets, destinations)
     return Lane(
-        label, chosen, rows.kind[chosen] == SEND, process, rows.index[chosen], message, offsets, destinations,
-        processes.astype(np.int32), messages.astype(np.int32),
+        label, chosen, sends, process, rows.index[chosen], message, offsets, destinations,
+        processes.astype(np.int32), messages.astype(np.int32), senders,
     )  # fmt: skip
 
 
@@ -103,15 +116,8 @@ def _gathered(offsets: Longs, values: Ints, rows: Longs, kind: Bytes) -> tuple[L
     starts = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(np.where(kind[rows] == SEND, offsets[rows + 1] - offsets[rows], 0), out=starts[1:])
     taken = np.empty(starts[-1], np.int32)
-    _gather(offsets, values, rows, starts, taken)
+    order_cy.gather(offsets, values, rows, starts, taken)
     return starts, taken
-
-
-@njit(cache=True, nogil=True)
-def _gather(offsets: Longs, values: Ints, rows: Longs, starts: Longs, taken: Ints) -> None:
-    for i in range(len(rows)):
-        for j in range(starts[i + 1] - starts[i]):
-            taken[starts[i] + j] = values[offsets[rows[i]] + j]
 
 
 def reordered(lane: Lane, order: Longs) -> Lane:
@@ -120,7 +126,7 @@ def reordered(lane: Lane, order: Longs) -> Lane:
     offsets, destinations = _gathered(lane.offsets, lane.destinations, order, kind)
     return Lane(
         lane.label, lane.row[order], lane.sends[order], lane.process[order], lane.index[order],
-        lane.message[order], offsets, destinations, lane.processes, lane.messages,
+        lane.message[order], offsets, destinations, lane.processes, lane.messages, lane.senders,
     )  # fmt: skip
 
 
@@ -147,9 +153,9 @@ def clock_type(lane: Lane) -> ClockType:
 def block_width(lane: Lane, places: int, asked: int | None) -> int:
     """Return how many columns to scan at a time."""
     if asked is not None:
-        return max(1, min(asked, lane.width or 1))
+        return max(1, min(asked, lane.senders or 1))
     each = max(1, (places + lane.width) * np.dtype(clock_type(lane)).itemsize)
-    return int(max(1, min(lane.width or 1, CLOCK_BYTES // each)))
+    return int(max(1, min(lane.senders or 1, CLOCK_BYTES // each)))
 
 
 @dataclass(slots=True)
@@ -162,7 +168,7 @@ class Scanned:
     before: Clocks
     carried: Clocks
     met: Ints
-    """met[p, d]: the row after which d first knows of a send of p"""
+    """met[s, d]: the row after which d first knows of a send of s"""
     heard: Ints
     """heard[i, d]: the row after which d first knows of a send that came after import i at its process"""
     place: Ints
@@ -190,16 +196,16 @@ def run_clocks(
     keep[chosen] = True
     brought: Longs = imports if imports is not None else np.zeros(0, np.int64)
     place, places = slots(lane.sends, lane.message, matched.uses, keep)
-    width, kind = lane.width, clock_type(lane)
+    width, kind = lane.senders, clock_type(lane)
     step = block_width(lane, places, block)
     late = np.zeros(len(lane.row), np.bool_)
     overtaken = np.zeros(len(opened.message), np.bool_)
-    whole = (width, len(brought), len(chosen)) if wanted else (0, 0, 0)
+    whole = (lane.width, len(brought), len(chosen)) if wanted else (0, 0, 0)
     marks, order = _marks(lane, brought, kind, wanted=wanted)
     known_all, before_all, carried_all = (np.zeros((n, width if wanted else 0), kind) for n in whole)
     for low in range(0, width, step):
         high = min(width, low + step)
-        known = np.zeros((width, high - low), kind)
+        known = np.zeros((lane.width, high - low), kind)
         carried = np.zeros((places, high - low), kind)
         before = np.zeros((whole[1], high - low), kind)
         scan(lane.columns, matched.role, matched.send_row, place, known, carried, low, late, before, marks)
@@ -214,23 +220,25 @@ def run_clocks(
 
 
 def _marks(lane: Lane, imports: Longs, kind: ClockType, *, wanted: bool) -> tuple[Marks, Longs]:
-    """Return the marks of each process, and the mark of each import; none if not wanted.
+    """Return the marks of each sender, and the mark of each import, the last for one that no sender made.
 
-    A process is marked at its start (1: knowing any send of it) and at every import.
+    A sender is marked at its start (1: knowing any send of it) and at every import. Marks have a last row that is never
+    met.
     """
     if not wanted:
         nothing = np.zeros((0, lane.width), np.int32)
         return Marks(np.zeros(0, kind), np.zeros(1, np.int64), nothing), np.zeros(0, np.int64)
-    at = lane.process[imports]
-    counts = np.bincount(at, minlength=lane.width) + 1
+    told = np.flatnonzero(lane.process[imports] < lane.senders)
+    at = lane.process[imports[told]]
+    counts = np.bincount(at, minlength=lane.senders) + 1
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     marks = np.ones(starts[-1], kind)
     order = np.argsort(at, kind="stable")
-    places = np.empty(len(imports), np.int64)
-    # each process before takes one mark more than it has imports
-    places[order] = np.arange(len(imports)) + at[order] + 1
-    marks[places] = lane.index[imports]
-    return Marks(marks, starts, np.full((len(marks), lane.width), -1, np.int32)), places
+    places = np.full(len(imports), starts[-1], np.int64)
+    # each sender before takes one mark more than it has imports
+    places[told[order]] = np.arange(len(told)) + at[order] + 1
+    marks[places[told]] = lane.index[imports[told]]
+    return Marks(marks, starts, np.full((len(marks) + 1, lane.width), -1, np.int32)), places
 
 
 @dataclass(slots=True)

@@ -1,7 +1,8 @@
 """Chunks put together in order: what each left open is decided here, without seeing any row again.
 
-Law. What a chunk needs from its past are only the clocks on entering (process x process) and those of the messages in
-flight: `chunk_clocks.py` joins them with its own. Cost: (imports + exports) x processes^2 per chunk.
+Invariant. What a chunk needs from its past are only the clocks on entering (process x sender) and those of the messages
+in flight: `chunk_clocks.py` joins them with its own. Cost: (imports + exports) x senders^2 per chunk. Where those
+clocks would take more than `STATE_CELLS`, the run is in trouble and judged whole, in blocks of columns.
 
 A violation whose missing message was sent in an earlier chunk is established here. Which message came early follows
 from when the processes of that chunk first heard of each other: it is the first delivery to tell the destination of a
@@ -22,7 +23,7 @@ import pyarrow as pa
 
 from thence.kernels import findings
 from thence.kernels.arrays import Clocks, Ints, Longs
-from thence.kernels.chunk import DONE, OPEN, SETTLED, LaneSummary, Summary
+from thence.kernels.chunk import DONE, OPEN, SETTLED, STATE_CELLS, LaneSummary, Summary
 from thence.kernels.chunk_clocks import Contacts, Stack, earliest, knew, lift, stacked
 from thence.kernels.findings import set_aside, tagged
 from thence.kernels.packing import unpacked
@@ -34,25 +35,32 @@ class _Flying:
     """A message that left its chunk."""
 
     label: str | None
-    sender: int
-    index: int
     clock: Clocks
 
 
 @dataclass(slots=True)
 class _State:
-    """What is known on entering the next chunk, in one lane."""
+    """What is known on entering the next chunk, in one lane: a row for each process, a column for each sender."""
 
     roster: dict[str, int] = field(default_factory=dict)
+    senders: dict[str, int] = field(default_factory=dict)
     known: Clocks = field(default_factory=lambda: np.zeros((0, 0), np.int64))
 
-    def codes(self, names: list[str]) -> Ints:
-        """Return the codes of processes, new ones added."""
-        codes = np.array([self.roster.setdefault(n, len(self.roster)) for n in names], np.int32)
-        more = len(self.roster) - len(self.known)
-        if more:
-            self.known = np.pad(self.known, ((0, more), (0, more)))
-        return codes
+    def codes(self, names: list[str], senders: int) -> tuple[Ints, Ints]:
+        """Return the rows of processes and the columns of those that send, which come first; new ones are added."""
+        rows = np.array([self.roster.setdefault(n, len(self.roster)) for n in names], np.int32)
+        columns = np.array([self.senders.setdefault(n, len(self.senders)) for n in names[:senders]], np.int32)
+        return rows, columns
+
+    @property
+    def too_wide(self) -> bool:
+        """Tell whether there are too many processes and senders for their clocks to be held."""
+        return len(self.roster) * len(self.senders) > STATE_CELLS
+
+    def entered(self) -> Clocks:
+        """Return what each process knew on entering, with rows and columns for those that are new."""
+        more = len(self.roster) - len(self.known), len(self.senders) - self.known.shape[1]
+        return np.pad(self.known, ((0, more[0]), (0, more[1]))) if any(more) else self.known
 
 
 @dataclass(slots=True)
@@ -63,8 +71,10 @@ class _Copies:
     label: list[str | None] = field(default_factory=list)
     to: list[str] = field(default_factory=list)
     numbers: Longs = field(default_factory=lambda: np.zeros((0, 4), np.int64))
-    """destination, sender, index of the send, state"""
+    """destination, column of the sender, index of the send, state"""
     at: dict[tuple[str, int], int] = field(default_factory=dict)
+    early: dict[int, tuple[str, int]] = field(default_factory=dict)
+    """For each copy that was overtaken before it came: what was delivered instead, and the index of that delivery."""
 
 
 class ChunkMerger:
@@ -77,6 +87,8 @@ class ChunkMerger:
         self.trouble: str | None = None
         self.gaps = 0
         self._last: dict[str, int] = {}
+        self._doubts: dict[str, int] = {}
+        self._anywhere = False
         self._states: dict[str | None, _State] = {}
         self._flying: dict[str, _Flying] = {}
         self._copies = _Copies()
@@ -100,8 +112,17 @@ class ChunkMerger:
             before = self._last.get(name, 0)
             if first <= before:
                 self.trouble = f"index {first} of process {name} comes after {before} in the order"
-            self.gaps += first != before + 1
+            if first > before + 1:
+                self.gaps += 1
+                self._doubt(name, before + 1)
             self._last[name] = last
+        for name, index in summary.doubts.items():
+            self._doubt(name, index)
+        self._anywhere = self._anywhere or summary.anywhere
+
+    def _doubt(self, process: str, index: int) -> None:
+        """Take note that a process may have a row there that is not among the usable."""
+        self._doubts[process] = min(index, self._doubts.get(process, index))
 
     def _settle_receipts(self) -> None:
         """Let go of receipts whose message is known to have been sent under their label."""
@@ -113,37 +134,49 @@ class ChunkMerger:
 
     def _lane(self, lane: LaneSummary, strangers: pa.Table) -> None:
         state = self._states.setdefault(lane.label, _State())
-        codes = state.codes(lane.processes)
-        width = len(state.roster)
+        codes, columns = state.codes(lane.processes, lane.senders)
+        if state.too_wide:
+            self.trouble = f"{len(state.roster)} processes are too many for chunks"
+        if self.trouble:
+            return
+        width = len(state.senders)
         used, tested = self._imports(lane, codes, strangers)
         carried = np.zeros((len(used), width), np.int64)
         for row, i in enumerate(used):
             clock = self._flying[lane.imports[i]].clock
             carried[row, : len(clock)] = clock
         at, index = codes[lane.at], lane.at_index
-        stack = stacked(state.known, at[used], index[used], carried)
-        late = self._late(lane, tested, _spread(lane.before, codes, width), at, stack)
-        leaving = _spread(lane.carried, codes, width)
-        self._leave(lane, codes, lift(leaving, codes[lane.sender], stack))
-        known = np.zeros((width, width), np.int64)
-        known[codes] = _spread(lane.known, codes, width)
-        lifted = lift(known, np.arange(width, dtype=np.int32), stack)
-        state.known = np.maximum(lifted, stack.rows[stack.starts[1:] - 1])
+        row_of = np.array([state.roster[name] for name in state.senders], np.int32)
+        stack = stacked(state.entered(), at[used], index[used], carried, row_of)
+        late = self._late(lane, tested, _spread(lane.before, columns, width), at, stack)
+        self._leave(lane, codes, columns, lift(_spread(lane.carried, columns, width), columns[lane.sender], stack))
+        known = stack.rows[stack.starts[1:] - 1]
+        here = lift(_spread(lane.known, columns, width), np.arange(len(codes), dtype=np.int32), stack)
+        known[codes] = np.maximum(known[codes], here)
+        state.known = known
         late += self._overtaken(lane.label, state.known, len(lane.copy_of))
         if late:
-            here = np.full(width, -1, np.int64)
-            here[codes] = np.arange(len(codes))
+            contacts = _contacts(lane, codes, columns, row_of, used, len(state.roster))
             to, source, least = self._copies.numbers[late, :3].T
-            contacts = Contacts(here, lane.met, lane.heard[used], lane.place[used], len(lane.texts))
             early = earliest(to, source, least, stack, contacts)
-            self._name(late, findings.names(lane.texts, early))
+            texts = findings.names(lane.texts, early).to_pylist()
+            self._copies.early.update(zip(late, zip(texts, lane.text_at[early].tolist(), strict=True), strict=True))
 
-    def _name(self, late: list[int], early: pa.StringArray) -> None:
-        """Note violations: copies that came late or not at all, and what came early instead."""
-        missing, to = [self._copies.message[i] for i in late], [self._copies.to[i] for i in late]
-        self._parts.append(
-            tagged(findings.VIOLATION, self.run, len(late), message=missing, destination=to, early=early)
-        )
+    def _violations(self) -> list[pa.Table]:
+        """Return the copies that came late or not at all, and what came early instead."""
+        found: dict[str, list[int]] = {findings.VIOLATION: [], findings.ABSENT: [], findings.POSSIBLE: []}
+        copies = self._copies
+        for copy, (_, index) in copies.early.items():
+            hidden = self._anywhere or self._doubts.get(copies.to[copy], index + 1) <= index
+            absent = findings.POSSIBLE if hidden else findings.ABSENT
+            found[findings.VIOLATION if copies.numbers[copy, 3] == DONE else absent].append(copy)
+        return [
+            tagged(
+                tag, self.run, len(own), message=[copies.message[i] for i in own],
+                destination=[copies.to[i] for i in own], early=[copies.early[i][0] for i in own],
+            )
+            for tag, own in found.items()
+        ]  # fmt: skip
 
     def _imports(self, lane: LaneSummary, codes: Ints, strangers: pa.Table) -> tuple[Ints, list[tuple[int, int]]]:
         """Say which imports carry knowledge, and which are first deliveries to be tested (import, copy)."""
@@ -192,14 +225,14 @@ class ChunkMerger:
         late = knew(before[which], at[which], lane.at_index[which], facts[:, 1], facts[:, 2], stack)
         return [int(copy) for copy in copies[late]]
 
-    def _leave(self, lane: LaneSummary, codes: Ints, clocks: Clocks) -> None:
+    def _leave(self, lane: LaneSummary, codes: Ints, columns: Ints, clocks: Clocks) -> None:
         """Note the messages that leave the chunk, and their copies."""
         for i, name in enumerate(lane.exports):
             if name in self._flying:
                 self.trouble = f"message {name} is sent twice"
             if name in self._unsent:
                 self.trouble = f"message {name} is delivered before it is sent"
-            self._flying[name] = _Flying(lane.label, int(codes[lane.sender[i]]), int(lane.index[i]), clocks[i])
+            self._flying[name] = _Flying(lane.label, clocks[i])
         copies = self._copies
         start = len(copies.message)
         names = [lane.exports[i] for i in lane.copy_of]
@@ -208,7 +241,10 @@ class ChunkMerger:
         copies.label += [lane.label] * len(names)
         copies.to += [lane.processes[i] for i in lane.copy_to]
         copies.at.update(zip(zip(names, to.tolist(), strict=True), range(start, start + len(names)), strict=True))
-        fresh = np.stack([to, codes[lane.sender[lane.copy_of]], lane.index[lane.copy_of], lane.copy_state], axis=1)
+        settled = (start + np.flatnonzero(lane.copy_state == SETTLED)).tolist()
+        told = zip(lane.settled_early, lane.settled_at.tolist(), strict=True)
+        copies.early.update(zip(settled, told, strict=True))
+        fresh = np.stack([to, columns[lane.sender[lane.copy_of]], lane.index[lane.copy_of], lane.copy_state], axis=1)
         copies.numbers = np.concatenate([copies.numbers, fresh.astype(np.int64)])
         self._astray |= {(lane.exports[i], int(codes[p])) for i, p in zip(lane.astray_of, lane.astray_at, strict=True)}
 
@@ -237,7 +273,8 @@ class ChunkMerger:
             message=[copies.message[i] for i in never], destination=[copies.to[i] for i in never],
         )  # fmt: skip
         counts = tagged(findings.RUN, self.run, 1, events=0, messages=0, gaps=self.gaps)
-        return pa.concat_tables([counts, undelivered, *self._parts, *self._rejected()])
+        rejected = self._rejected()  # they raise doubts, so they come first
+        return pa.concat_tables([counts, undelivered, *self._parts, *rejected, *self._violations()])
 
     def _rejected(self) -> list[pa.Table]:
         parts = []
@@ -249,13 +286,22 @@ class ChunkMerger:
                 if sent is None
                 else f"message {name} was sent under label {sent.label}, not {label}"
             )
+            self._doubt(row["process"][0].as_py(), row["index"][0].as_py())
             table = pa.table({n: row[n] if n in row.column_names else pa.nulls(1) for n in NORMAL.names})
             parts.append(set_aside(self.run, table, [reason]))
         return parts
 
 
-def _spread(clocks: Clocks, codes: Ints, width: int) -> Clocks:
-    """Put the columns of a chunk's clocks where the run has those processes."""
+def _spread(clocks: Clocks, columns: Ints, width: int) -> Clocks:
+    """Put the columns of a chunk's clocks where the run has those senders."""
     wide = np.zeros((len(clocks), width), np.int64)
-    wide[:, codes] = clocks
+    wide[:, columns] = clocks
     return wide
+
+
+def _contacts(lane: LaneSummary, codes: Ints, columns: Ints, row_of: Ints, used: Ints, processes: int) -> Contacts:
+    """Return by which delivery each process of the chunk first heard of what."""
+    here, column = (np.full(processes, -1, np.int64) for _ in range(2))
+    here[codes] = np.arange(len(codes))
+    column[row_of[columns]] = np.arange(len(columns))
+    return Contacts(here, column, lane.met, lane.heard[used], lane.place[used], len(lane.texts))

@@ -20,12 +20,11 @@ from typing import NamedTuple, TypedDict
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import njit
 
 from thence.kernels.arrays import Flags, Ints, Longs
-from thence.kernels.interning import longer
 from thence.kernels.judge_run import in_order
 from thence.kernels.label_scan import CLOCK_BYTES, Lane, lanes, meet
+from thence.kernels.path_cy import nearer as walk_on
 from thence.kernels.rows import Rows, as_they_come, code
 from thence.kernels.scanning import Columns, slots
 from thence.kernels.usable import GOOD, fates
@@ -35,6 +34,8 @@ STEPS = pa.list_(
 )
 FAR = np.int32(2**31 - 1)
 """Not reached by any number of messages."""
+BUFFER = 1 << 16
+"""Numbers that a walk writes at a time."""
 
 
 class Step(TypedDict):
@@ -65,77 +66,23 @@ def _walk(
 ) -> tuple[Longs, Flags, Longs]:
     """Return the last delivery before each goal, whether the goal was reached, and all deliveries that came nearer.
 
-    What came nearer is told as question, process and row, one after the other, as it happened.
+    Each that came nearer is three numbers: question, process and row, in the order of rows.
     """
     count = len(asked.start)
     last, reached = np.full(count, -1, np.int64), np.zeros(count, np.bool_)
-    room = _Room(
-        hops=np.full((processes, width), FAR, np.int32), via=np.full((processes, width), -1, np.int64),
-        carried=np.full((places, width), FAR, np.int32), column=np.full(count, -1, np.int64),
-        owner=np.full(width, -1, np.int64), free=np.arange(width),
-    )  # fmt: skip
-    nearer = _nearer(columns, send_row, place, asked, room, last, reached, np.empty(3 * 64, np.int64))
-    return last, reached, nearer
-
-
-class _Room(NamedTuple):
-    """Where a walk keeps what it knows: (process x column), (place x column), and which question has which column."""
-
-    hops: Ints
-    via: Longs
-    carried: Ints
-    column: Longs
-    owner: Longs
-    free: Longs
-
-
-@njit(cache=True, nogil=True)
-def _nearer(
-    columns: Columns, send_row: Longs, place: Ints, asked: Questions, room: _Room, last: Longs, reached: Flags,
-    nearer: Longs,
-) -> Longs:  # fmt: skip
-    sends, process, _, message = columns
-    hops, via, carried, column, owner, free = room
-    count, width = len(asked.start), hops.shape[1]
-    spare = width
-    written = 0
-    following = ending = 0
-    for row in range(asked.start[0], len(process)):
-        p = process[row]
-        while following < count and asked.start[following] == row:
-            spare -= 1
-            column[following] = free[spare]
-            owner[free[spare]] = following
-            for each in range(len(hops)):
-                hops[each, free[spare]] = FAR
-                via[each, free[spare]] = -1
-            hops[p, free[spare]] = 0
-            following += 1
-        at = place[message[row]]
-        if at >= 0 and sends[row]:
-            for c in range(width):
-                carried[at, c] = hops[p, c]
-        elif at >= 0:
-            sent = send_row[message[row]]
-            for c in range(width):
-                if owner[c] >= 0 and sent >= asked.start[owner[c]] and carried[at, c] < hops[p, c] - 1:
-                    hops[p, c] = carried[at, c] + 1
-                    via[p, c] = row
-                    if written == len(nearer):
-                        nearer = longer(nearer)
-                    nearer[written], nearer[written + 1], nearer[written + 2] = owner[c], p, row
-                    written += 3
-        while ending < count and asked.goal[asked.by_goal[ending]] == row:
-            question = asked.by_goal[ending]
-            freed = column[question]
-            last[question], reached[question] = via[p, freed], hops[p, freed] < FAR
-            owner[freed] = -1
-            free[spare] = freed
-            spare += 1
-            ending += 1
-        if ending == count:
-            break
-    return nearer[:written]
+    hops, carried = (np.full((n, width), FAR, np.int32) for n in (processes, places))
+    via = np.full((processes, width), -1, np.int64)
+    column, owner, free = np.full(count, -1, np.int64), np.full(width, -1, np.int64), np.arange(width)
+    state = np.array([asked.start[0], 0, 0, width])
+    buffer = np.empty(max(3 * width, BUFFER), np.int64)
+    found: list[Longs] = []
+    while state[0] < len(columns.process) and state[2] < count:
+        written = walk_on(
+            columns.sends.view(np.uint8), columns.process, columns.message, send_row, place, asked.start, asked.goal,
+            asked.by_goal, hops, via, carried, column, owner, free, last, reached.view(np.uint8), state, buffer,
+        )  # fmt: skip
+        found.append(buffer[:written].copy())
+    return last, reached, np.concatenate([np.zeros(0, np.int64), *found])
 
 
 def shortest_paths(table: pa.Table, asked: Sequence[Pair]) -> list[Path | None]:

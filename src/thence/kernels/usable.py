@@ -10,22 +10,24 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow.compute as pc
-from numba import njit
 
-from thence.kernels.arrays import Bytes, Flags, Ints, Longs
+from thence.kernels import order_cy
+from thence.kernels.arrays import Bytes, Ints, Longs
 from thence.kernels.derive import by_process
 from thence.kernels.rows import CRASH, DELIVER, INTERNAL, KIND_NAMES, RECEIVE, SEND, Rows
 from thence.kernels.scanning import increasing, steps_left_out
 
 GOOD, ODD, TWICE, NO_MESSAGE, NO_DESTINATIONS, SENT_TWICE, NEVER_SENT, OTHER_LABEL, CYCLE = range(9)
+NOWHERE = np.iinfo(np.int64).max
+"""No index: a process whose rows are all there and usable."""
 
 
 def fates(rows: Rows) -> Bytes:
     """Return for each row of a whole run GOOD or why it is set aside."""
     fate = seats(rows)
     empty = _empty_message(rows)
-    _needs(rows.kind, rows.message, rows.addressed, empty, fate)
-    _senders(rows.kind, rows.message, rows.label, np.full(len(rows.messages), -1, np.int64), fate)
+    order_cy.needs(rows.kind, rows.message, rows.addressed.view(np.uint8), empty, fate)
+    order_cy.senders(rows.kind, rows.message, rows.label, np.full(len(rows.messages), -1, np.int64), fate)
     return fate
 
 
@@ -44,26 +46,11 @@ def seats(rows: Rows) -> Bytes:
     return fate
 
 
-@njit(cache=True, nogil=True)
 def _taken(process: Ints, index: Longs, processes: int) -> Longs:
-    rows, starts = by_process(process, index, processes)
-    found = []
-    for p in range(processes):
-        start = starts[p]
-        while start < starts[p + 1]:
-            end = start + 1
-            first = rows[start]
-            while end < starts[p + 1] and index[rows[end]] == index[rows[start]]:
-                first = min(first, rows[end])
-                end += 1
-            for i in range(start, end):
-                if rows[i] != first:
-                    found.append(rows[i])
-            start = end
-    taken = np.empty(len(found), np.int64)
-    for i in range(len(found)):
-        taken[i] = found[i]
-    return taken
+    """Return the rows whose process has an earlier row with the same index."""
+    rows, same = by_process(process, index, processes)
+    found: Longs = rows[1:][same & (index[rows[1:]] == index[rows[:-1]])]
+    return found
 
 
 def _empty_message(rows: Rows) -> int:
@@ -72,34 +59,6 @@ def _empty_message(rows: Rows) -> int:
         return -2
     place = pc.index(names, "").as_py()
     return place if place >= 0 else -2
-
-
-@njit(cache=True, nogil=True)
-def _needs(kind: Bytes, message: Ints, addressed: Flags, empty: int, fate: Bytes) -> None:
-    for row in range(len(kind)):
-        if fate[row] != GOOD or kind[row] > RECEIVE:
-            continue
-        if message[row] < 0 or message[row] == empty:
-            fate[row] = NO_MESSAGE
-        elif kind[row] == SEND and not addressed[row]:
-            fate[row] = NO_DESTINATIONS
-
-
-@njit(cache=True, nogil=True)
-def _senders(kind: Bytes, message: Ints, label: Ints, sender: Longs, fate: Bytes) -> None:
-    for row in range(len(kind)):
-        if fate[row] == GOOD and kind[row] == SEND:
-            if sender[message[row]] >= 0:
-                fate[row] = SENT_TWICE
-            else:
-                sender[message[row]] = row
-    for row in range(len(kind)):
-        if fate[row] == GOOD and (kind[row] == DELIVER or kind[row] == RECEIVE):
-            sent = sender[message[row]]
-            if sent < 0:
-                fate[row] = NEVER_SENT
-            elif label[sent] != label[row]:
-                fate[row] = OTHER_LABEL
 
 
 def reason(rows: Rows, row: int, fate: int, sent_label: str | None = None) -> str:
@@ -132,18 +91,34 @@ def gaps(rows: Rows) -> int:
         usable[list(rows.odd)] = False
     process, index = rows.process[usable], rows.index[usable]
     found = steps_left_out(process, index, len(rows.processes))
-    if found < 0:
-        order = np.lexsort((index, process))
-        found = _gaps(process[order], index[order])
-    return found
+    return found if found >= 0 else len(_left_out(process, index, len(rows.processes), start=0)[0])
 
 
-def _gaps(process: Ints, index: Longs) -> int:
-    """Count them in rows that are sorted by process and index."""
-    first = np.ones(len(process), np.bool_)
-    first[1:] = process[1:] != process[:-1]
-    before = np.where(first, 0, np.roll(index, 1))
-    return int(np.count_nonzero(index > before + 1))
+def _left_out(process: Ints, index: Longs, processes: int, start: int | None) -> tuple[Ints, Longs]:
+    """Return process and first index of each gap; indexes count from `start` + 1, if given."""
+    order, same = by_process(process, index, processes)
+    process, index = process[order], index[order]
+    before = np.where(np.append(False, same), np.roll(index, 1), index - 1 if start is None else start)
+    found = index > before + 1
+    return process[found], before[found] + 1
+
+
+def doubts(rows: Rows, fate: Bytes, *, start: int | None = 0) -> tuple[Longs, bool]:
+    """Return for each process the first index at which it may have a row that is not among the usable: `model.order`.
+
+    A process that has none gets `NOWHERE`. The flag says that some row may lie anywhere, in any process. `start` is
+    the index before the first of every process, None if it is not known.
+    """
+    first = np.full(len(rows.processes), NOWHERE, np.int64)
+    seated = fate != ODD
+    np.minimum.at(first, *_left_out(rows.process[seated], rows.index[seated], len(first), start))
+    gone = np.flatnonzero(fate != GOOD)
+    process, index = rows.process[gone], rows.index[gone]
+    known = process >= 0
+    if len(rows.processes) and (empty := pc.index(rows.processes, "").as_py()) >= 0:
+        known &= process != empty
+    np.minimum.at(first, process[known], np.maximum(index[known], 0))
+    return first, not bool(np.all(known))
 
 
 assert (SEND, DELIVER, RECEIVE, INTERNAL, CRASH) == (0, 1, 2, 3, 4)

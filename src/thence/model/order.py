@@ -5,6 +5,10 @@ Law (Lamport; KS98 definitions 1 and 2). Within one run and one label:
 1. rows of one process happened in order of `index`; the send of a message happened before each of its deliveries; and
    the relation is transitive. `receive` rows carry no causality.
 2. if d is a destination of m and of m', and the send of m happened before the send of m', then d delivers m before m'.
+3. a violation is provable. That d never delivered m is not proved where d may have a row, at or before the delivery of
+   m', that is not among the usable ones: its `index` leaves something out, or a row of it was set aside. A row that was
+   set aside and has no readable index may lie anywhere in its process, without a readable process anywhere in the run.
+   What is not proved is *possible*.
 
 Every result here is computed from those sentences with sets of events, without clocks. Rows that cannot be used are
 set aside with a reason, never dropped silently.
@@ -60,17 +64,26 @@ class Judgement:
     messages: int = 0
     gaps: list[tuple[str, int]] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
+    possible: list[Violation] = field(default_factory=list)
+    """Violations unless the missing message was delivered by a row that is missing or was set aside."""
     undelivered: list[Copied] = field(default_factory=list)
     duplicates: list[Copied] = field(default_factory=list)
     misdelivered: list[Copied] = field(default_factory=list)
     quarantine: list[Rejected] = field(default_factory=list)
+    refused: int = 0
+    """Rows that are no events."""
 
     @property
     def verdict(self) -> Verdict:
-        """Violated if anything came too early; unknown if a rejected row or a gap could hide that; else causal."""
-        if self.violations:
-            return "violated"
-        return "unknown" if self.quarantine or self.gaps else "causal"
+        """Violated if anything came too early; unknown if a row set aside or a gap could hide that; else causal."""
+        return verdict_of(len(self.violations), len(self.possible), len(self.quarantine) + self.refused, len(self.gaps))
+
+
+def verdict_of(violations: int, possible: int, set_aside: int, gaps: int) -> Verdict:
+    """Return the verdict of a run by how many there are of each; the one statement of it."""
+    if violations:
+        return "violated"
+    return "unknown" if possible or set_aside or gaps else "causal"
 
 
 def direct_causes(events: Sequence[Event]) -> list[list[int]]:
@@ -128,6 +141,10 @@ class Execution:
             self.deliveries[process] = [place for place in places if self.events[place].kind == "deliver"]
         self.causes = direct_causes(self.events)
         self.past = self._closure()
+        self._delivered = {
+            process: list(dict.fromkeys(self.events[place].message or "" for place in places))
+            for process, places in self.deliveries.items()
+        }
 
     def _closure(self) -> list[int]:
         past = [0] * len(self.events)
@@ -183,7 +200,16 @@ class Execution:
 
     def delivered(self, process: str) -> list[str]:
         """Return the messages delivered at a process in order, repeats left out."""
-        return list(dict.fromkeys(self.events[place].message or "" for place in self.deliveries[process]))
+        return self._delivered.get(process, [])
+
+    def proved(self, violation: Violation, doubts: Mapping[str, int]) -> bool:
+        """Tell whether a violation rests on usable rows alone; `doubts` are those of the run."""
+        here = violation.destination
+        if violation.missing in self.delivered(here):
+            return True
+        rows = (self.events[place] for place in self.deliveries[here])
+        early = next(row.index for row in rows if row.message == violation.early)
+        return doubts.get(here, early + 1) > early
 
     def violations(self, guarantee: Guarantee = "causal") -> list[Violation]:
         """Return one violation for each (destination, missing message): the first delivered successor of it."""
@@ -346,15 +372,37 @@ def gaps(events: Iterable[Event]) -> list[tuple[str, int]]:
     return found
 
 
-def judge(events: Iterable[Event], guarantee: Guarantee = "causal") -> Judgement:
-    """Judge the rows of one run, all labels, against a guarantee."""
-    rows = list(events)
+def doubts(events: Iterable[Event], rejected: Iterable[Rejected], refused: Iterable[Place] = ()) -> dict[str, int]:
+    """Return for each process the first index at which it may have a row that is not among the usable ones."""
+    events = list(events)
+    places: list[Place] = [(process, index - 1) for process, index in gaps(events)]
+    places += [(each.event.process, each.event.index) for each in rejected]
+    places += refused
+    first: dict[str, int] = {}
+    for process, index in places:
+        anywhere = not process
+        for each in {event.process for event in events} if anywhere else {str(process)}:
+            at = 0 if anywhere or index is None or index < 1 else index
+            first[each] = min(at, first.get(each, at))
+    return first
+
+
+Place = tuple[str | None, int | None]
+"""Process and index of a row, as far as they can be read."""
+
+
+def judge(events: Iterable[Event], guarantee: Guarantee = "causal", refused: Iterable[Place] = ()) -> Judgement:
+    """Judge the rows of one run, all labels, against a guarantee; `refused`: places of rows that are no events."""
+    rows, refused = list(events), list(refused)
     good, rejected = usable(rows)
-    result = Judgement(rows[0].run if rows else "run", events=len(rows), gaps=gaps(rows), quarantine=rejected)
+    run = rows[0].run if rows else "run"
+    result = Judgement(run, events=len(rows), gaps=gaps(rows), quarantine=rejected, refused=len(refused))
+    doubtful = doubts(rows, rejected, refused)
     for part in by_label(good).values():
         execution = Execution(part)
         result.messages += len(execution.send)
-        result.violations += execution.violations(guarantee)
+        for violation in execution.violations(guarantee):
+            (result.violations if execution.proved(violation, doubtful) else result.possible).append(violation)
         result.undelivered += execution.undelivered()
         result.duplicates += execution.duplicates()
         result.misdelivered += execution.misdelivered()

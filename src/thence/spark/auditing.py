@@ -7,25 +7,26 @@
     result.paths(result.violations)   # the causal path that proves each
     result.close()
 
-Law. The result equals `thence.model.order.judge` on the rows of every run. One pass over the events is behind all
+Invariant. The result equals `thence.model.order.judge` on the rows of every run. One pass over the events is behind all
 frames of a result: what it found is one persisted, tagged frame. No row of data passes through the driver; it sees only
-numbers (rows and range of `order` of large runs, or of at most 10,000 stretches of any) and whether a run needs another
-round. No setting of the session is touched, so audits can run side by side.
+numbers (rows and range of `order` of large runs) and whether a run needs another round. No setting of the session is
+touched, so audits can run side by side.
 
-The stages are those of `thence.auditing`; this module moves rows between them.
+The stages and the rounds are those of `thence.auditing`; this module is the engine: it moves rows between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from thence.auditing import stages
 from thence.auditing.plan import CHUNK_ROWS, TASKS, Plan
+from thence.auditing.rounds import Round, judged
 from thence.auditing.route import Route, choose
 from thence.auditing.transport import DDL as PIECES
 from thence.auditing.transport import pointer
@@ -35,12 +36,7 @@ from thence.spark.event_columns import in_our_names, with_event_columns
 from thence.spark.layout import look_at
 from thence.spark.reading import in_this_folder
 from thence.spark.results import AuditResult
-from thence.spark.transport import lightened, pack, placed, tables
-
-_FINDINGS = (
-    findings.RUN, findings.VIOLATION, findings.UNDELIVERED, findings.DUPLICATE, findings.MISDELIVERED,
-    findings.QUARANTINE,
-)  # fmt: skip
+from thence.spark.transport import pack
 
 
 def audit(
@@ -62,7 +58,7 @@ def audit(
 
 
 def check_sizes(chunk_rows: int, block: int | None) -> None:
-    """Refuse sizes that are none."""
+    """Reject sizes below 1."""
     if chunk_rows < 1 or (block is not None and block < 1):
         raise MisuseError(f"chunk_rows and block count from 1, found {chunk_rows} and {block}")
 
@@ -75,20 +71,12 @@ def audit_frame(
     route: Route | None = None,
     refused: Iterable[DataFrame] = (),
 ) -> AuditResult:
-    """Audit a frame of event columns: its rows are judged where they lie, or go to their slots, or travel in pieces.
+    """Audit a frame of event columns, whose rows travel to their slots in pieces.
 
     `refused` are rows of findings known beforehand.
     """
     route = route or choose(look=lambda: look_at(frame, chunk_rows))
-    if route.name == "in place":
-        job = Job(frame, route, block, pack(frame, route.plan, chunk_rows))
-        if (first := job.judged_rows(lightened(frame, route.plan))) is not None:
-            return job.result([*job.finished(first), *refused])
-        route = choose(look=lambda: look_at(frame, chunk_rows, in_place=False))
-    job = Job(frame, route, block, pack(frame, route.plan, chunk_rows))
-    if route.name == "placed" and (first := job.judged_rows(placed(frame, route.plan))) is not None:
-        return job.result([*job.finished(first), *refused])
-    return job.result([*job.judged(), *refused])
+    return Job(frame, route, block, pack(frame, route.plan, chunk_rows)).result(refused)
 
 
 def pointers(spark: SparkSession, route: Route) -> DataFrame:
@@ -102,16 +90,17 @@ def pointers(spark: SparkSession, route: Route) -> DataFrame:
 
 @dataclass(slots=True)
 class Job:
-    """One audit under way."""
+    """One audit under way: the engine of `auditing.rounds` on Spark."""
 
     frame: DataFrame
     route: Route
     block: int | None
     packed: DataFrame
-    """The rows in pieces. They are not made unless they are needed, and seldom kept: few runs need another round."""
+    """The rows in pieces."""
+    keep: bool = True
+    """Pieces are kept for another round; else they are made again."""
     persisted: list[DataFrame] = field(default_factory=list)
-    windowed: set[str] = field(default_factory=set)
-    """Runs that were judged in chunks, along their `order`: what lies between two sends of them is told by it."""
+    _merged: DataFrame | None = None
 
     @property
     def plan(self) -> Plan:
@@ -123,46 +112,35 @@ class Job:
         self.persisted.append(frame.persist())
         return frame
 
-    def result(self, frames: list[DataFrame]) -> AuditResult:
-        """Return what was found about the frame."""
-        return AuditResult.of(self.frame, self.kept(_union(frames)), self.persisted, str(self.route), self.windowed)
+    def result(self, refused: Iterable[DataFrame] = ()) -> AuditResult:
+        """Return what is found about the frame; `refused` are rows of findings known beforehand."""
+        found, troubled = judged(self)
+        along_order = set(self.plan.chunked) - troubled
+        return AuditResult.of(
+            self.frame, self.kept(_union([*found, *refused])), self.persisted, str(self.route), along_order
+        )
 
-    def judged(self, *, keep: bool = True) -> list[DataFrame]:
-        """Judge pieces: frames of findings that together say everything.
-
-        Unless they are to be kept, pieces are made again if a run needs another round.
-        """
-        gathered = _together(self.packed, self.plan.tasks)
+    def round(self, wanting: set[str] | None) -> Round[DataFrame]:
+        """Judge the pieces of all slots, or once more those of some runs, and merge the chunks of each run."""
+        pieces = _together(self.packed, self.plan.tasks) if wanting is None else self._wanted(wanting)
         if not self.plan.chunked:
-            return [self._judge(gathered)]
-        if keep:
-            self.packed = gathered = self.kept(gathered)
-        return self.finished(self.kept(self._judge(gathered)))
+            return Round(self._judge(pieces))
+        if wanting is None and self.keep:
+            self.packed = pieces = self.kept(pieces)
+        parts = self.kept(self._judge(pieces))
+        self._merged = merged = self.kept(self._merge(parts, last_round=wanting is not None))
+        troubled, wants = self._state(parts, merged)
+        good = (set(self.plan.chunked) if wanting is None else wanting) - troubled - wants
+        found = _union([_findings(parts, without=troubled | wants), _findings(merged, only=good)])
+        return Round(found.coalesce(max(4, self.plan.tasks // 4)), troubled, wants)  # they are few to a chunk
 
-    def judged_rows(self, light: DataFrame) -> DataFrame | None:
-        """Judge lightened rows, the slots of which lie together; None if they turn out not to."""
-        work = stages.judging_rows(self.plan, partial(tables, plan=self.plan), block=self.block, buckets=self._buckets)
-        first = self.kept(light.mapInArrow(work, findings.DDL))
-        if not first.where(F.col("tag") == findings.MOVED).count():
-            return first
-        self.persisted.pop().unpersist()
-        return None
-
-    def finished(self, first: DataFrame) -> list[DataFrame]:
-        """Put the chunks of a first round together; go another round with the runs that need it."""
-        merged = self.kept(self._merge(first, last_round=False))
-        troubled, wanting = self._state(first, merged)
-        good = set(self.plan.chunked) - troubled - wanting
-        frames = [_findings(first, without=troubled | wanting), _findings(merged, only=good)]
-        if wanting:
-            second = self.kept(self._judge(self._wanted(merged, wanting)))
-            again = self.kept(self._merge(second, last_round=True))
-            more, _ = self._state(second, again)
-            frames += [_findings(second, without=more), _findings(again, only=wanting - more)]
-            troubled |= more
-        self.windowed |= set(self.plan.chunked) - troubled
-        computed = _union(frames).coalesce(max(4, self.plan.tasks // 4))  # they are few to a chunk
-        return [computed, self._whole(sorted(troubled))] if troubled else [computed]
+    def whole(self, runs: Sequence[str]) -> DataFrame:
+        """Judge runs whole, one task for each."""
+        slot = reduce(lambda rest, i: F.when(F.col("run") == runs[i], i).otherwise(rest), range(len(runs)), F.lit(-1))
+        pieces = self.packed.where(F.col("run").isin(*runs)).select(
+            slot.cast("int").alias("slot"), "run", F.lit(None).cast("bigint").alias("chunk"), "payload"
+        )
+        return self._judge(_together(pieces, min(TASKS, len(runs))))
 
     @property
     def _buckets(self) -> int:
@@ -196,18 +174,13 @@ class Job:
         troubled = {row["run"] for row in rows if row["tag"] == findings.TROUBLE}
         return troubled, {row["run"] for row in rows if row["tag"] == findings.WANT} - troubled
 
-    def _wanted(self, merged: DataFrame, runs: set[str]) -> DataFrame:
-        wanted = merged.where((F.col("tag") == findings.WANT) & F.col("run").isin(*runs))
+    def _wanted(self, runs: set[str]) -> DataFrame:
+        """Return the pieces of some runs, each with the messages that its run wants."""
+        assert self._merged is not None
+        wanted = self._merged.where((F.col("tag") == findings.WANT) & F.col("run").isin(*runs))
         wanted = wanted.select("run", F.col("payload").alias("want"))
         chosen = self.packed.join(F.broadcast(wanted), ["run"]).select("slot", "run", "chunk", "payload", "want")
         return _together(chosen, self.plan.tasks)
-
-    def _whole(self, runs: list[str]) -> DataFrame:
-        slot = reduce(lambda rest, i: F.when(F.col("run") == runs[i], i).otherwise(rest), range(len(runs)), F.lit(-1))
-        whole = self.packed.where(F.col("run").isin(*runs)).select(
-            slot.cast("int").alias("slot"), "run", F.lit(None).cast("bigint").alias("chunk"), "payload"
-        )
-        return self._judge(_together(whole, min(TASKS, len(runs))))
 
 
 def _together(packed: DataFrame, count: int) -> DataFrame:
@@ -216,7 +189,7 @@ def _together(packed: DataFrame, count: int) -> DataFrame:
 
 
 def _findings(frame: DataFrame, *, only: set[str] | None = None, without: set[str] | None = None) -> DataFrame:
-    chosen = frame.where(F.col("tag").isin(*_FINDINGS))
+    chosen = frame.where(F.col("tag").isin(*findings.LISTED))
     if only is not None:
         chosen = chosen.where(F.col("run").isin(*only)) if only else chosen.where(F.lit(False))
     if without:

@@ -66,8 +66,7 @@ def audit_trace(
     refused += footers.refused
     whole = route.name == "row groups"
     packed = pointers(spark, route) if whole else _split(spark, footers.groups, route.plan)
-    job = Job(frame, route, block, packed)
-    return job.result([*job.judged(keep=whole), *_set_aside(spark, refused)])
+    return Job(frame, route, block, packed, keep=whole).result(_set_aside(spark, refused))
 
 
 def _look(frame: DataFrame, files: Mapping[Path, Format], chunk_rows: int) -> Plan:

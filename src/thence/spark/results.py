@@ -6,23 +6,27 @@ one, and then a few at a time, unless they are few altogether.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from pyspark.sql import DataFrame, Row
+import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from thence.auditing import result as base
 from thence.auditing.result import (
+    ABSENT,
     CALLED,
     COLUMNS,
-    COUNTS,
     SORTED_BY,
+    SUMS,
     TAGS,
     Findings,
     Key,
     ListName,
     RunRow,
     key_of,
+    run_row,
     sort_key,
 )
 from thence.auditing.tables import completed, events_of
@@ -35,6 +39,10 @@ FEW = 50_000
 """Up to so many findings are brought here at once, by one job."""
 SHARE = 20_000
 """Rows of a longer list that are brought here at a time, about."""
+_NUMBERS = [name for name in RunRow.__annotations__ if name not in ("run", "verdict")]
+VERDICTS = ", ".join(["run string", "verdict string", *(f"{name} bigint" for name in _NUMBERS)])
+RUNS = pa.schema([("run", pa.string()), ("verdict", pa.string()), *((name, pa.int64()) for name in _NUMBERS)])
+"""One row per run, as Spark and Arrow call its columns."""
 
 
 class SparkFindings(Findings):
@@ -44,39 +52,57 @@ class SparkFindings(Findings):
         """Take what was audited, what was found, what is to be let go, and the runs that were judged in chunks."""
         self.frame, self.tagged, self._persisted, self._windowed = frame, tagged, persisted, windowed
         self._few: dict[ListName, list[base.Row]] | None = None
-        self._counts: list[Row] | None = None
+        self._counts: list[dict[str, Any]] | None = None
+
+    def _tags(self) -> DataFrame:
+        """Return one row per run, or null: its sums, and how many rows there are with each tag."""
+        counts = [F.count(F.when(F.col("tag") == tag, 1)).alias(tag) for tag in (*TAGS.values(), ABSENT)]
+        sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in SUMS]
+        return self.tagged.groupBy("run").agg(*sums, *counts)
 
     def verdicts(self) -> DataFrame:
         """Return one row per run: `run, verdict, events, messages, gaps`, and how many there are of each finding."""
-        counts = [F.count(F.when(F.col("tag") == tag, 1)).alias(COUNTS[name]) for name, tag in TAGS.items()]
-        sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("events", "messages", "gaps")]
-        runs = self.tagged.groupBy("run").agg(*sums, *counts)
-        hidden = (F.col("quarantined") > 0) | (F.col("gaps") > 0)
-        verdict = F.when(F.col("violations") > 0, "violated").when(hidden, "unknown").otherwise("causal")
-        return runs.select("run", verdict.alias("verdict"), "events", "messages", "gaps", *COUNTS.values())
+        clouded = self.clouded()
+
+        def judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                rows = [run_row(row["run"], row, clouded=row["run"] in clouded) for row in batch.to_pylist()]
+                yield pa.RecordBatch.from_pylist(rows, schema=RUNS)
+
+        return self._tags().where(F.col("run").isNotNull()).mapInArrow(judged, VERDICTS)
 
     def listed(self, name: ListName) -> DataFrame:
         """Return a list of findings."""
         columns = [F.col(CALLED.get(column, column)).alias(column) for column in COLUMNS[name]]
-        return self.tagged.where(F.col("tag") == TAGS[name]).select(*columns)
+        chosen = F.col("tag") == TAGS[name]
+        if name in ("violations", "possible"):
+            clouded = F.col("run").isin(*self.clouded())
+            chosen |= (F.col("tag") == ABSENT) & (clouded if name == "possible" else ~clouded)
+        return self.tagged.where(chosen).select(*columns)
 
-    def _counted(self) -> list[Row]:
+    def counts(self) -> Iterator[tuple[str, Mapping[str, int]]]:
+        """Yield the sums and counts of each run, by name."""
+        yield from ((row["run"], row) for row in self._counted() if row["run"] is not None)
+
+    def _counted(self) -> list[dict[str, Any]]:
         if self._counts is None:
-            self._counts = self.verdicts().collect()
+            self._counts = sorted((row.asDict() for row in self._tags().collect()), key=lambda row: str(row["run"]))
         return self._counts
 
-    def runs(self) -> Iterator[RunRow]:
-        """Yield the runs, by name."""
-        rows = (row.asDict() for row in self._counted() if row["run"] is not None)
-        yield from sorted(rows, key=lambda row: row["run"])  # type: ignore[misc]
+    def lost_in(self) -> set[str | None]:
+        """Return the files of rows whose run cannot be read; None stands for an unknown file."""
+        if all(row["run"] is not None for row in self._counted()):
+            return set()
+        lost = self.tagged.where(F.col("run").isNull() & (F.col("tag") == findings.QUARANTINE))
+        return {row["file"] for row in lost.select("file").distinct().toLocalIterator()}
 
     def rows(self, name: ListName) -> Iterator[base.Row]:
         """Yield the rows of a list, sorted."""
-        total = sum(row[COUNTS[each]] for row in self._counted() for each in COLUMNS)
+        total = sum(row[tag] for row in self._counted() for tag in (*TAGS.values(), ABSENT))
         if total <= FEW:
             yield from self._all()[name]
             return
-        count = sum(row[COUNTS[name]] for row in self._counted())
+        count = sum(row[TAGS[name]] + row[ABSENT] for row in self._counted())
         if count:
             ordered = self.listed(name).repartitionByRange(max(1, count // SHARE), *SORTED_BY[name])
             for row in ordered.sortWithinPartitions(*SORTED_BY[name]).toLocalIterator():
@@ -88,7 +114,8 @@ class SparkFindings(Findings):
             names = {tag: name for name, tag in TAGS.items()}
             self._few = {name: [] for name in TAGS}
             for row in self.tagged.where(F.col("tag") != findings.RUN).toLocalIterator():
-                name = names[row["tag"]]
+                absent: ListName = "possible" if row["run"] in self.clouded() else "violations"
+                name = names.get(row["tag"], absent)
                 self._few[name].append({column: row[CALLED.get(column, column)] for column in COLUMNS[name]})
             for name, rows in self._few.items():
                 rows.sort(key=lambda row, name=name: sort_key(name, row))  # type: ignore[misc]
@@ -150,6 +177,11 @@ class AuditResult(base.AuditResult):
     def violations(self) -> DataFrame:
         """One row per destination and missing message: `run, destination, early, missing`."""
         return self.findings.listed("violations")
+
+    @property
+    def possible(self) -> DataFrame:
+        """Violations unless a missing or set-aside row hides a delivery: `run, destination, early, missing`."""
+        return self.findings.listed("possible")
 
     @property
     def undelivered(self) -> DataFrame:

@@ -19,7 +19,7 @@ from thence.auditing.transport import DDL, pieces_of
 from thence.kernels import texts
 from thence.kernels.arrays import Longs
 from thence.spark.event_columns import quoted
-from thence.spark.layout import INDEX_BITS, slot_column
+from thence.spark.layout import INDEX_BITS
 
 FLUSH_ROWS = 1_000_000
 """A task restores about this many rows at a time."""
@@ -61,15 +61,6 @@ def _text(columns: list[str], strange: str) -> str:
     number = f"CASE WHEN {strange} THEN concat({index}, coalesce(CAST(`index` AS STRING), {null})) ELSE '' END"
     pieces.append(f"CASE WHEN {there} THEN concat({label}, {labelled}, {odd}, {reason}, {number}) ELSE '' END")
     return f"concat({', '.join(pieces)})"
-
-
-def placed(frame: DataFrame, plan: Plan) -> DataFrame:
-    """Return a normalised frame lightened, the rows of each slot in one partition; for a plan that is `direct`."""
-    run = F.col("run") if plan.only is None else F.lit(plan.only)
-    order = F.col("order")
-    if plan.narrow:
-        order = F.shiftright("number", INDEX_BITS + KIND_BITS) + F.lit(plan.low)
-    return lightened(frame, plan).repartitionById(plan.tasks, slot_column(plan, run, order) % F.lit(plan.tasks))
 
 
 def restored(batches: list[pa.RecordBatch], plan: Plan) -> pa.Table:

@@ -22,8 +22,6 @@ ROW_BYTES = 320
 LINE_BYTES = 100
 """Bytes of a line of JSONL, about; gzip makes ten of them one."""
 PACKED = 10
-LONGER = 4
-"""Lines are hardly ever so many times longer."""
 FEW = 10_000
 """Below this an estimate by size is not worth its digits."""
 SHARE = 0.5
@@ -78,11 +76,6 @@ def estimated_rows(path: Path) -> int:
     if head == PARQUET:
         return _footer_rows(path, size)
     return size * (PACKED if head.startswith(GZIP) else 1) // LINE_BYTES
-
-
-def least_rows(path: Path) -> int:
-    """Return how many rows a file is likely to hold at least: fewer than are estimated, unless a footer says it."""
-    return estimated_rows(path) // (1 if by_name(path) == "parquet" else LONGER)
 
 
 def _footer_rows(path: Path, size: int) -> int:

@@ -8,18 +8,11 @@ import pytest
 from support.odd_audits import audit_case, check_case
 from support.odd_files import CORPUS, OddFile
 
-from thence.auditing import local
-
 
 @pytest.mark.parametrize("order", [True, False], ids=["order", "no order"])
-@pytest.mark.parametrize("judge", ["definition", "arrays"])
 @pytest.mark.parametrize("case", CORPUS, ids=lambda case: case.kind)
-def test_what_comes_out(
-    case: OddFile, judge: str, order: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_comes_out(case: OddFile, order: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    if judge == "arrays":
-        monkeypatch.setattr(local, "_few", lambda trace: None)
     check_case(case, *audit_case(case, folder, "local", order))

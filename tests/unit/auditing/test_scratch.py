@@ -8,12 +8,12 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from support.definition import DefinitionFindings
 from support.frames import small_runs
 from support.results import check_paths, told
 from support.traces import Knobs, random_trace
 
 from thence.auditing import arrays, scratch
-from thence.auditing.definition import DefinitionFindings
 from thence.auditing.local import LocalAuditResult
 from thence.model.events import Event, order_of
 from thence.trace import line_reader

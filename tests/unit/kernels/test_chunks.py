@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
-from itertools import pairwise
-from random import Random
-
 import numpy as np
-import pyarrow as pa
 import pytest
+from support.chunks import cuts_of, in_chunks
 from support.soak import first
 from support.tables import as_found, by_definition, normal
 from support.traces import Knobs, random_trace, spoil
@@ -16,53 +12,7 @@ from support.traces import Knobs, random_trace, spoil
 from thence.kernels import findings
 from thence.kernels.chunk import summarise, summary_of
 from thence.kernels.chunk_clocks import stacked
-from thence.kernels.ids import repeated
-from thence.kernels.merge_chunks import ChunkMerger
-from thence.model.events import Event
 from thence.model.order import judge
-
-
-def in_chunks(
-    events: list[Event], cuts: list[int], block: int | None = None, shuffled: bool = False
-) -> list[dict[str, object]] | str:
-    """Audit by chunks; the reason if the run must be judged whole. Rows may come shuffled."""
-    table = normal(events)
-    ends = [0, *cuts, len(events)]
-    pieces = [table.slice(a, b - a) for a, b in pairwise(ends) if b > a]
-    if shuffled:
-        pieces = [piece.take(Random(len(piece)).sample(range(len(piece)), len(piece))) for piece in pieces]
-    run = events[0].run
-    want: frozenset[str] = frozenset()
-    for last_round in (False, True):
-        composer = ChunkMerger(run, last_round=last_round)
-        local: list[pa.Table] = []
-        for number, piece in enumerate(pieces):
-            found = summarise(run, number, piece, want=want, block=block, buckets=3)
-            for row in found.to_pylist():
-                if row["tag"] == "trouble":
-                    return str(row["reason"])
-            composer.add(summary_of(row["payload"] for row in found.to_pylist() if row["tag"] == "summary"))
-            local.append(found)
-        rest = composer.finish()
-        hashes: dict[int, list[bytes]] = {}
-        for row in pa.concat_tables(local).to_pylist():
-            if row["tag"] == "ids":
-                hashes.setdefault(row["chunk"], []).append(row["payload"])
-        if any(repeated(parts) for parts in hashes.values()):
-            return "a message is sent twice"
-        first = rest.to_pylist()[0]
-        if first["tag"] != "want":
-            break
-        want = pickle.loads(first["payload"])
-    rows = rest.to_pylist()
-    if rows and rows[0]["tag"] == "trouble":
-        return str(rows[0]["reason"])
-    return [*rows, *pa.concat_tables(local).to_pylist()]
-
-
-def cuts_of(count: int, seed: int) -> list[int]:
-    r = Random(f"cuts {seed}")
-    return sorted(r.sample(range(1, count), min(count - 1, r.choice([1, 2, 5, 12]))))
 
 
 def test_a_summary_may_take_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +72,7 @@ def test_what_processes_knew_stands_one_row_below_the_other(seed: int) -> None:
     for i in range(imports):
         own = expected[at[i]]
         own.append((i + 1, i, np.maximum(own[-1][2], carried[i]).tolist()))
-    found = stacked(known, at, index, carried)
+    found = stacked(known, at, index, carried, np.arange(processes, dtype=np.int32))
     assert found.starts.tolist() == [0, *np.cumsum([len(own) for own in expected]).tolist()]
     rows = zip(found.since.tolist(), found.origin.tolist(), found.rows.tolist(), strict=True)
     assert list(rows) == [row for own in expected for row in own]

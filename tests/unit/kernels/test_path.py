@@ -19,7 +19,8 @@ from thence.trace.explain import path
 
 def check(events: list[Event], *, order: bool = True, ask: str = "") -> int:
     """Ask for all paths of a run at once and hold each against breadth-first search over the usable rows."""
-    violations = judge(events).violations
+    judged = judge(events)
+    violations = [*judged.violations, *judged.possible]
     good, _ = usable(events)
     at = {(e.process, e.index): e for e in good}
     asked = [(v.missing, v.early) for v in violations]

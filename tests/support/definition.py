@@ -1,22 +1,18 @@
-"""Small traces, judged by the definition itself: neither arrays nor compiled loops are loaded.
+"""The oracle of the audit: `model.order.judge`, its answer brought into the form of a result.
 
-Law. The judge is `model.order.judge`; this only brings its answer into the form of a result. Rows are taken in their
-`order` where every row of a run has one, else as they come.
+Rows are taken in their `order` where every row of a run has one, else as they come.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from thence.auditing.result import COLUMNS, Findings, Key, ListName, Row, RunRow, key_of, sort_key
+from thence.auditing.result import ABSENT, COLUMNS, TAGS, Findings, Key, ListName, Row, key_of, sort_key
 from thence.model.events import Event, order_of
-from thence.model.order import Judgement, by_label, judge, usable
+from thence.model.order import Judgement, Place, Violation, by_label, judge, usable
 from thence.trace.causality import Causality
 from thence.trace.explain import Step, shortest
-
-FEW = 20_000
-"""Up to so many events the definition answers sooner than compiled loops are loaded."""
 
 
 class DefinitionFindings(Findings):
@@ -29,18 +25,27 @@ class DefinitionFindings(Findings):
         self._events: dict[str, list[Event]] = defaultdict(list)
         for event in events:
             self._events[event.run].append(event)
+        self._judged: dict[str, Judgement] = {}
         self._refused = list(refused)
         self._places = places or {}
-        self._judged = {run: judge(order_of(own)) for run, own in sorted(self._events.items())}
-
-    def runs(self) -> Iterator[RunRow]:
-        """Yield the runs, by name."""
-        refused: dict[str, int] = defaultdict(int)
+        refused_at: dict[str, list[Place]] = defaultdict(list)
         for row in self._refused:
             if row["run"] is not None:
-                refused[str(row["run"])] += 1
-        for run in sorted(self._judged.keys() | refused.keys()):
-            yield _run_row(run, self._judged.get(run) or Judgement(run), refused[run])
+                refused_at[str(row["run"])].append((row["process"], row["index"]))  # type: ignore[arg-type]
+        for run in sorted(self._events.keys() | refused_at.keys()):
+            own = order_of(self._events[run])
+            self._judged[run] = judge(own, refused=refused_at[run])
+
+    def counts(self) -> Iterator[tuple[str, Mapping[str, int]]]:
+        """Yield the sums and counts of each run, by name."""
+        for run, judged in self._judged.items():
+            found = {tag: len(getattr(judged, name)) for name, tag in TAGS.items()}
+            absent = len(_never(judged))
+            found |= {"violation": found["violation"] - absent, ABSENT: absent}
+            found["quarantine"] += judged.refused
+            yield run, found | {
+                "events": judged.events + judged.refused, "messages": judged.messages, "gaps": len(judged.gaps)
+            }  # fmt: skip
 
     def rows(self, name: ListName) -> Iterator[Row]:
         """Yield the rows of a list, sorted."""
@@ -59,7 +64,9 @@ class DefinitionFindings(Findings):
                     for column in COLUMNS[name]
                 }
             return
-        for each in getattr(judged, name):
+        absent = _never(judged) if judged.run in self.clouded() else []
+        own = [each for each in getattr(judged, name) if name != "violations" or each not in absent]
+        for each in own + (absent if name == "possible" else []):
             yield {column: getattr(each, column) for column in COLUMNS[name]}
 
     def paths(self, violations: Sequence[Row]) -> dict[Key, list[Step]]:
@@ -90,11 +97,7 @@ class DefinitionFindings(Findings):
         }
 
 
-def _run_row(run: str, judged: Judgement, refused: int) -> RunRow:
-    quarantined = len(judged.quarantine) + refused
-    verdict = "unknown" if refused and judged.verdict == "causal" else judged.verdict
-    return {
-        "run": run, "verdict": verdict, "events": judged.events + refused, "messages": judged.messages,
-        "gaps": len(judged.gaps), "violations": len(judged.violations), "undelivered": len(judged.undelivered),
-        "duplicates": len(judged.duplicates), "misdelivered": len(judged.misdelivered), "quarantined": quarantined,
-    }  # fmt: skip
+def _never(judged: Judgement) -> list[Violation]:
+    """Return the violations whose missing message was never delivered at its destination."""
+    never = {(each.message, each.destination) for each in judged.undelivered}
+    return [each for each in judged.violations if (each.missing, each.destination) in never]

@@ -1,0 +1,63 @@
+"""A run judged by the kernels in chunks, without an engine."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import pairwise
+from random import Random
+
+import pyarrow as pa
+
+from support.tables import normal
+from thence.kernels.chunk import summarise, summary_of
+from thence.kernels.ids import repeated
+from thence.kernels.merge_chunks import ChunkMerger
+from thence.model.events import Event
+
+
+def in_chunks(
+    events: list[Event], cuts: list[int], block: int | None = None, shuffled: bool = False
+) -> list[dict[str, object]] | str:
+    """Audit events by chunks."""
+    return tables_in_chunks(normal(events), events[0].run, cuts, block, shuffled)
+
+
+def tables_in_chunks(
+    table: pa.Table, run: str, cuts: list[int], block: int | None = None, shuffled: bool = False
+) -> list[dict[str, object]] | str:
+    """Audit a normal table by chunks; the reason if the run must be judged whole. Rows may come shuffled."""
+    ends = [0, *cuts, len(table)]
+    pieces = [table.slice(a, b - a) for a, b in pairwise(ends) if b > a]
+    if shuffled:
+        pieces = [piece.take(Random(len(piece)).sample(range(len(piece)), len(piece))) for piece in pieces]
+    want: frozenset[str] = frozenset()
+    for last_round in (False, True):
+        composer = ChunkMerger(run, last_round=last_round)
+        local: list[pa.Table] = []
+        for number, piece in enumerate(pieces):
+            found = summarise(run, number, piece, want=want, block=block, buckets=3)
+            for row in found.to_pylist():
+                if row["tag"] == "trouble":
+                    return str(row["reason"])
+            composer.add(summary_of(row["payload"] for row in found.to_pylist() if row["tag"] == "summary"))
+            local.append(found)
+        rest = composer.finish()
+        hashes: dict[int, list[bytes]] = {}
+        for row in pa.concat_tables(local).to_pylist():
+            if row["tag"] == "ids":
+                hashes.setdefault(row["chunk"], []).append(row["payload"])
+        if any(repeated(parts) for parts in hashes.values()):
+            return "a message is sent twice"
+        first = rest.to_pylist()[0]
+        if first["tag"] != "want":
+            break
+        want = pickle.loads(first["payload"])
+    rows = rest.to_pylist()
+    if rows and rows[0]["tag"] == "trouble":
+        return str(rows[0]["reason"])
+    return [*rows, *pa.concat_tables(local).to_pylist()]
+
+
+def cuts_of(count: int, seed: int) -> list[int]:
+    r = Random(f"cuts {seed}")
+    return sorted(r.sample(range(1, count), min(count - 1, r.choice([1, 2, 5, 12]))))
