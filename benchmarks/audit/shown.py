@@ -1,4 +1,4 @@
-"""The table of docs/audit.md, and what it says of the first use: made from `results/table.json` and `compiling.json`.
+"""The table of docs/audit.md: made from `results/table.json`.
 
 python benchmarks/audit/shown.py
 """
@@ -45,24 +45,9 @@ def _cell(row: dict[str, Any] | None, known: dict[str, Any] | None) -> str:
     return said + (f", misses {missed:,} of {known['violations']:,}" if known and missed else "")
 
 
-def first_use(found: dict[str, Any]) -> str:
-    """Return what is said of the first use."""
-    said = []
-    for name, one in found.items():
-        first, again = one["first"], one["again"]["cpu_seconds"]
-        said.append(
-            f"{name}, a hundred proofs: {first['compiling_cpu_seconds']:.1f} s of {first['cpu_seconds']:.1f} s of CPU "
-            f"go into {len(first['loops'])} loops; {again:.1f} s in all the next time (load of the machine: "
-            f"{one['load of the machine']:.0f})"
-        )
-    return "\n".join(f"- {each}" for each in said) + "\n"
-
-
 def written(text: str) -> str:
     """Return the page with what is made from results made anew."""
-    for name, made in (("table", table), ("compiling", first_use)):
-        text = replaced(text, HERE, name, made)
-    return text
+    return replaced(text, HERE, "table", table)
 
 
 def replaced(text: str, folder: Path, name: str, made: Callable[[dict[str, Any]], str]) -> str:

@@ -44,12 +44,6 @@ def first_exploration() -> Figures:
     return size | {"states": found.states, "executions": found.executions, "depth": found.depth}
 
 
-def routed() -> Figures:
-    from thence.auditing import definition, plan
-
-    return {"few": f"{definition.FEW:,}", "large": plan.FEW}
-
-
 def drawn() -> Figures:
     from thence.check.graph import MOST
 
@@ -135,9 +129,6 @@ GENUINE = "paper-genuine-multicast.md"
 SENTENCES = (
     *MEASURED,
     *SCALE,
-    Sentence("audit.md", "| definition | local | files or events, at most {few} rows |", routed),
-    Sentence("audit.md", "| no `order`, many small runs, more than {large} large ones |", routed),
-    Sentence("audit.md", "Runs without `order`, and more than {large} large runs at a time", routed),
     Sentence("live.md", "| `payload_bytes` | {payload} MiB |", limits),
     Sentence("live.md", "| `credit_bytes` | {credit} MiB |", limits),
     Sentence("live.md", "| `outbox_items` | {outbox} |", limits),

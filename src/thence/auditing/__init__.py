@@ -8,7 +8,8 @@
 - `row_groups`: Parquet footers, chunks of row groups, and reading them.
 - `plan`, `transport`: which slot judges which rows; rows packed into pieces on their way there.
 - `stages`: what a task does: judge whole runs, summarise chunks, merge summaries, prove violations.
+- `rounds`: what is judged again, and how; the same for every engine.
 - `event_rows`, `scratch`: the events behind findings, for proofs; a scratch folder for rows that memory does not hold.
-- `local`: the driver in this process. `thence.spark.auditing` is another driver of the same stages.
+- `local`, `arrays`: the engine in this process; `thence.spark.auditing` is the one on Spark.
 - `result`: what an audit found, the same for every driver: verdict, lists, JSON, sentences, exit code.
 """

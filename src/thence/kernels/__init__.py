@@ -10,7 +10,7 @@ Law. Every function here is pure: arrays in, arrays out, no Spark, no files, no 
 - `rows`: a table of events, its strings coded once as integers.
 - `usable`: which rows the definition speaks of, and why not the others.
 - `derive`: an order in which causes come first, or the deliveries that lie on a cycle.
-- `scanning`: the inner loops. Clocks, lateness, the first delivery that came too early.
+- `scanning`: clocks, lateness, the first delivery that came too early.
 - `label_scan`: the rows of one label, and the scan over them in blocks of columns.
 - `judge_run`: all that is known of one run from all its rows.
 - `chunk`, `chunk_clocks`, `merge_chunks`: the same from slices of time, each seen alone, put together in order.
@@ -18,6 +18,7 @@ Law. Every function here is pure: arrays in, arrays out, no Spark, no files, no 
 - `findings`: what is found, as rows of one tagged table.
 - `stamp_bytes`, `stamps`, `causes`: what the delivery rule asks of stamps, clocks and explicit causes.
 - `arrival_rows`, `records`, `waiting`, `holes`, `outlook`, `cycles`, `event_times`, `receive`: the delivery rule.
+- `scan_cy`, `order_cy`, `chunk_clocks_cy`, `path_cy`, `ids_cy`: the loops of the audit, compiled.
 - `compiling`: how loops are compiled, and whether they are being compiled.
 
 This package is the only importer of numba.
