@@ -15,14 +15,13 @@ from support.results import check_paths, told
 from support.tables import by_definition
 from support.traces import random_trace, spoil
 
-from thence.auditing.plan import Plan, slots_of
+from thence.auditing.plan import Plan
 from thence.auditing.tables import completed
 from thence.model.events import Event, order_of, parse
 from thence.model.order import Judgement, judge
-from thence.spark import audit, auditing, layout
+from thence.spark import audit
 from thence.spark.event_columns import with_event_columns
-from thence.spark.layout import look_at, slot_column
-from thence.spark.transport import lightened, restored
+from thence.spark.transport import tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,71 +85,13 @@ def laid_out(spark: SparkSession, runs: list[list[Event]], parts: int) -> DataFr
     return frame(spark, rows(runs)).repartitionById(parts * len(runs), place.cast("int"))
 
 
-def test_partitions_that_are_chunks_are_judged_where_they_lie(spark: SparkSession) -> None:
-    some = long_runs()[:2]
-    laid = laid_out(spark, some, 5)
-    assert look_at(with_event_columns(laid), 500).counts is not None
-    with audit(laid, chunk_rows=500) as result:
-        check(findings(result), known(some))
-
-
-def test_partitions_that_moved_are_noticed(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    some = long_runs()[:2]
-    laid = laid_out(spark, some, 5)
-    looked: list[bool] = []
-
-    def look_at_another(frame: DataFrame, chunk_rows: int, *, in_place: bool = True) -> Plan:
-        looked.append(in_place)
-        return look_at(with_event_columns(laid) if in_place else frame, chunk_rows, in_place=in_place)
-
-    monkeypatch.setattr(auditing, "look_at", look_at_another)
-    with audit(laid.repartition(7, "message"), chunk_rows=500) as result:
-        check(findings(result), known(some))
-    assert looked == [True, False]
-
-
-def test_files_that_are_chunks_may_share_a_partition(spark: SparkSession, tmp_path: Path) -> None:
-    """Rows within a file need no order."""
-    some = long_runs()[:1]
-    laid_out(spark, some, 5).orderBy("message").repartitionById(
-        5, F.floor(F.col("order") / 202).cast("int")
-    ).write.parquet(str(tmp_path / "files"))
-    together = spark.read.parquet(str(tmp_path / "files")).coalesce(2)
-    assert len(look_at(with_event_columns(together), 500).counts or ()) == 5
-    with audit(together, chunk_rows=500) as result:
-        check(findings(result), known(some))
-
-
 def gapped(events: DataFrame) -> DataFrame:
     """Return events with orders that leave out ever more numbers."""
     return events.withColumn("order", F.col("order") * F.col("order") * 7 - 1000)
 
 
-@pytest.mark.parametrize(
-    ("lay", "count"), [("scattered", 3), ("gaps", 1), pytest.param("one partition", 3, marks=pytest.mark.soak)]
-)
-def test_rows_go_to_their_slots_by_themselves(spark: SparkSession, lay: str, count: int) -> None:
-    """A few large runs, and small ones beside them unless there is one run only; both sides agree on the slots."""
-    some = [*long_runs()[:count], *(small_runs()[:12] if count > 1 else [])]
-    laid = frame(spark, rows(some)).repartition(1 if lay == "one partition" else 5, "message")
-    laid = gapped(laid) if lay == "gaps" else laid
-    plan = look_at(with_event_columns(laid), 500)
-    assert plan.direct
-    assert plan.counts is None
-    assert plan.narrow
-    assert all(large.chunks >= 4 for large in plan.large.values())
-    placed = (
-        with_event_columns(laid)
-        .select("run", "order", slot_column(plan, F.col("run"), F.col("order")).alias("slot"))
-        .toArrow()
-    )
-    assert placed.column("slot").to_pylist() == slots_of(placed, plan).tolist()
-    with audit(laid, chunk_rows=500) as result:
-        check(findings(result), known(some))
-
-
 def test_texts_travel_as_they_are(spark: SparkSession) -> None:
-    """A row made light says in Python what it said in Java, whatever is missing, empty or strange."""
+    """A row says in Python what it said in Java, whatever is missing, empty or strange."""
     names = ["a", "", None, "\x1f", "é\U0010ffff"]
     indexes = {3: None, 4: -5, 5: 2**28, 6: 2**28 - 1, 7: 2**63 - 1, 8: -(2**63)}
     table = [
@@ -173,25 +114,10 @@ def test_texts_travel_as_they_are(spark: SparkSession) -> None:
     )
     events = with_event_columns(spark.createDataFrame(table, schema))
     known = sorted(completed(events.toArrow()).to_pylist(), key=str)
-    for plan in (Plan(narrow=True, low=0, only="r"), Plan(narrow=True, low=None), Plan()):
-        frame = events if plan.low is not None or not plan.narrow else events.drop("order")
-        wanted = known if frame is events else [row | {"order": None} for row in known]
-        told = restored(lightened(frame, plan).toArrow().to_batches(), plan).to_pylist()
-        assert sorted(told, key=str) == wanted
-
-
-def test_few_stretches_and_many_are_planned_alike(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    some = [*long_runs()[:2], *small_runs()[:12]]
-    laid = frame(spark, rows(some)).repartition(4, "message")
-    unordered = laid.withColumn("order", F.when(F.col("run") != some[0][0].run, F.col("order")))
-    frames = [
-        with_event_columns(each)
-        for each in (laid, unordered, gapped(laid), laid_out(spark, some[:1], 5), laid.limit(0))
-    ]
-    few = [look_at(each, 500) for each in frames]
-    assert [len(each.large) for each in few] == [2, 2, 2, 1, 0]
-    monkeypatch.setattr(layout, "STRETCHES", 0)
-    assert [look_at(each, 500) for each in frames] == few
+    for plan in (Plan(), Plan(only="r")):
+        frame = events if plan.only is None else events.drop("run")
+        told = [row for table in tables(frame.toArrow().to_batches(), plan) for row in table.to_pylist()]
+        assert sorted(told, key=str) == known
 
 
 def test_two_audits_at_once_do_not_disturb_each_other(spark: SparkSession) -> None:

@@ -146,7 +146,9 @@ def audited(opened: Trace, engine: str, cores: int) -> Iterator[tuple[AuditResul
         result = _on_spark(opened, cores)
     else:
         from thence.auditing.local import audit_trace
+        from thence.kernels.without_pandas import without_pandas
 
+        without_pandas()
         with counted() as progress:
             result = audit_trace(opened, cores=cores, progress=progress)
     with result:

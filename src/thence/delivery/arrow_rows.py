@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from thence.delivery.columns import Columns
 from thence.delivery.outcome import OUTPUT_COLUMNS, Outcome
+from thence.kernels.columns import arrow_type
 from thence.model.moments import seconds
 from thence.model.plain import Field
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-_TYPES = {"string": pa.string(), "long": pa.int64(), "double": pa.float64(), "array<string>": pa.list_(pa.string())}
-OUTPUT: dict[str, pa.DataType] = {name: _TYPES[kind] for name, kind in OUTPUT_COLUMNS.items()}
+OUTPUT: dict[str, pa.DataType] = {name: arrow_type(kind) for name, kind in OUTPUT_COLUMNS.items()}
 """The output columns with Arrow's types."""
 
 

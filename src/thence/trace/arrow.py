@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thence.kernels.arrays import Flags, Longs
-from thence.kernels.columns import ARROW_TYPES, arrow_schema
+from thence.kernels.columns import arrow_schema, arrow_type
 from thence.model.columns import DEPENDENCIES, EVENT_COLUMNS, NEEDED, PLACE_COLUMNS, Column, names_of
 from thence.model.events import Event
 from thence.trace.jsonl import Located
@@ -78,7 +78,7 @@ def placed_batch(
     """Return a batch of columns, all rows of one file; columns that are not there are null."""
     places = {"file": constant(file, len(lines)), "line": lines, "reason": reasons}
     count = len(lines)
-    found = {**{c.name: values.get(c.name, pa.nulls(count, ARROW_TYPES[c.type])) for c in columns}, **places}
+    found = {**{c.name: values.get(c.name, pa.nulls(count, arrow_type(c.type))) for c in columns}, **places}
     return pa.RecordBatch.from_arrays(list(found.values()), names=list(found))
 
 
@@ -145,9 +145,8 @@ def _typed(rows: pa.RecordBatch, columns: Sequence[Column], *, coded: bool) -> d
             continue
         array = rows.column(place)
         try:
-            array.validate(full=True)  # Parquet does not promise that a string is UTF-8
             stays = coded and _is_coded(array.type)
-            found[column.name] = array if stays else array.cast(ARROW_TYPES[column.type])
+            found[column.name] = array if stays else array.cast(arrow_type(column.type))
         except pa.ArrowException:
             return None
     return found
@@ -161,6 +160,10 @@ def _is_coded(kind: pa.DataType) -> bool:
 
 def checked(rows: pa.RecordBatch, *, needs: bool = True) -> pa.RecordBatch:
     """Return a batch of rows in which those that are no events have a reason; unless `needs`, see `event_of`."""
+    try:
+        rows.validate(full=True)  # neither Parquet nor Spark promises that a string is UTF-8
+    except pa.ArrowException:
+        rows = _without_broken_texts(rows)
     places = _suspects(rows, needs=needs)
     if not len(places):
         return rows
@@ -172,6 +175,13 @@ def checked(rows: pa.RecordBatch, *, needs: bool = True) -> pa.RecordBatch:
         if found is not row["reason"] and isinstance(found, str):
             refused[place] = Quarantined("", None, found, left=readable(values))
     return _replaced(rows, refused, names) if refused else rows
+
+
+def _without_broken_texts(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch in which rows with texts that are not UTF-8 are refused."""
+    found = enumerate(_plain_rows(rows))
+    refused = {place: Quarantined("", None, row) for place, row in found if isinstance(row, str)}
+    return _replaced(rows, refused, [name for name in rows.schema.names if name in _COLUMNS])
 
 
 def _replaced(rows: pa.RecordBatch, refused: Mapping[int, Quarantined], names: Sequence[str]) -> pa.RecordBatch:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from thence.kernels.columns import ARROW_TYPES
+from thence.kernels.columns import arrow_type
 from thence.model.columns import EVENT_COLUMNS, Column
 from thence.trace.arrow import checked, located_batch, numbered, placed_batch, refused_batch
 from thence.trace.jsonl import DEEPEST, broken_off, called_in, located_line, too_deep
@@ -89,7 +89,7 @@ def _well_formed(block: Block, part: Slice, columns: Sequence[Column], *, needs:
 @lru_cache
 def _parsing(columns: tuple[Column, ...]) -> pj.ParseOptions:
     """Return how lines are parsed: these columns, as the writer calls them, and no other."""
-    schema = pa.schema([(column.theirs, ARROW_TYPES[column.type]) for column in columns if column.theirs])
+    schema = pa.schema([(column.theirs, arrow_type(column.type)) for column in columns if column.theirs])
     return pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore", newlines_in_values=True)
 
 
