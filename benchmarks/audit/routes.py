@@ -30,9 +30,6 @@ WARM = 1
 
 CASES = {
     "row groups": ("files", "order"),
-    "split row groups": ("files", "hosts"),
-    "in place": ("frame", "order"),
-    "placed": ("frame", "random"),
 }
 """The routes of Spark that could be left out, and rows that take each: as files or as a frame, and their layout."""
 BEFORE = {
@@ -43,17 +40,16 @@ BEFORE = {
     "no order": ("frame", "plain"),
 }
 OWN = {
-    "definition": ["auditing.definition:*", "auditing.local:_few", "auditing.local:_by_definition"],
     "scratch": ["auditing.scratch:*", "auditing.arrays:_audit_scratch"],
     "row groups": [
         "auditing.row_groups:chunks_of", "auditing.row_groups:plan_of_chunks", "auditing.row_groups:_filled",
         "auditing.row_groups:Chunk", "auditing.transport:pointer", "spark.auditing:pointers",
         "auditing.event_rows:GroupPiece",
     ],
-    "split row groups": ["auditing.row_groups:plan_of_overlapping", "spark.files:_split"],
-    "in place": ["spark.layout:_aligned", "spark.layout:_in_place"],
-    "placed": ["spark.transport:placed", "spark.layout:slot_column"],
-    "packed": ["spark.transport:pack", "spark.transport:_packer", "auditing.transport:pieces_of"],
+    "packed": [
+        "spark.transport:pack", "spark.transport:_packer", "auditing.transport:pieces_of",
+        "auditing.row_groups:plan_of_overlapping", "spark.files:_split",
+    ],
 }  # fmt: skip
 """What is there for one route alone."""
 
@@ -114,26 +110,12 @@ def serve(package: str) -> None:
 
 def leave_out(route: str) -> Any:
     """Take a route away; return what puts it back."""
-    from thence.auditing import plan
     from thence.auditing import route as choosing
 
-    if route == "row groups":
-        kept = choosing.chunks_of
-        choosing.chunks_of = lambda *given: None  # type: ignore[assignment]
-        return lambda: setattr(choosing, "chunks_of", kept)
-    if route == "split row groups":
-        overlapping = choosing.plan_of_overlapping
-        choosing.plan_of_overlapping = lambda *given: None  # type: ignore[assignment]
-        return lambda: setattr(choosing, "plan_of_overlapping", overlapping)
-    if route == "in place":
-        auditing = importlib.import_module("thence.spark.auditing")
-        look = auditing.look_at
-        auditing.look_at = lambda *given, **options: look(*given, **{**options, "in_place": False})
-        return lambda: setattr(auditing, "look_at", look)
-    assert route == "placed"
-    direct = plan.Plan.direct
-    plan.Plan.direct = property(lambda self: False)  # type: ignore[assignment]
-    return lambda: setattr(plan.Plan, "direct", direct)
+    assert route == "row groups"
+    kept = choosing.chunks_of
+    choosing.chunks_of = lambda *given: None  # type: ignore[assignment]
+    return lambda: setattr(choosing, "chunks_of", kept)
 
 
 class Server:
@@ -253,7 +235,6 @@ def in_process(folder: Path, events: int, rounds: int) -> None:
     """Measure the routes of this process."""
     parquet = data_of(folder, "order", events)
     cases = {
-        "definition": ("local", "whole", jsonl(parquet, 5000)),
         "row groups": ("local", "whole", parquet),
         "scratch": ("scratch", "whole", jsonl(parquet, events)),
     }

@@ -103,13 +103,12 @@ def routes() -> Iterator[Sentence]:
     here, spark = "route in this process", "route"
     sizes = "{with}, {with-mb} MB | {without}, {without-mb} MB"
     for key, text in (
-        (f"{here}: definition", "| definition | {lines} | whole | " + sizes),
         (f"{here}: row groups", "| row groups, in this process | {lines} | whole | " + sizes),
         (f"{here}: scratch", "| scratch | {lines} | whole | " + sizes),
-        (f"{spark}: row groups", "| row groups, on Spark | (the same {lines}) | split row groups | {with} | {without}"),
-        (f"{spark}: split row groups", "| split row groups | {lines} | placed | {with} | {without}"),
-        (f"{spark}: in place", "| in place | {lines} | placed | {with} | {without}"),
-        (f"{spark}: placed", "| placed | {lines} | packed | {with} | {without}"),
+        (
+            f"{spark}: row groups",
+            "| row groups, on Spark | (the same {lines}) | packed from row groups | {with} | {without}",
+        ),
     ):
         yield Sentence("audit.md", text + " | {ratio} | stays", partial(route, key))
 

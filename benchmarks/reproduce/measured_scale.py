@@ -67,11 +67,6 @@ def on_paper() -> Figures:
     return made
 
 
-def lines() -> Figures:
-    found = result("audit/results/routes.json")["route in this process: definition"]
-    return {"cpu": f"{median(cpu for cpu, _ in found['cpu_seconds']):.1f}", "mb": found["peak_mb"][0]}
-
-
 def start() -> Figures:
     found = result("audit/results/start.json")
     (without,), (with_archive,) = found["seconds_without"], found["seconds_with"]
@@ -158,7 +153,6 @@ def hostile() -> Figures:
 
 
 SCALE = (
-    Sentence("audit.md", "five thousand events take {cpu} s of CPU and {mb} MB: judged by the definition", lines),
     Sentence(
         "audit.md",
         "5 million events of 1,000 processes take {seconds} s; the peak is {worker} GB in a worker, {jvm} GB in the "

@@ -20,8 +20,8 @@ from thence.trace.parquet import write_parquet
 
 VIOLATED = "a!1>bc b?a1 b!1>c c?b1 c?a1"
 KEYS = {
-    "verdict", "engine", "route", "runs", "hops", "events", "messages", "violations", "undelivered", "duplicates",
-    "misdelivered", "quarantine", "clocks",
+    "verdict", "engine", "route", "runs", "hops", "events", "messages", "violations", "possible", "undelivered",
+    "duplicates", "misdelivered", "quarantine", "clocks",
 }  # fmt: skip
 
 
@@ -175,7 +175,7 @@ def test_findings_as_parquet(trace: Path, tmp_path: Path, capsys: pytest.Capture
     assert pq.read_table(folder / "violations.parquet").to_pylist() == said["violations"]
     assert pq.read_table(folder / "runs.parquet").to_pylist() == said["runs"]
     assert {file.stem for file in folder.iterdir()} == {
-        "runs", "violations", "undelivered", "duplicates", "misdelivered", "quarantine",
+        "runs", "violations", "possible", "undelivered", "duplicates", "misdelivered", "quarantine",
     }  # fmt: skip
     code, _, _ = call(capsys, str(trace), "--out", str(folder))
     assert code == 2
@@ -215,7 +215,7 @@ def test_explain_of_a_causal_trace(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_the_route_is_said_when_asked_for(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["audit", str(trace), "--verbose"])
-    assert "route: definition:" in capsys.readouterr().err
+    assert "route: whole:" in capsys.readouterr().err
     main(["audit", str(trace), "--quiet"])
     assert capsys.readouterr() == ("", "")
 

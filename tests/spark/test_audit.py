@@ -21,6 +21,7 @@ from thence.model.events import Event, order_of, parse
 from thence.model.order import Judgement, judge
 from thence.spark import audit
 from thence.spark.event_columns import with_event_columns
+from thence.spark.layout import look_at
 from thence.spark.transport import tables
 
 if TYPE_CHECKING:
@@ -85,9 +86,30 @@ def laid_out(spark: SparkSession, runs: list[list[Event]], parts: int) -> DataFr
     return frame(spark, rows(runs)).repartitionById(parts * len(runs), place.cast("int"))
 
 
+def test_partitions_that_are_chunks(spark: SparkSession) -> None:
+    some = long_runs()[:2]
+    with audit(laid_out(spark, some, 5), chunk_rows=500) as result:
+        assert result.route.startswith("packed")
+        check(findings(result), known(some))
+
+
 def gapped(events: DataFrame) -> DataFrame:
     """Return events with orders that leave out ever more numbers."""
     return events.withColumn("order", F.col("order") * F.col("order") * 7 - 1000)
+
+
+@pytest.mark.parametrize(
+    ("lay", "count"), [("scattered", 3), ("gaps", 1), pytest.param("one partition", 3, marks=pytest.mark.soak)]
+)
+def test_rows_go_to_their_slots(spark: SparkSession, lay: str, count: int) -> None:
+    """A few large runs, and small ones beside them unless there is one run only."""
+    some = [*long_runs()[:count], *(small_runs()[:12] if count > 1 else [])]
+    laid = frame(spark, rows(some)).repartition(1 if lay == "one partition" else 5, "message")
+    laid = gapped(laid) if lay == "gaps" else laid
+    plan = look_at(with_event_columns(laid), 500)
+    assert all(large.chunks >= 4 for large in plan.large.values())
+    with audit(laid, chunk_rows=500) as result:
+        check(findings(result), known(some))
 
 
 def test_texts_travel_as_they_are(spark: SparkSession) -> None:
@@ -118,6 +140,17 @@ def test_texts_travel_as_they_are(spark: SparkSession) -> None:
         frame = events if plan.only is None else events.drop("run")
         told = [row for table in tables(frame.toArrow().to_batches(), plan) for row in table.to_pylist()]
         assert sorted(told, key=str) == known
+
+
+def test_large_runs_are_planned(spark: SparkSession) -> None:
+    some = [*long_runs()[:2], *small_runs()[:12]]
+    laid = frame(spark, rows(some)).repartition(4, "message")
+    unordered = laid.withColumn("order", F.when(F.col("run") != some[0][0].run, F.col("order")))
+    frames = [
+        with_event_columns(each)
+        for each in (laid, unordered, gapped(laid), laid_out(spark, some[:1], 5), laid.limit(0))
+    ]
+    assert [len(look_at(each, 500).large) for each in frames] == [2, 2, 2, 1, 0]
 
 
 def test_two_audits_at_once_do_not_disturb_each_other(spark: SparkSession) -> None:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.timeout(3600), pytest.mark.soak]
 FIRST, SHARE, SHARES = 300_000, 500, 16
-_totals = {"judgements": 0, "violations, each proved by a shortest path": 0, "wrong": 0}
+WRONG = "shares judged otherwise than by definition"
+_totals = {"judgements": 0, "violations, each proved by a shortest path": 0, WRONG: 0}
 
 
 @pytest.mark.parametrize("first", range(FIRST, FIRST + SHARE * SHARES, SHARE))
@@ -39,11 +40,16 @@ def test_three_judges_agree(spark: SparkSession, first: int, tmp_path: Path) -> 
         by_run[event.run].append(event)
     ordered = {run: order_of(own) for run, own in by_run.items()}
     known = LocalAuditResult(DefinitionFindings(events), "local", "definition")
-    assert told(audit_table(of_events(events), cores=2)) == told(known), f"seeds from {first}, in this process"
+    wrong = []
+    if told(audit_table(of_events(events), cores=2)) != told(known):
+        wrong.append(f"seeds from {first}, in this process")
     with audit(frame(spark, events, folder=tmp_path)) as found:
-        assert told(found) == told(known), f"seeds from {first}, on Spark"
-        proved = check_paths(found, ordered)
-    assert proved == len(known.violations)
+        if told(found) != told(known):
+            wrong.append(f"seeds from {first}, on Spark")
+        proved = 0 if wrong else check_paths(found, ordered)
     _totals["judgements"] += len(by_run)
     _totals["violations, each proved by a shortest path"] += proved
+    _totals[WRONG] += len(wrong)
     keep("audit", "on Spark", {**_totals, "seeds": f"{FIRST} to {first + SHARE - 1}"})
+    assert not wrong
+    assert proved == len(known.violations)
