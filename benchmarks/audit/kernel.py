@@ -18,18 +18,11 @@ import numpy as np
 import pyarrow as pa
 from generate import names, simulate, table
 
+from thence.auditing.tables import of_table
 from thence.kernels.chunk import summarise, summary_of
 from thence.kernels.merge_chunks import ChunkMerger
-from thence.kernels.rows import NORMAL, kind_codes
 
 RESULTS = Path(__file__).with_name("results")
-
-
-def normal(rows: pa.Table) -> pa.Table:
-    kind, odd = kind_codes(rows.column("kind"))
-    columns = {name: rows.column(name) for name in rows.column_names if name in NORMAL.names}
-    columns |= {"kind": kind, "odd": odd, "file": pa.nulls(len(rows)), "line": pa.nulls(len(rows), pa.int64())}
-    return pa.table({name: columns[name] for name in NORMAL.names})
 
 
 def payloads(said: pa.Table) -> list[bytes]:
@@ -44,14 +37,16 @@ def main() -> None:
     parser.add_argument("--block", type=int)
     given = parser.parse_args()
     arrays = simulate(given.events, given.processes, 2, 20, 0.08, 1)
-    warm = normal(table(arrays, names(given.processes), 0, 1000, "run"))
+    warm = of_table(table(arrays, names(given.processes), 0, 1000, "run"))
     ChunkMerger("run").add(summary_of(payloads(summarise("run", 0, warm))))
     spent = {"summarise": 0.0, "compose": 0.0}
     found = dict.fromkeys(("violation", "undelivered", "summary_bytes", "imports", "exports"), 0)
     composer = ChunkMerger("run")
     cuts = list(range(0, given.events, given.chunk_rows))
     for number, start in enumerate(cuts):
-        rows = normal(table(arrays, names(given.processes), start, min(given.events, start + given.chunk_rows), "run"))
+        rows = of_table(
+            table(arrays, names(given.processes), start, min(given.events, start + given.chunk_rows), "run")
+        )
         began = time.process_time()
         said = summarise("run", number, rows, block=given.block)
         spent["summarise"] += time.process_time() - began

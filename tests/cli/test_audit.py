@@ -80,8 +80,14 @@ def test_clocks_are_consistent_rather_than_causal(tmp_path: Path, capsys: pytest
     code, text, said = call(capsys, str(file))
     assert code == 1
     assert said["clocks"][0].keys() == {"file", "line", "host", "rule", "found"}
+    assert said["verdict"] == "violated"
     assert "clocks are not consistent" in text
     assert "ahead" in text
+    file.write_text('b {"b":1, "a":5}\ngot it\n')
+    code, text, said = call(capsys, str(file))
+    assert (code, said["verdict"], len(said["clocks"])) == (1, "unknown", 1)
+    assert "clocks may be consistent: 1 host, 1 event, 1 execution\n" in text
+    assert "verdict: unknown, since hosts have no events in it" in text
 
 
 def test_a_log_with_clocks_has_nothing_to_explain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ from thence.model.order import Judgement, judge
 from thence.spark import audit
 from thence.spark.event_columns import with_event_columns
 from thence.spark.layout import look_at
-from thence.spark.transport import lightened, restored
+from thence.spark.transport import tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -107,14 +107,13 @@ def test_rows_go_to_their_slots(spark: SparkSession, lay: str, count: int) -> No
     laid = frame(spark, rows(some)).repartition(1 if lay == "one partition" else 5, "message")
     laid = gapped(laid) if lay == "gaps" else laid
     plan = look_at(with_event_columns(laid), 500)
-    assert plan.narrow
     assert all(large.chunks >= 4 for large in plan.large.values())
     with audit(laid, chunk_rows=500) as result:
         check(findings(result), known(some))
 
 
 def test_texts_travel_as_they_are(spark: SparkSession) -> None:
-    """A row made light says in Python what it said in Java, whatever is missing, empty or strange."""
+    """A row says in Python what it said in Java, whatever is missing, empty or strange."""
     names = ["a", "", None, "\x1f", "é\U0010ffff"]
     indexes = {3: None, 4: -5, 5: 2**28, 6: 2**28 - 1, 7: 2**63 - 1, 8: -(2**63)}
     table = [
@@ -137,11 +136,10 @@ def test_texts_travel_as_they_are(spark: SparkSession) -> None:
     )
     events = with_event_columns(spark.createDataFrame(table, schema))
     known = sorted(completed(events.toArrow()).to_pylist(), key=str)
-    for plan in (Plan(narrow=True, low=0, only="r"), Plan(narrow=True, low=None), Plan()):
-        frame = events if plan.low is not None or not plan.narrow else events.drop("order")
-        wanted = known if frame is events else [row | {"order": None} for row in known]
-        told = restored(lightened(frame, plan).toArrow().to_batches(), plan).to_pylist()
-        assert sorted(told, key=str) == wanted
+    for plan in (Plan(), Plan(only="r")):
+        frame = events if plan.only is None else events.drop("run")
+        told = [row for table in tables(frame.toArrow().to_batches(), plan) for row in table.to_pylist()]
+        assert sorted(told, key=str) == known
 
 
 def test_large_runs_are_planned(spark: SparkSession) -> None:

@@ -22,7 +22,7 @@ from thence.auditing.local import LocalAuditResult, Progress, silent
 from thence.auditing.plan import CHUNK_ROWS, chunk_count
 from thence.auditing.rounds import Merging, Round, judged
 from thence.auditing.route import Route, choose
-from thence.auditing.row_groups import Chunk, Place, read_footers, read_groups
+from thence.auditing.row_groups import Chunk, read_footers, read_groups
 from thence.auditing.scratch import Scratch, load
 from thence.auditing.stages import judged_runs, split_by_run
 from thence.auditing.tables import concatenated, of_batch, refused_table
@@ -32,15 +32,12 @@ from thence.kernels.chunk import summarise
 from thence.kernels.findings import SCHEMA
 from thence.kernels.judge_run import judge
 from thence.kernels.rows import as_they_come
-from thence.model.columns import JUDGED_COLUMNS, Column, their_names
-from thence.trace.arrow import refused_batch
-from thence.trace.batches import read_batches
+from thence.model.columns import JUDGED_COLUMNS
 from thence.trace.engine import estimated_rows
 from thence.trace.read import Trace
-from thence.trace.slices import Slice
 
-SLICE = 16 << 20
-"""Bytes of JSONL that are read at a time, about."""
+PIECE_ROWS = CHUNK_ROWS // 8
+"""Rows that are put into a scratch folder at a time, about."""
 HELD_ROWS = 2 * CHUNK_ROWS
 """Rows, about, that are held in memory between reading and judging; more are kept in a scratch folder."""
 
@@ -98,7 +95,7 @@ def _audit_scratch(
     """Audit rows that are too many to be held; the scratch folder goes with the result."""
     scratch = Scratch()
     try:
-        for table in tables:
+        for table in _together(tables):
             scratch.put(table)
         tasks = [
             Task(run, number, sum(piece.rows for piece in pieces), lambda pieces=pieces: load(pieces))  # type: ignore[misc]
@@ -110,6 +107,18 @@ def _audit_scratch(
         raise
     kept = ArrowFindings(outcome.table(), scratch.events(outcome.along_order, cores))
     return LocalAuditResult(kept, "local", str(route))
+
+
+def _together(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Yield tables of `PIECE_ROWS` rows or more, each made of some that follow one another."""
+    some: list[pa.Table] = []
+    for table in tables:
+        some.append(table)
+        if sum(map(len, some)) >= PIECE_ROWS:
+            yield concatenated(some)
+            some = []
+    if some:
+        yield concatenated(some)
 
 
 def _task_of(chunk: Chunk) -> Task:
@@ -232,17 +241,9 @@ def judge_tasks(tasks: list[Task], *, cores: int, progress: Progress = silent) -
 
 def _read(trace: Trace, cores: int, progress: Progress) -> Iterator[pa.Table]:
     """Yield all rows of a trace, several parts being read at a time."""
-    cut = trace.slices(SLICE, trace.judged)
     rows = 0
-    for table in in_threads(lambda part: _read_slice(part, trace.judged), cut.slices, cores):
+    tasks = trace.tasks(JUDGED_COLUMNS, needs=False, coded=True)
+    for table in in_threads(lambda task: concatenated([of_batch(rows) for rows in task()]), tasks, cores):
         rows += len(table)
         progress("reading", rows, None)
         yield table
-    if refused := [*trace.quarantine, *cut.refused]:
-        yield of_batch(refused_batch(refused, JUDGED_COLUMNS))
-
-
-def _read_slice(part: Slice, columns: Sequence[Column]) -> pa.Table:
-    if part.format == "parquet" and their_names(columns) is None:
-        return read_groups([Place(part.file, part.group, part.first - 1, part.length or 0)])
-    return concatenated([of_batch(batch) for batch in read_batches(part, columns)])

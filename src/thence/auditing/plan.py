@@ -52,10 +52,6 @@ class Plan:
     """One partition of the frame holds more than two thirds of the rows: they must be spread before they are packed."""
     only: str | None = None
     """The one run there is, if there is one only."""
-    narrow: bool = False
-    """The numbers of a row fit into one: `kind`, `index`, and `order` counted from `low`."""
-    low: int | None = None
-    """The least `order` there is; None if no row has one."""
 
     @property
     def tasks(self) -> int:

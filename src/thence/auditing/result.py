@@ -188,8 +188,8 @@ class AuditResult:
     @property
     def verdict(self) -> str:
         """Violated, unknown or causal, over all runs and logs."""
-        verdicts = {run["verdict"] for run in self.runs}
-        if "violated" in verdicts or (self.clocks and self.clocks.findings):
+        verdicts = {run["verdict"] for run in self.runs} | ({self.clocks.verdict} if self.clocks else set())
+        if "violated" in verdicts:
             return "violated"
         if "unknown" in verdicts or next(self.rows("quarantine"), None) is not None:
             return "unknown"

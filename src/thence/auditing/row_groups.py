@@ -17,14 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from thence.auditing.plan import Large, Plan, chunk_count, evenly
-from thence.auditing.tables import NAMES, concatenated, normal_table, of_batch, usable_alone
+from thence.auditing.tables import concatenated, of_batch
 from thence.model.columns import JUDGED_COLUMNS
-from thence.trace.batches import read_batches
-from thence.trace.parquet_reader import unfit
+from thence.trace.parquet_reader import UNREADABLE, footer, group_batches, unfit
 from thence.trace.slices import Slice
-from thence.trace.source import BROKEN, Quarantined, first_line
+from thence.trace.source import Quarantined, first_line
 
-_CODED = {"run", "process", "kind", "label", "destinations"}
 _READERS = 16
 """Footers that are read at a time."""
 
@@ -77,12 +75,12 @@ def read_footers(files: Iterable[Path | str]) -> Footers:
 
 def _footer(name: str) -> Footers:
     try:
-        with pq.ParquetFile(name) as file:
+        with pq.ParquetFile(name, metadata=footer(name)) as file:
             if reason := unfit(file.schema_arrow, JUDGED_COLUMNS):
                 lost = f"{reason}; its {file.metadata.num_rows} rows are set aside"
                 return Footers([], [Quarantined(name, None, lost)])
             return Footers(list(_groups(name, file.metadata)), [])
-    except (*BROKEN, pa.ArrowException) as error:
+    except UNREADABLE as error:
         return Footers([], [Quarantined(name, None, f"it cannot be read as Parquet: {first_line(error)}")])
 
 
@@ -188,30 +186,7 @@ def _filled(groups: list[RowGroup], size: int) -> list[list[RowGroup]]:
 
 
 def read_groups(places: Iterable[Place]) -> pa.Table:
-    """Return row groups as a normal table.
-
-    What holds nothing but events is read in columns; else the careful reader says of each row what is wrong with it.
-    """
-    return concatenated([_read_group(place) for place in places])
-
-
-def _read_group(place: Place) -> pa.Table:
-    try:
-        with pq.ParquetFile(place.file, read_dictionary=_coded(place.file), page_checksum_verification=True) as file:
-            columns = [name for name in NAMES if name in file.schema_arrow.names]
-            table = file.read_row_group(place.group, columns=columns, use_threads=False).select(columns)
-        table.validate(full=True)  # Parquet does not promise that a string is UTF-8
-        found = normal_table(table, place.file, place.start)
-        if usable_alone(found):
-            return found
-    except (*BROKEN, pa.ArrowException):
-        pass  # the careful reader finds out what is wrong, and says so
-    part = Slice(place.file, "parquet", place.start + 1, length=place.rows, group=place.group)
-    return concatenated([of_batch(batch) for batch in read_batches(part, JUDGED_COLUMNS)])
-
-
-def _coded(name: str) -> list[str]:
-    """Return the leaf columns of a file that are best read as dictionaries."""
-    schema = pq.read_metadata(name).schema
-    leaves = (schema.column(place) for place in range(len(schema)))
-    return [leaf.path for leaf in leaves if leaf.path.split(".")[0] in _CODED and leaf.physical_type == "BYTE_ARRAY"]
+    """Return row groups as a normal table."""
+    parts = (Slice(each.file, "parquet", each.start + 1, length=each.rows, group=each.group) for each in places)
+    batches = (batch for part in parts for batch in group_batches(part, JUDGED_COLUMNS, needs=False, coded=True))
+    return concatenated([of_batch(batch) for batch in batches])

@@ -1,60 +1,54 @@
 """Normal tables: what every source of events is brought to before rows are coded (`kernels.rows.NORMAL`).
 
-Law. No row is dropped and nothing is repaired by guessing. A row that a reader refused is there with the reason in
-`odd`; columns that a source does not have are null, columns that are not ours are left behind.
+*Invariant.* No row is dropped and nothing is repaired by guessing. Rows that are unusable by themselves were found by
+`trace.arrow.checked` and have the reason in `odd`; columns that a source does not have are null, columns that are not
+ours are left behind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from thence.auditing.result import COLUMNS
 from thence.errors import MisuseError
 from thence.kernels.findings import QUARANTINE, tagged
-from thence.kernels.rows import KIND_CODES, KIND_NAMES, NORMAL, UNKNOWN, kind_codes
+from thence.kernels.rows import KIND_NAMES, NORMAL, UNKNOWN, kind_codes
 from thence.model.columns import JUDGED_COLUMNS, names_of, renamed
 from thence.model.events import Event
+from thence.trace.arrow import checked, columns_of, constant, event_batch, placed_batch
+from thence.trace.parquet_reader import ROWS, unfit
 from thence.trace.source import Quarantined
 
 NAMES = names_of(JUDGED_COLUMNS)
 """The columns of the event table that an audit reads."""
-_SENDS, _DELIVERS, _RECEIVES = (KIND_CODES[kind] for kind in ("send", "deliver", "receive"))
+_KINDS = [*KIND_NAMES, *[None] * (UNKNOWN + 1 - len(KIND_NAMES))]
 
 
-def normal_table(table: pa.Table, file: str | None = None, start: int = 0) -> pa.Table:
-    """Return columns of events as a normal table; its rows follow row `start` of the file they are from."""
-    kind, odd = kind_codes(table.column("kind"))
-    count = len(table)
-    columns: dict[str, pa.Array | pa.ChunkedArray] = {"kind": kind, "odd": odd}
-    if file is not None:
-        columns["file"] = _constant(file, count)
-        columns["line"] = pa.array(np.arange(start + 1, start + count + 1))
-    for name in NAMES:
-        if name in table.column_names and name not in columns:
-            columns[name] = _as(table.column(name), NORMAL.field(name).type)
-    return _filled(columns, count)
-
-
-def of_batch(batch: pa.RecordBatch) -> pa.Table:
-    """Return a batch of a reader of ours (`trace.batches`) as a normal table."""
-    table = pa.Table.from_batches([batch])
-    found = normal_table(table)
-    odd = pc.coalesce(table.column("reason"), found.column("odd"))
-    for name, column in (("odd", odd), ("file", table.column("file")), ("line", table.column("line"))):
-        found = found.set_column(found.column_names.index(name), name, column)
-    return found
+def of_batch(rows: pa.RecordBatch) -> pa.Table:
+    """Return a batch of rows (`trace.arrow`) as a normal table."""
+    columns = {name: rows.column(name) for name in rows.schema.names if name in NORMAL.names}
+    return _filled(columns | {"kind": kind_codes(rows.column("kind")), "odd": rows.column("reason")}, len(rows))
 
 
 def of_events(events: Sequence[Event]) -> pa.Table:
     """Return events as a normal table."""
-    columns = {name: [getattr(event, name) for event in events] for name in NAMES if name != "kind"}
-    codes = pa.array([KIND_CODES[event.kind] for event in events], pa.int8())
-    arrays = {name: pa.array(values, NORMAL.field(name).type) for name, values in columns.items()}
-    return _filled({**arrays, "kind": codes}, len(events))
+    return _unplaced([_without_places(columns_of(events, JUDGED_COLUMNS), len(events))])
+
+
+def _without_places(columns: Mapping[str, pa.Array], count: int) -> pa.RecordBatch:
+    rows = placed_batch(columns, "", pa.nulls(count, pa.int64()), pa.nulls(count, pa.string()), JUDGED_COLUMNS)
+    return checked(rows, needs=False)
+
+
+def _unplaced(batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    """Return rows as a normal table that says of no row where it was read."""
+    table = concatenated([of_batch(rows) for rows in batches])
+    for name in ("file", "line"):
+        place = NORMAL.get_field_index(name)
+        table = table.set_column(place, name, pa.nulls(len(table), NORMAL.types[place]))
+    return table
 
 
 def events_of(table: pa.Table) -> list[Event]:
@@ -70,18 +64,14 @@ def events_of(table: pa.Table) -> list[Event]:
 
 
 def of_table(table: pa.Table, called: Mapping[str, str] | None = None) -> pa.Table:
-    """Return somebody's Arrow table of events as a normal table; refuse it if a column is not what it must be."""
-    from thence.trace.parquet_reader import unfit
-
+    """Return the caller's Arrow table of events as a normal table; refuse it if a column is not what it must be."""
     columns = renamed(JUDGED_COLUMNS, called or {})
     if reason := unfit(table.schema, columns):
         raise MisuseError(f"this table is no table of events: {reason}")
     found = [column for column in columns if column.theirs in table.column_names]
-    try:
-        own = table.select([column.theirs for column in found])
-        return normal_table(own.rename_columns([column.name for column in found]))
-    except pa.ArrowException as error:
-        raise MisuseError(f"this table is no table of events: {error}") from error
+    own = table.select([column.theirs for column in found]).rename_columns(names_of(found))
+    batches = own.to_batches(max_chunksize=ROWS)
+    return _unplaced(event_batch(rows, JUDGED_COLUMNS, "", 1, needs=False, coded=True) for rows in batches)
 
 
 def refused_table(refused: Quarantined) -> pa.Table:
@@ -91,32 +81,24 @@ def refused_table(refused: Quarantined) -> pa.Table:
     return tagged(QUARANTINE, refused.run, 1, **columns)
 
 
-def usable_alone(table: pa.Table) -> bool:
-    """Tell whether no row of a normal table is unusable by itself: all that `trace.schema.event_of` asks of one.
-
-    Whether destinations are sets is for the kernels, which say it of each row in the same words.
-    """
-    if any(table.column(name).null_count for name in ("run", "process", "index")):
-        return False
-    kind = table.column("kind").to_numpy()
-    if bool(np.any(kind >= UNKNOWN)) or _any(pc.less(table.column("index"), 1)):
-        return False
-    message = table.column("message")
-    named = pc.fill_null(pc.not_equal(pc.binary_length(message), 0), False).to_numpy()
-    sends = kind == _SENDS
-    needy = sends | (kind == _DELIVERS) | (kind == _RECEIVES)
-    addressed = table.column("destinations").is_valid().to_numpy()
-    return not (bool(np.any(needy & ~named)) or bool(np.any(sends & ~addressed)))
-
-
 def completed(table: pa.Table, run: str | None = None) -> pa.Table:
-    """Return a table of some normal columns with all of them: those it lacks are null, or the one `run`."""
+    """Return a table of some normal columns with all of them: those it lacks are null, or the one `run`.
+
+    Rows that are unusable by themselves are said to be, unless that is known.
+    """
     columns = {name: table.column(name) for name in NORMAL.names if name in table.column_names}
-    if "process" in columns and pa.types.is_string(columns["process"].type):
-        columns["process"] = pc.dictionary_encode(columns["process"])
     if "run" not in columns and run is not None:
-        columns["run"] = pa.chunked_array([_constant(run, len(table))])
-    return _filled(columns, len(table)).unify_dictionaries()
+        columns["run"] = pa.chunked_array([constant(run, len(table))])
+    batches = _filled(columns, len(table)).to_batches()
+    return concatenated([of_batch(checked(_rows(batch), needs=False)) for batch in batches])
+
+
+def _rows(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch of a normal table as a batch of rows."""
+    kinds = pa.DictionaryArray.from_arrays(batch.column("kind"), pa.array(_KINDS, pa.string()))
+    names = ["reason" if name == "odd" else name for name in batch.schema.names]
+    arrays = [kinds if name == "kind" else batch.column(place) for place, name in enumerate(names)]
+    return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
 def concatenated(tables: list[pa.Table]) -> pa.Table:
@@ -132,25 +114,7 @@ def concatenated(tables: list[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables, promote_options="permissive")
 
 
-def _filled(columns: dict[str, pa.Array | pa.ChunkedArray], count: int) -> pa.Table:
+def _filled(columns: Mapping[str, pa.Array | pa.ChunkedArray], count: int) -> pa.Table:
     """Return columns as a normal table; those that are not there are null."""
     arrays = [columns[f.name] if f.name in columns else pa.nulls(count, f.type) for f in NORMAL]
     return pa.table(arrays, names=NORMAL.names)
-
-
-def _constant(text: str, count: int) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), pa.array([text]))
-
-
-def _any(flags: pa.ChunkedArray) -> bool:
-    return bool(pc.any(flags).as_py())
-
-
-def _as(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """Cast a column to a type of the normal table; dictionaries of strings stay."""
-    given = column.type
-    if pa.types.is_dictionary(given) and pa.types.is_string(given.value_type):
-        return column
-    if pa.types.is_list(given) and pa.types.is_dictionary(given.value_type):
-        return column
-    return column if given == kind else column.cast(kind)

@@ -144,7 +144,9 @@ def audited(opened: Trace, engine: str, cores: int) -> Iterator[tuple[AuditResul
         result = _on_spark(opened, cores)
     else:
         from thence.auditing.local import audit_trace
+        from thence.kernels.without_pandas import without_pandas
 
+        without_pandas()
         with counted() as progress:
             result = audit_trace(opened, cores=cores, progress=progress)
     with result:
@@ -230,6 +232,11 @@ def _run_table(runs: list[RunRow], title: str | None) -> Table:
     return table("run", "verdict", *columns, rows=rows, title=title)
 
 
+_CLOCK_VERDICTS = {
+    "causal": "are consistent", "violated": "are not consistent", "unknown": "may be consistent",
+}  # fmt: skip
+
+
 def _clocks(result: AuditResult) -> Iterator[str]:
     """Yield what is said of logs with clocks."""
     if result.clocks is None:
@@ -237,12 +244,10 @@ def _clocks(result: AuditResult) -> Iterator[str]:
     audited = result.clocks
     counts = {"host": audited.hosts, "event": audited.events, "execution": audited.executions}
     what = ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for noun, count in counts.items())
-    consistent = not audited.findings
-    yield f"clocks {'are consistent' if consistent else 'are not consistent'}: {what}"
-    if consistent and not result.runs and result.verdict == "unknown":
-        yield (
-            "verdict: unknown, since lines were set aside" if audited.events else "verdict: unknown: there is no event"
-        )
+    yield f"clocks {_CLOCK_VERDICTS[audited.verdict]}: {what}"
+    if not result.runs and result.verdict == "unknown":
+        lacking = "hosts have no events in it" if audited.findings else "lines were set aside"
+        yield f"verdict: unknown, since {lacking}" if audited.events else "verdict: unknown: there is no event"
     yield f"layout: {'; '.join(audited.layouts) or 'none'}"
     for row in audited.findings[:SHOWN]:
         yield f"{row.file}:{row.line}: {row.host} breaks {row.rule}: {row.found}"

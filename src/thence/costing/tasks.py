@@ -17,6 +17,7 @@ import pyarrow as pa
 from thence.costing.preparing import head_of, prepare, replayed
 from thence.costing.replaying import Cost
 from thence.costing.traffic import Profile
+from thence.kernels.columns import schema_of_types
 from thence.model.plain import Row
 from thence.model.roster import Roster
 from thence.trace.schema import event_of
@@ -24,7 +25,6 @@ from thence.trace.schema import event_of
 HEAD = "head"
 """kind of the row that carries, as JSON in `message`, what only the whole run can tell: see `preparing.Head`"""
 
-_FINDINGS = "findings map<string,struct<met:boolean,why:string>>"
 _TYPES = {"int": "bigint", "int | None": "bigint", "float | None": "double", "bool": "boolean"}
 
 
@@ -35,30 +35,20 @@ def _columns(of: type[Profile | Cost], *, without: str) -> dict[str, str]:
 
 _PROFILE = _columns(Profile, without="findings") | {"processes": "int"}
 _COST = _columns(Cost, without="protocol")
-_ARROW = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "double": pa.float64(), "boolean": pa.bool_()}
 
 
 def _ddl(columns: dict[str, str]) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in columns.items())
 
 
-PREPARED = f"run string, label string, {_ddl(_PROFILE)}, recorded bigint, {_FINDINGS}, payload binary"
-COSTS = f"run string, label string, verdict string, protocol string, {_ddl(_COST)}"
-
-_PREPARED_ARROW = pa.schema(
-    [
-        ("run", pa.string()),
-        ("label", pa.string()),
-        *((name, _ARROW[kind]) for name, kind in _PROFILE.items()),
-        ("recorded", pa.int64()),
-        ("findings", pa.map_(pa.string(), pa.struct([("met", pa.bool_()), ("why", pa.string())]))),
-        ("payload", pa.binary()),
-    ]
-)
-_COSTS_ARROW = pa.schema(
-    [(name, pa.string()) for name in ("run", "label", "verdict", "protocol")]
-    + [(name, _ARROW[kind]) for name, kind in _COST.items()]
-)
+_PREPARED = {
+    "run": "string", "label": "string", **_PROFILE, "recorded": "bigint",
+    "findings": "map<string,struct<met:boolean,why:string>>", "payload": "binary",
+}  # fmt: skip
+_COSTS = {"run": "string", "label": "string", "verdict": "string", "protocol": "string"} | _COST
+PREPARED, COSTS = _ddl(_PREPARED), _ddl(_COSTS)
+_PREPARED_ARROW = schema_of_types(_PREPARED)
+_COSTS_ARROW = schema_of_types(_COSTS)
 
 
 def prepare_task(sample: int) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:

@@ -22,13 +22,13 @@ from thence.delivery.outcome_cy import Outcome, outcome_columns
 from thence.delivery.reading import Read, Reading
 from thence.delivery.reading_cy import clock_rows, explicit_rows, read_clock, read_explicit
 from thence.delivery.stamp_column import read_stamps
+from thence.kernels.columns import arrow_type
 from thence.model.moments import seconds
 from thence.model.plain import Field
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-_TYPES = {"string": pa.string(), "long": pa.int64(), "double": pa.float64(), "array<string>": pa.list_(pa.string())}
-OUTPUT: dict[str, pa.DataType] = {name: _TYPES[kind] for name, kind in OUTPUT_COLUMNS.items()}
+OUTPUT: dict[str, pa.DataType] = {name: arrow_type(kind) for name, kind in OUTPUT_COLUMNS.items()}
 """The output columns with Arrow's types."""
 KIND_NAMES = pa.array(KINDS)
 

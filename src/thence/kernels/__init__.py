@@ -5,7 +5,7 @@ Law. Every function here is pure: arrays in, arrays out, no Spark, no files, no 
 
 - `arrays`: names for the kinds of arrays.
 - `columns`: the columns of the event table as Arrow has them.
-- `texts`, `interning`, `name_codes`, `ids`: the texts of a row taken apart, coded as integers, hashed.
+- `interning`, `name_codes`, `ids`: texts coded as integers, hashed.
 - `packing`: tables as bytes, and split by where their rows go.
 - `rows`: a table of events, its strings coded once as integers.
 - `usable`: which rows the definition speaks of, and why not the others.

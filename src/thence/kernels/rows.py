@@ -1,10 +1,9 @@
 """A table of events with its strings coded once: process, message and label are small integers from here on.
 
-Law. Coding loses nothing: `names[code]` is the text that stood in the row. Whatever makes a row unusable by itself
-(an unknown kind, no process, an index below 1, ...) is found here, with the texts that `trace.schema` uses.
+*Invariant.* Coding loses nothing: `names[code]` is the text that stood in the row.
 
 A *normal table* is what every source is brought to first: `run, process, index, kind (int8 code), message,
-destinations, label, order`, and `file`, `line` (null unless known), `odd` (a reason found earlier, else null).
+destinations, label, order`, and `file`, `line` (null unless known), `odd`: why the row is unusable by itself, or null.
 """
 
 from __future__ import annotations
@@ -64,8 +63,8 @@ def code(table: pa.Table) -> Rows:
     process, processes = codes_of(table.column("process"))
     message, messages = codes_of(table.column("message"))
     label, labels = codes_of(table.column("label"))
-    offsets, destinations, addressed, processes, doubled = _addresses(table.column("destinations"), processes)
-    order = table.column("order")
+    offsets, destinations, addressed, processes = _addresses(table.column("destinations"), processes)
+    order, odd = table.column("order"), table.column("odd")
     kind = table.column("kind").to_numpy().astype(np.int8, copy=False) if count else np.zeros(0, np.int8)
     index = pc.fill_null(table.column("index"), 0).to_numpy().astype(np.int64, copy=False)
     rows = Rows(
@@ -83,7 +82,10 @@ def code(table: pa.Table) -> Rows:
         labels=labels,
         odd={},
     )
-    rows.odd.update(_odd(table, rows, doubled))
+    if odd.null_count < count:
+        rows.odd.update((row, odd[row].as_py()) for row in np.flatnonzero(odd.is_valid().to_numpy()).tolist())
+    strange = np.flatnonzero((rows.process < 0) | (rows.kind >= UNKNOWN) | (rows.index < 1)).tolist()
+    assert rows.odd.keys() >= set(strange), "rows of a normal table are checked before they are coded"
     return rows
 
 
@@ -110,9 +112,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
 
 
-def _addresses(
-    column: pa.ChunkedArray, processes: pa.StringArray
-) -> tuple[Longs, Ints, Flags, pa.StringArray, dict[int, str]]:
+def _addresses(column: pa.ChunkedArray, processes: pa.StringArray) -> tuple[Longs, Ints, Flags, pa.StringArray]:
     """Return the destinations of each row in the codes of the processes, names not met before appended."""
     lists = _whole(column)
     addressed = lists.is_valid().to_numpy(zero_copy_only=False)
@@ -126,51 +126,8 @@ def _addresses(
     place = pc.index_in(names, roster).to_numpy(zero_copy_only=False).astype(np.int32)
     placed = np.append(place, np.int32(-1))[codes]
     destinations = placed.astype(np.int32, copy=True)
-    doubled = sort_segments(offsets, destinations)
-    return offsets, destinations, addressed, roster, _refused_destinations(doubled, offsets, destinations, roster)
-
-
-def _refused_destinations(rows: Longs, offsets: Longs, destinations: Ints, roster: pa.StringArray) -> dict[int, str]:
-    """Say what is wrong with the destinations of rows that hold one twice, or hold a null or an empty name."""
-    found: dict[int, str] = {}
-    for row in rows.tolist():
-        names = destinations[offsets[row] : offsets[row + 1]]
-        if names[0] < 0:
-            found[row] = "an entry of destinations is missing"
-        else:
-            twice = names[1:][names[1:] == names[:-1]]
-            found[row] = f"destinations holds '{roster[int(twice[0])].as_py()[:60]}' twice"
-    empty = pc.index(roster, "").as_py() if len(roster) else -1
-    if empty >= 0:
-        for place in np.flatnonzero(destinations == empty):
-            row = int(np.searchsorted(offsets, place, side="right")) - 1
-            found[row] = "an entry of destinations is empty; a name is accepted"
-    return found
-
-
-def _odd(table: pa.Table, rows: Rows, doubled: dict[int, str]) -> dict[int, str]:
-    """Find the rows that no run could use, with the reason for each."""
-    found = dict(doubled)
-    for row in np.flatnonzero(rows.kind >= UNKNOWN).tolist():
-        found[row] = "kind is unknown"
-    missing = table.column("index").is_null().to_numpy() if table.column("index").null_count else None
-    for row in np.flatnonzero(rows.index < 1).tolist():
-        gone = missing is not None and bool(missing[row])
-        found[row] = "index is missing" if gone else f"index is {rows.index[row]}; indexes count from 1"
-    for row in np.flatnonzero(rows.process < 0).tolist():
-        found[row] = "process is missing"
-    empty = pc.index(rows.processes, "").as_py() if len(rows.processes) else -1
-    if empty >= 0:
-        for row in np.flatnonzero(rows.process == empty).tolist():
-            found[row] = "process is empty; a name is accepted"
-    if table.column("run").null_count:
-        for row in np.flatnonzero(table.column("run").is_null().to_numpy()).tolist():
-            found[row] = "run is missing"
-    odd = table.column("odd")
-    if odd.null_count < len(odd):
-        for row in np.flatnonzero(odd.is_valid().to_numpy()).tolist():
-            found[row] = odd[row].as_py()
-    return found
+    sort_segments(offsets, destinations)
+    return offsets, destinations, addressed, roster
 
 
 def by_run(table: pa.Table) -> tuple[Ints, list[str | None]]:
@@ -221,20 +178,9 @@ def _sorting(values: Longs) -> Longs:
     return np.argsort(values, kind="stable")
 
 
-def kind_codes(column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
-    """Return the codes of a column of kinds, and a reason where a kind is none of ours."""
-    accepted = ", ".join(sorted(KINDS))
-    if not pa.types.is_dictionary(column.type):
-        column = pc.dictionary_encode(column)
-    whole = column.unify_dictionaries().combine_chunks()
-    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
-    texts = whole.dictionary.to_pylist()
-    codes = np.array([KIND_CODES.get(text, UNKNOWN) for text in texts] + [UNKNOWN], np.int8)
-    reasons = [
-        None if text in KIND_CODES else f"kind is '{text[:60]}'; one of {accepted} is accepted" for text in texts
-    ] + ["kind is missing"]
-    places = pc.fill_null(whole.indices, len(texts)).to_numpy(zero_copy_only=False)
-    kinds = codes[places]
-    if not np.any(kinds == UNKNOWN):
-        return pa.array(kinds), pa.nulls(len(kinds), pa.string())
-    return pa.array(kinds), pa.array(reasons, pa.string()).take(pa.array(places))
+def kind_codes(column: pa.Array) -> pa.Array:
+    """Return the codes of kinds; what is no kind is `UNKNOWN`."""
+    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    codes = np.array([*(KIND_CODES.get(text, UNKNOWN) for text in coded.dictionary.to_pylist()), UNKNOWN], np.int8)
+    places = coded.indices.fill_null(len(codes) - 1)
+    return pa.array(codes[places.to_numpy(zero_copy_only=False)])

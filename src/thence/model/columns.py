@@ -1,17 +1,18 @@
 """The columns of both tables, stated once: events (a trace) and arrivals (copies waiting to be delivered).
 
-Law. Names, types and meanings stand here and nowhere else. The Arrow schema (`kernels.columns`), Spark's schema
-(`ddl`), the checks of rows (`trace.schema`), the columns that the kernels judge and those that a replay reads are
-all derived from these tuples.
+*Invariant.* Names, types, bounds and meanings stand here and nowhere else. The Arrow schema (`kernels.columns`),
+Spark's schema (`ddl`), the checks of a row (`trace.schema`) and of a batch of rows (`trace.arrow`), the columns that
+the kernels judge and those that a replay reads are all derived from these tuples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypedDict
 
 from thence.errors import MisuseError
+from thence.model.events import KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,14 @@ class Column:
     meaning: str
     called: str | None = None
     """What the caller's files call it, if that is another name; empty: they have no such column."""
+    named: bool = False
+    """Text: an empty one is no value."""
+    among: frozenset[str] = frozenset()
+    """Text: the values there are, if they are few."""
+    least: int | None = None
+    """Numbers: the least value."""
+    below: str = ""
+    """Numbers: what is said of a value below the least."""
 
     @property
     def theirs(self) -> str:
@@ -31,24 +40,41 @@ class Column:
         return self.name if self.called is None else self.called
 
 
+class _Least(TypedDict):
+    """The bound of a number."""
+
+    least: int
+    below: str
+
+
 DEPENDENCIES = "array<struct<message:string,destinations:array<string>>>"
 """The type of the column `dependencies`."""
 
+_SIZE: _Least = {"least": 0, "below": "a size is not negative"}
+
 EVENT_COLUMNS: tuple[Column, ...] = (
     Column("run", "string", True, "which execution"),
-    Column("process", "string", True, "where it happened"),
-    Column("index", "long", True, "position among all rows of that process, from 1"),
-    Column("kind", "string", True, "send, receive, deliver, internal or crash"),
+    Column("process", "string", True, "where it happened", named=True),
+    Column(
+        "index", "long", True, "position among all rows of that process, from 1", least=1, below="indexes count from 1"
+    ),
+    Column("kind", "string", True, "send, receive, deliver, internal or crash", among=KINDS),
     Column("message", "string", False, "id, unique in its run, never parsed; on send, receive and deliver"),
     Column("destinations", "array<string>", False, "the set it is addressed to; on send"),
     Column("label", "string", False, "which causal order; null is the one order"),
     Column("order", "long", False, "position in an order in which causes come first"),
     Column("time", "double", False, "seconds; never trusted for order"),
-    Column("entries", "int", False, "elements of the stamp as its paper counts them; on receive and deliver"),
-    Column("facts", "int", False, "pairs (message, destination) in the stamp"),
-    Column("bytes", "int", False, "size of the stamp on the wire"),
+    Column("entries", "int", False, "elements of the stamp as its paper counts them; on receive and deliver", **_SIZE),
+    Column("facts", "int", False, "pairs (message, destination) in the stamp", **_SIZE),
+    Column("bytes", "int", False, "size of the stamp on the wire", **_SIZE),
     Column("dependencies", DEPENDENCIES, False, "the stamp in the clear, on request"),
 )
+
+NEEDED: dict[str, tuple[str, ...]] = {
+    "message": ("send", "receive", "deliver"),
+    "destinations": ("send",),
+}
+"""Columns that only some kinds of rows must have, and which."""
 
 _REQUIRED = frozenset(column.name for column in EVENT_COLUMNS if column.required)
 

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from thence.kernels.columns import schema_of_types
 from thence.model.plain import Row
 from thence.sim import Result, Scenario, scenario_of, simulate
 from thence.sim.metrics import PER_COPY, STAMPS
@@ -57,8 +58,7 @@ COLUMNS: dict[str, str] = {
     **OUTCOME,
     **{f"{name}{end}": "double" for name in MEASURES for end in ("", "_ci95")},
 }
-_ARROW = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "double": pa.float64(), "boolean": pa.bool_()}
-RESULT_SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in COLUMNS.items()])
+RESULT_SCHEMA = schema_of_types(COLUMNS)
 TIMING_SCHEMA = pa.schema([("seconds", pa.float64()), ("cpu_seconds", pa.float64())])
 
 Run = Callable[..., Result]

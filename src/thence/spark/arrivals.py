@@ -14,12 +14,14 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from thence.delivery.columns import Columns
 from thence.delivery.reading import By
 from thence.errors import MisuseError
+from thence.model.columns import CAUSE_COLUMNS
 from thence.model.roster import Roster
+from thence.spark.types import spark_type
 from thence.trace.arrival_reader import NO_OBJECT, ROSTER, arrival_files, column_of_lines, refusal_of_all
 
 _LINES = "__thence_line"
@@ -90,12 +92,9 @@ def _watched(path: str) -> str:
 
 def _json_schema(inferred: StructType, by: By, columns: Columns, lines: str | None) -> StructType:
     """Give the contract's columns their types, and lines without an object a column; the rest is as Spark found it."""
-    types: dict[str, DataType] = {columns.arrival: LongType(), columns.message: StringType()}
-    types[columns.cause] = {
-        "stamp": StringType(),
-        "clock": MapType(StringType(), LongType()),
-        "depends_on": ArrayType(StringType()),
-    }[by]
+    cause = "string" if by == "stamp" else CAUSE_COLUMNS[by].type  # base64, in JSON
+    kinds = {columns.arrival: "long", columns.message: "string", columns.cause: cause}
+    types = {name: spark_type(kind) for name, kind in kinds.items()}
     fields = [StructField(f.name, types.get(f.name, f.dataType)) for f in inferred.fields if f.name != _LINES]
     return StructType([*fields, *([] if lines is None else [StructField(lines, StringType())])])
 

@@ -26,8 +26,6 @@ from pyspark.sql.types import (
     ArrayType,
     BinaryType,
     DataType,
-    DoubleType,
-    LongType,
     MapType,
     StringType,
     StructField,
@@ -43,6 +41,7 @@ from thence.delivery.reading import By, Rosters, rosters_of
 from thence.errors import MisuseError
 from thence.model.roster import Roster
 from thence.spark.stream_options import StreamOptions
+from thence.spark.types import spark_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,12 +51,6 @@ ROSTERS = "thence.rosters"
 MADE = "thence.delivery"
 """Metadata of the column `blocker` that says the key and the name of the message column, for `waiting`."""
 READ_ORDER = "__thence_read_order"
-_TYPES: dict[str, DataType] = {
-    "string": StringType(),
-    "long": LongType(),
-    "double": DoubleType(),
-    "array<string>": ArrayType(StringType()),
-}
 
 
 def deliver(
@@ -198,7 +191,7 @@ def output_schema(arrivals: StructType, names: Columns) -> StructType:
     fields = [StructField(field.name, field.dataType, True, field.metadata) for field in arrivals.fields]
     made = {MADE: json.dumps({"key": list(names.key), "message": names.message})}
     added = [
-        StructField(name, _TYPES[kind], True, made if name == "blocker" else {})
+        StructField(name, spark_type(kind), True, made if name == "blocker" else {})
         for name, kind in OUTPUT_COLUMNS.items()
     ]
     return StructType(fields + added)

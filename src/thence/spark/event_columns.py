@@ -1,8 +1,9 @@
 """Any DataFrame of events brought to the columns of a normal table, inside the JVM.
 
-Law. No row is dropped and nothing is repaired by guessing: a value of another type than the trace table's
-becomes null, and `odd` says what stood there. Columns that the frame does not have are null; columns that are
-not ours are left behind.
+*Invariant.* No row is dropped and nothing is repaired by guessing: a value of another type than its column's becomes
+null, and `odd` says what stood there, in the words of `trace.schema`. All else that makes a row unusable is found where
+rows are Arrow (`auditing.tables.completed`). Columns that the frame does not have are null; columns that are not ours
+are left behind.
 """
 
 from __future__ import annotations
@@ -14,40 +15,42 @@ from pyspark.sql import types as T
 
 from thence.errors import MisuseError
 from thence.kernels.rows import KIND_CODES, NORMAL, UNKNOWN
-from thence.model.columns import JUDGED_COLUMNS, renamed
-from thence.model.events import KINDS
+from thence.model.columns import JUDGED_COLUMNS, Column, renamed
+from thence.trace.schema import event_of, mistyped
 
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _PLACED = ("file", "line", "reason")
-_ALWAYS = ("run", "process", "index", "message", "destinations")
+_OPTIONAL = ("label", "order")
+_FOUND = "\N{REPLACEMENT CHARACTER}"
+"""Stands for what a row holds while a sentence about it is made."""
+_PYTHON = {
+    T.ArrayType: "list", T.MapType: "dict", T.StructType: "dict", T.BinaryType: "bytes", T.DateType: "date",
+    T.TimestampType: "datetime", T.TimestampNTZType: "datetime", T.DecimalType: "Decimal",
+}  # fmt: skip
+"""What values are called that are too large to be shown."""
 
 
 def with_event_columns(events: DataFrame, *, located: bool = False) -> DataFrame:
     """Return the frame in the columns of a normal table; optional ones only where they can hold something.
 
     `located`: the rows are from a reader of ours, and come with `file`, `line` and the `reason` why one is no event.
-    Else columns of these names are somebody's own and are left behind, like any other that is not ours.
+    Else columns of these names are the caller's own and are left behind, like any other that is not ours.
     """
-    ours = {*_ALWAYS, "label", "order", "kind", *(_PLACED if located else ())}
+    ours = {*(column.name for column in JUDGED_COLUMNS), *(_PLACED if located else ())}
     events = _apart(events, ours)
     fields = {field.name: field.dataType for field in events.schema.fields if field.name in ours}
-    columns: dict[str, str] = {}
-    odd: list[str] = []
-    for name in ("run", "process", "message", "label"):
-        if name in fields or name in _ALWAYS:
-            columns[name] = _typed(fields, name, (T.StringType,), "STRING", "a string is accepted", odd)
-    for name in ("index", "order"):
-        if name in fields or name in _ALWAYS:
-            columns[name] = _typed(fields, name, _WHOLE, "BIGINT", "a whole number is accepted", odd)
-    columns["destinations"] = _destinations(fields, odd)
-    kind_text = _typed(fields, "kind", (T.StringType,), "STRING", "a string is accepted", odd)
-    if "reason" in fields:
-        odd.insert(0, "`reason`")
-    for name, kind in (("file", "STRING"), ("line", "BIGINT")):
-        if name in fields:
-            columns[name] = f"CAST(`{name}` AS {kind})"
-    names = [name for name in NORMAL.names if name in columns or name == "kind"]
-    columns |= {"kind": _kind(kind_text), "_said": kind_text, "_odd": f"coalesce({', '.join([*odd, 'NULL'])})"}
+    columns: dict[str, str] = {name: f"`{name}`" for name in ("file", "line") if name in fields}
+    odd = ["`reason`"] if "reason" in fields else []
+    for column in JUDGED_COLUMNS:
+        if column.name in fields or column.name not in _OPTIONAL:
+            columns[column.name], reason = _typed(fields.get(column.name), column)
+            odd += [reason] if reason else []
+    names = [name for name in NORMAL.names if name in columns]
+    columns |= {
+        "_said": columns["kind"],
+        "kind": _kind(columns["kind"]),
+        "_odd": f"coalesce({', '.join([*odd, 'NULL'])})",
+    }
     coded = events.selectExpr(*(f"{column} AS `{name}`" for name, column in columns.items()))
     unknown = f"CASE WHEN `kind` = {UNKNOWN} THEN {_unknown('_said')} END"  # the code is made once, and used here
     return coded.selectExpr(*(f"`{name}`" for name in names), f"coalesce(`_odd`, {unknown}) AS `odd`")
@@ -81,29 +84,42 @@ def quoted(text: str | bytes) -> str:
     return f"CAST(X'{(text.encode() if isinstance(text, str) else text).hex()}' AS STRING)"
 
 
-def _typed(
-    fields: dict[str, T.DataType], name: str, kinds: tuple[type, ...], to: str, accepted: str, odd: list[str]
-) -> str:
-    found = fields.get(name)
+def _typed(found: T.DataType | None, column: Column) -> tuple[str, str | None]:
+    """Return a column in its type, and what is wrong with values that have another one, if they have."""
+    null = f"CAST(NULL AS {column.type})"
     if found is None or isinstance(found, T.NullType):
-        return f"CAST(NULL AS {to})"
-    if isinstance(found, kinds):
-        return f"CAST(`{name}` AS {to})"
-    text = f"coalesce(substring(CAST(`{name}` AS STRING), 1, 60), {quoted(found.simpleString())})"
-    before, after = quoted(f"{name} is '"), quoted(f"'; {accepted}")
-    odd.append(f"CASE WHEN `{name}` IS NOT NULL THEN concat({before}, {text}, {after}) END")
-    return f"CAST(NULL AS {to})"
+        return null, None
+    if _fits(found, column.type):
+        return f"CAST(`{column.name}` AS {column.type})", None
+    value, name = f"`{column.name}`", column.name
+    if column.type == "array<string>" and isinstance(found, T.ArrayType):
+        value, name, found = f"get({value}, 0)", f"an entry of {name}", found.elementType
+    said = mistyped(name, _FOUND, "string" if name != column.name else column.type)
+    return null, f"CASE WHEN {value} IS NOT NULL THEN {_sentence(said, _shown(value, found))} END"
 
 
-def _destinations(fields: dict[str, T.DataType], odd: list[str]) -> str:
-    found = fields.get("destinations")
-    if found is None or isinstance(found, T.NullType):
-        return "CAST(NULL AS ARRAY<STRING>)"
-    if isinstance(found, T.ArrayType) and isinstance(found.elementType, T.StringType | T.NullType):
-        return "CAST(`destinations` AS ARRAY<STRING>)"
-    reason = f"destinations is {found.simpleString()}; a list of process names is accepted"
-    odd.append(f"CASE WHEN `destinations` IS NOT NULL THEN {quoted(reason)} END")
-    return "CAST(NULL AS ARRAY<STRING>)"
+def _fits(found: T.DataType, kind: str) -> bool:
+    if kind == "array<string>":
+        return isinstance(found, T.ArrayType) and isinstance(found.elementType, T.StringType | T.NullType)
+    return isinstance(found, T.StringType if kind == "string" else _WHOLE)
+
+
+def _shown(value: str, found: T.DataType) -> str:
+    """Return a value as `trace.schema.shown` has it."""
+    text = f"CAST({value} AS STRING)"
+    if isinstance(found, T.StringType):
+        return f"concat({quoted(chr(39))}, substring({text}, 1, 60), {quoted(chr(39))})"
+    if isinstance(found, T.BooleanType):
+        return f"initcap({text})"
+    if isinstance(found, (*_WHOLE, T.FloatType, T.DoubleType)):
+        return text
+    return quoted(_PYTHON.get(type(found), found.simpleString()))
+
+
+def _sentence(said: str, found: str) -> str:
+    """Return a sentence of SQL about what a row holds."""
+    before, after = said.split(_FOUND)
+    return f"concat({quoted(before)}, {found}, {quoted(after)})"
 
 
 def _kind(kind_text: str) -> str:
@@ -114,6 +130,6 @@ def _kind(kind_text: str) -> str:
 
 def _unknown(kind_text: str) -> str:
     """Return what is wrong with a kind that has no code."""
-    before, after = quoted("kind is '"), quoted(f"'; one of {', '.join(sorted(KINDS))} is accepted")
-    found = f"concat({before}, substring({kind_text}, 1, 60), {after})"
-    return f"CASE WHEN {kind_text} IS NULL THEN 'kind is missing' ELSE {found} END"
+    missing, unknown = str(event_of({})), str(event_of({"kind": _FOUND}))
+    found = _sentence(unknown, f"substring({kind_text}, 1, 60)")
+    return f"CASE WHEN {kind_text} IS NULL THEN {quoted(missing)} ELSE {found} END"

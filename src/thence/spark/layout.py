@@ -5,26 +5,15 @@ Invariant. Only numbers reach the driver, and only those of large runs.
 
 from __future__ import annotations
 
-from typing import TypedDict
-
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from thence.auditing.plan import Large, Plan, chunk_count, evenly
 
-INDEX_BITS, ORDER_BITS = 28, 31
-"""Widest `index` and range of `order` that fit beside the kind of a row into one long (another index goes as text)."""
 STEPS = 1 << 16
 """Steps of `order` in which rows are counted, at most about."""
 _SUMS = ("rows", "ordered")
 _ENDS = {"low": "min", "high": "max"}
-
-
-class _Light(TypedDict):
-    """Whether the numbers of a row can travel in one."""
-
-    narrow: bool
-    low: int | None
 
 
 def look_at(events: DataFrame, chunk_rows: int) -> Plan:
@@ -32,7 +21,6 @@ def look_at(events: DataFrame, chunk_rows: int) -> Plan:
     order = "`order`" if "order" in events.columns else "CAST(NULL AS BIGINT)"
     numbers = ("count(1) AS rows", f"count({order}) AS ordered", f"min({order}) AS low", f"max({order}) AS high")
     seen = _seen(events.groupBy("run", F.spark_partition_id()).agg(*map(F.expr, numbers)), chunk_rows)
-    light = _light(seen)
     runs_seen = sorted(seen["large"], key=lambda row: str(row["run"]))
     shared = max(1, -(-(seen["small"] or 0) // chunk_rows), min(8, (seen["runs"] - len(seen["large"])) // 4))
     slot = shared
@@ -43,7 +31,7 @@ def look_at(events: DataFrame, chunk_rows: int) -> Plan:
     rows = (seen["small"] or 0) + sum(run["rows"] for run in seen["large"])
     spread = any(3 * run["widest"] > 2 * rows for run in seen["large"])
     only = next(iter(large)) if seen["runs"] == 1 and large else None
-    return Plan(large, shared, rows, spread, only, **light)
+    return Plan(large, shared, rows, spread, only)
 
 
 def _seen(counted: DataFrame, chunk_rows: int) -> Row:
@@ -55,17 +43,10 @@ def _seen(counted: DataFrame, chunk_rows: int) -> Row:
     one = "struct(run, rows, ordered, low, high, widest)"
     found = runs.agg(
         F.expr("count(1) AS runs"), F.expr(f"sum(CASE WHEN NOT ({large}) THEN rows END) AS small"),
-        F.expr(f"collect_list(CASE WHEN {large} THEN {one} END) AS large"), *ends, *sums,
+        F.expr(f"collect_list(CASE WHEN {large} THEN {one} END) AS large"),
     ).first()  # fmt: skip
     assert found is not None
     return found
-
-
-def _light(seen: Row) -> _Light:
-    """Return whether the numbers of a row can travel in one."""
-    rows, ordered = seen["rows"], seen["ordered"]
-    fit = not ordered or (ordered == rows and seen["high"] - seen["low"] < 1 << ORDER_BITS)
-    return {"narrow": fit, "low": seen["low"] if ordered and fit else None}
 
 
 def _chunks(events: DataFrame, run: Row, slot: int, chunk_rows: int) -> Large:

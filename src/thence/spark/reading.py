@@ -45,9 +45,16 @@ class _Share(NamedTuple):
 
 
 def read_events(
-    spark: SparkSession, files: Mapping[Path, Format], columns: Sequence[Column] = JUDGED_COLUMNS
+    spark: SparkSession,
+    files: Mapping[Path, Format],
+    columns: Sequence[Column] = JUDGED_COLUMNS,
+    *,
+    needs: bool = True,
 ) -> DataFrame:
-    """Return tables of events as one DataFrame: these columns, then `file`, `line` and `reason`."""
+    """Return tables of events as one DataFrame: these columns, then `file`, `line` and `reason`.
+
+    Unless `needs`, what a kind of row needs is left to the judge of its run.
+    """
     logs = [path for path, kind in files.items() if kind == "shiviz"]
     if logs:
         raise MisuseError(f"{logs[0]} is a log with clocks: it has no messages and is no table of events")
@@ -59,7 +66,7 @@ def read_events(
         return frame
     rows = [(task, *asdict(each).values()) for task, share in enumerate(shares) for each in share.slices]
     names = spark.createDataFrame(rows, f"task int, {_SLICE}").repartitionById(len(shares), F.col("task"))
-    read = names.drop("task").mapInArrow(in_this_folder(_reading(tuple(columns))), schema)
+    read = names.drop("task").mapInArrow(in_this_folder(_reading(tuple(columns), needs)), schema)
     return read.unionByName(frame) if cut.refused else read
 
 
@@ -95,13 +102,15 @@ def in_this_folder(work: Work) -> Work:
     return there
 
 
-def _reading(columns: tuple[Column, ...]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _reading(
+    columns: tuple[Column, ...], needs: bool
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return what a task does: it reads the slices that its rows name."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                yield from map(plain_names, read_batches(Slice(**row), columns))
+                yield from map(plain_names, read_batches(Slice(**row), columns, needs=needs))
 
     return work
 

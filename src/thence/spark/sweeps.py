@@ -27,6 +27,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from thence.kernels.columns import schema_of_types
 from thence.model.plain import Option, Row
 from thence.sim import simulate
 from thence.sim.grid import Grid, Planned
@@ -64,8 +65,7 @@ _RUNS_ARROW = pa.schema(
     [("scenario", pa.string()), ("status", pa.string()), ("error", pa.string()), ("seconds", pa.float64()),
      ("cpu_seconds", pa.float64())]
 )  # fmt: skip
-_TYPES = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "double": pa.float64(), "boolean": pa.bool_()}
-_SUMMARY_ARROW = pa.schema([(name, _TYPES[kind]) for name, kind in (part.split() for part in SUMMARY.split(", "))])
+_SUMMARY_ARROW = schema_of_types(dict(part.split() for part in SUMMARY.split(", ")))
 
 Progress = Callable[[int, int], None]
 """told (finished, of how many)"""

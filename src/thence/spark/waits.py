@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DoubleType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from thence.delivery.outcome import OUTPUT_COLUMNS, WAITING_COLUMNS
 from thence.delivery.policy import Policy
@@ -29,13 +29,13 @@ from thence.errors import MisuseError
 from thence.model.plain import Row
 from thence.model.roster import Roster
 from thence.spark.delivering import MADE, column, resolved
+from thence.spark.types import spark_type
 
-_TYPES = {"string": StringType(), "long": LongType(), "double": DoubleType(), "array<string>": ArrayType(StringType())}
 READABLE = "/_-.~!'()*:@&=+$,;"
 """Signs that stand for themselves in a path of Spark's reader of states, beside letters and digits."""
 FIELDS = (
-    StructField("message", StringType()),
-    *(StructField(name, _TYPES[OUTPUT_COLUMNS[name]]) for name in WAITING_COLUMNS),
+    StructField("message", spark_type("string")),
+    *(StructField(name, spark_type(OUTPUT_COLUMNS[name])) for name in WAITING_COLUMNS),
 )
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from thence.errors import MisuseError, TraceError
+from thence.model.columns import CAUSE_COLUMNS, By
 from thence.model.plain import Row
 from thence.model.roster import Roster
 from thence.trace.formats import SAY_WHICH, Format, Unfit, detect
@@ -76,7 +77,7 @@ def arrival_files(path: str) -> ArrivalFiles:
 def _formats(path: str) -> dict[Path, Format]:
     formats: dict[Path, Format] = {}
     for file in find_files(path):
-        found = detect(file.path)
+        found = detect(file.path, clocks=False)
         if not isinstance(found, Unfit):
             formats[file.path] = found
         elif file.named or found.claims:
@@ -109,10 +110,12 @@ def column_of_lines(names: Iterable[str]) -> str:
     return called
 
 
-def read_arrivals(found: ArrivalFiles, by: str, cause: str, message: str, arrival: str) -> Arrivals:
+def read_arrivals(found: ArrivalFiles, by: By, cause: str, message: str, arrival: str) -> Arrivals:
     """Return all rows; `cause`, `message` and `arrival` are the names of those columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+    from thence.kernels.columns import arrow_type
 
     if found.kind == "parquet":
         try:
@@ -126,8 +129,7 @@ def read_arrivals(found: ArrivalFiles, by: str, cause: str, message: str, arriva
         raise _no_object(unread[0])
     called = column_of_lines({name for row in read if isinstance(row, dict) for name in row})
     rows = [row if isinstance(row, dict) else {called: row} for row in read]
-    causes = {"stamp": pa.binary(), "clock": pa.map_(pa.string(), pa.int64()), "depends_on": pa.list_(pa.string())}
-    types = {cause: causes[by], message: pa.string(), arrival: pa.int64()}
+    types = {cause: arrow_type(CAUSE_COLUMNS[by].type), message: pa.string(), arrival: pa.int64()}
     names = dict.fromkeys(name for row in rows for name in row if name != ROSTER)
     table = pa.table({name: _column([row.get(name) for row in rows], types.get(name)) for name in names})
     return Arrivals(table, unread, called if unread else None)

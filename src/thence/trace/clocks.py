@@ -3,7 +3,8 @@
 Law. In one execution, with each host's events sorted by its own component:
 
 - `step`: the own component starts at 1 and steps by one from event to event;
-- `ahead`: no event knows more of a host than that host has done;
+- `ahead`: no event knows more of a host than that host has done; of a host that has no event in the log this proves
+  nothing, since its part may be elsewhere;
 - `backwards`: no component of a host's clock decreases from one of its events to the next.
 
 Each line that breaks a rule is a finding. Where lines of a host stand in another order than its own component
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
@@ -32,10 +33,12 @@ class Finding:
     host: str
     rule: Rule
     found: str
+    proof: bool = field(default=True, compare=False)
+    """Whether it shows that a clock is wrong; else a part of the log may be missing."""
 
     def row(self) -> dict[str, object]:
         """Return it as `audit --json` writes it."""
-        return asdict(self)
+        return {"file": self.file, "line": self.line, "host": self.host, "rule": self.rule, "found": self.found}
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.rule}: {self.found}"
@@ -52,6 +55,13 @@ class ClockAudit:
     """How the logs are laid out, each way once."""
     findings: list[Finding] = field(default_factory=list)
     notes: list[Finding] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        """Violated if a finding proves that a clock is wrong, unknown if there are other findings, else causal."""
+        if any(finding.proof for finding in self.findings):
+            return "violated"
+        return "unknown" if self.findings else "causal"
 
 
 def executions(events: Iterable[ClockEvent]) -> list[list[ClockEvent]]:
@@ -124,7 +134,8 @@ def _ahead(own: list[ClockEvent], done: dict[str, int]) -> Iterator[Finding]:
         for host, count in event.clock.items():
             if count > done.get(host, 0):
                 has = f"has done {done[host]}" if host in done else "has no event"
-                yield _finding(event, "ahead", f"it knows {count} events of {host}, which {has}")
+                found = f"it knows {count} events of {host}, which {has}"
+                yield Finding(event.file, event.line, event.host, "ahead", found, proof=host in done)
 
 
 def _backwards(own: list[ClockEvent]) -> Iterator[Finding]:

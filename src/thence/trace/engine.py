@@ -14,14 +14,14 @@ from enum import StrEnum
 from pathlib import Path
 
 from thence.errors import MisuseError
+from thence.trace.formats import PARQUET, by_name
+from thence.trace.source import GZIP
 
 ROW_BYTES = 320
 """Memory that one row takes at the peak of an audit in this process (measured: 250 to 300)."""
 LINE_BYTES = 100
 """Bytes of a line of JSONL, about; gzip makes ten of them one."""
 PACKED = 10
-LONGER = 4
-"""Lines are hardly ever so many times longer."""
 FEW = 10_000
 """Below this an estimate by size is not worth its digits."""
 SHARE = 0.5
@@ -67,26 +67,15 @@ def estimated_rows(path: Path) -> int:
     """Return about how many rows a file holds: Parquet says so in its footer, for others the size tells."""
     try:
         size = path.stat().st_size
+        if by_name(path) == "jsonl":
+            return size * (PACKED if path.suffix.lower() == ".gz" else 1) // LINE_BYTES
         with path.open("rb") as stream:
             head = stream.read(4)
     except OSError:
-        return 0  # whoever reads it says why not
-    if head == b"PAR1":
+        return 0  # the reader says why not
+    if head == PARQUET:
         return _footer_rows(path, size)
-    return size * (PACKED if head[:2] == b"\x1f\x8b" else 1) // LINE_BYTES
-
-
-def least_rows(path: Path) -> int:
-    """Return how many rows a file is likely to hold at least: fewer than are estimated, unless a footer says it."""
-    return estimated_rows(path) // (1 if _is_parquet(path) else LONGER)
-
-
-def _is_parquet(path: Path) -> bool:
-    try:
-        with path.open("rb") as stream:
-            return stream.read(4) == b"PAR1"
-    except OSError:
-        return False
+    return size * (PACKED if head.startswith(GZIP) else 1) // LINE_BYTES
 
 
 def _footer_rows(path: Path, size: int) -> int:
@@ -97,7 +86,7 @@ def _footer_rows(path: Path, size: int) -> int:
         return size * PACKED // LINE_BYTES
     try:
         return int(pq.read_metadata(path).num_rows)
-    except (OSError, pa.ArrowException):
+    except (OSError, pa.ArrowException, UnicodeDecodeError):
         return 0
 
 

@@ -3,18 +3,21 @@
 Law. `PAR1` at the beginning is Parquet and gzip is unpacked, whatever the name says. A file that looks like something
 we do not read (an array of JSON, UTF-16, a zip archive, a journal, ...) is told by what it looks like, with what to
 do. Otherwise the name decides (.jsonl, .ndjson, .json, .parquet, .pq, each also with .gz), and where it says nothing,
-how the text begins. An empty file is JSONL without lines.
+how the text begins. An empty file is JSONL without lines. Objects with a host, a vector clock and no `kind` are a log.
 """
 
 from __future__ import annotations
 
 import codecs
 import json
+import os
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from thence.model.columns import EVENT_COLUMNS
+from thence.model.columns import EVENT_COLUMNS, Column
+from thence.model.escape import visible
 from thence.trace.source import BROKEN, first_line, open_bytes
 
 Format = Literal["jsonl", "parquet", "shiviz"]
@@ -28,10 +31,19 @@ SUFFIXES: dict[str, Format] = {
 }
 SAMPLE = 1 << 16
 PARQUET = b"PAR1"
+KEPT = 1 << 25
+"""Bytes of files that are kept between telling their format and reading them."""
 MARK = ".mark"
 """How the name of the file ends that says how far a journal of a live endpoint has come; the rest is the journal's."""
 CLOCK = re.compile(r'\{\s*\\?"[^"\n]*"\s*:\s*\d')
 PATTERN = re.compile(r"\(\?P?<clock>")
+FIRST = 100
+"""Rows without a required column after which no more are read."""
+LISTED = 20
+"""Names of columns that are listed."""
+CLOCKED = 4
+"""Lines in which an object with a clock is looked for."""
+_HOSTS, _CLOCKS = {"node", "host"}, ("vc", "clock")
 _UTF_16 = "UTF-16 text; UTF-8 is accepted: iconv -f UTF-16 -t UTF-8"
 _LIKE: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", "a zip archive; unpack it first"),
@@ -59,10 +71,12 @@ SAY_WHICH = f"; say which by --format: {', '.join(FORMATS)}, or give a pattern w
 
 
 class Unfit(NamedTuple):
-    """A file that has none of our formats: why, and whether its name says that it has one."""
+    """A file that has none of our formats, or not our columns: why, and whether its name says that it has one."""
 
     reason: str
     claims: bool
+    nameable: bool = False
+    """Whether it is of the right format, and the caller may say what its columns are called."""
 
 
 def by_name(path: Path) -> Format | None:
@@ -71,15 +85,29 @@ def by_name(path: Path) -> Format | None:
     return SUFFIXES.get(inner.suffix.lower())
 
 
-def detect(path: Path, *, log: bool = False) -> Format | Unfit:
-    """Return the format of a file, or what it looks like instead; `log`: what is no table is a log."""
+def detect(
+    path: Path,
+    *,
+    log: bool = False,
+    clocks: bool = True,
+    kept: dict[Path, bytes] | None = None,
+    columns: Sequence[Column] = (),
+) -> Format | Unfit:
+    """Return the format of a file, or what it looks like instead; `log`: what is no table is a log.
+
+    Unless `clocks`, objects with a vector clock are a table: arrivals may have one. The content of a small file is put
+    into `kept`, so that it is read once. JSON lines of which the first have none of some required column are unfit.
+    """
     named = by_name(path)
     try:
         with path.open("rb") as plain:
-            if plain.read(len(PARQUET)) == PARQUET:
+            begins = plain.read(SAMPLE)
+            if begins.startswith(PARQUET):
                 return "parquet"
-        with open_bytes(path) as stream:
-            raw = stream.read(SAMPLE)
+            if kept is not None and os.fstat(plain.fileno()).st_size + sum(map(len, kept.values())) <= KEPT:
+                begins = kept[path] = begins + plain.read()
+        with open_bytes(path, begins) as stream:
+            raw = stream.read1(SAMPLE)
     except PermissionError:
         return Unfit("it cannot be read: you may not read it", claims=named is not None)
     except BROKEN as error:
@@ -88,9 +116,11 @@ def detect(path: Path, *, log: bool = False) -> Format | Unfit:
     looks = _magic(raw) or (None if log else _layout(text) or _TABLES.get(path.suffix.lower()))
     if looks is not None:
         return Unfit(f"this looks like {_JOURNAL if _in_journal(path) else looks}", claims=named is not None)
-    if named is not None:
-        return named
-    return _by_text(text, log=log)
+    found = named or _by_text(text, log=log)
+    if found == "jsonl" and clocks and _has_clocks(text):
+        return "shiviz"
+    lacking = _lacking(text, columns) if found == "jsonl" else None
+    return Unfit(lacking, claims=True, nameable=True) if lacking else found
 
 
 def _by_text(text: str, *, log: bool) -> Format | Unfit:
@@ -104,6 +134,45 @@ def _by_text(text: str, *, log: bool) -> Format | Unfit:
     if "\0" in text:
         return Unfit(f"this looks like {_BINARY}", claims=False)
     return Unfit(f"it begins like no format known here{SAY_WHICH}", claims=False)
+
+
+def _has_clocks(text: str) -> bool:
+    """Tell whether the first lines are events with vector clocks, as TLA+ validates them, and not rows of a table."""
+    for line in text.split("\n", CLOCKED + 1)[:CLOCKED]:
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(row, dict) and "kind" not in row and row.keys() & _HOSTS and "event" in row:
+            inner = row["pkt"] if isinstance(row.get("pkt"), dict) else row
+            return any(isinstance(inner.get(name), dict) for name in _CLOCKS)
+    return False
+
+
+def _lacking(text: str, columns: Sequence[Column]) -> str | None:
+    """Say which required column none of the first rows has."""
+    names: set[str] = set()
+    lines = text.split("\n", FIRST)[:FIRST]
+    if len(lines) < FIRST:
+        return None
+    for line in lines:
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+        names |= row.keys() if isinstance(row, dict) else set()
+    missing = [column for column in columns if (column.required or column.called) and column.theirs not in names]
+    if not missing or not names:
+        return None
+    return f"none of its first {FIRST} rows has {missing[0].theirs}; {say_which(missing[0], names)}"
+
+
+def say_which(column: Column, found: Iterable[str]) -> str:
+    """Say which columns there are, and how to name the one that is meant."""
+    names = sorted(found)
+    listed = ", ".join(map(visible, names[:LISTED])) + (", ..." if len(names) > LISTED else "")
+    none = "" if column.required else f", or that none is, by {column.name}="
+    return f"found: {listed}; columns= says which of them is {column.name}, by {column.name}=NAME{none}"
 
 
 def _magic(raw: bytes) -> str | None:

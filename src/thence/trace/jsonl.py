@@ -12,14 +12,14 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from math import isfinite
 from pathlib import Path
 from typing import IO, NoReturn
 
 from thence.errors import MisuseError
-from thence.model.columns import EVENT_COLUMNS
+from thence.model.columns import EVENT_COLUMNS, Column, their_names
 from thence.model.events import Event
 from thence.trace.line_reader import LINE_LIMIT, Line, lines
 from thence.trace.schema import event_of, readable, row_of, shown
@@ -93,11 +93,18 @@ def too_deep(raw: bytes) -> bool:
     return max(accumulate(steps)) > DEEPEST
 
 
-def event_in(row: dict[str, object], order: int | None) -> Event | str:
-    """Return the event that the object of a line says, or the reason why it says none."""
+def event_in(row: dict[str, object], order: int | None, *, needs: bool = True) -> Event | str:
+    """Return the event that the object of a line says, or the reason why it says none; `needs` as in `event_of`."""
     if twice := _twice(row):
         return f"{twice} stands twice in the line"
-    return event_of(row, order=order)
+    return event_of(row, order=order, needs=needs)
+
+
+def called_in(columns: Sequence[Column]) -> dict[str, str] | None:
+    """Return what lines call the columns that are read of them; None if they are all that there are, in our names."""
+    if len(columns) == len(EVENT_COLUMNS):
+        return their_names(columns)
+    return {column.name: column.theirs for column in columns}
 
 
 def _twice(row: dict[str, object]) -> str | None:
@@ -168,6 +175,7 @@ def located(
     first: int = 1,
     length: int | None = None,
     called: Mapping[str, str] | None = None,
+    needs: bool = True,
 ) -> Iterator[Located]:
     """Yield (line number, event) or a quarantine record for each line of a stream that is not blank.
 
@@ -178,13 +186,15 @@ def located(
     try:
         for line in lines(stream, first=first, length=length):
             number = line.number
-            if found := located_line(line, file, start, called):
+            if found := located_line(line, file, start, called, needs=needs):
                 yield found
     except BROKEN as error:
         yield broken_off(file, number + 1, error)
 
 
-def located_line(line: Line, file: str, start: int, called: Mapping[str, str] | None = None) -> Located | None:
+def located_line(
+    line: Line, file: str, start: int, called: Mapping[str, str] | None = None, *, needs: bool = True
+) -> Located | None:
     """Return what one line says; nothing if it is blank."""
     if not line.data or line.data.isspace():
         return None
@@ -193,7 +203,7 @@ def located_line(line: Line, file: str, start: int, called: Mapping[str, str] | 
     row = parse_row(line.data)
     if called is not None and isinstance(row, dict):
         row = _in_our_names(row, called)
-    found = row if isinstance(row, str) else event_in(row, start + line.number - 1)
+    found = row if isinstance(row, str) else event_in(row, start + line.number - 1, needs=needs)
     if isinstance(found, Event):
         return line.number, found
     reason = found if line.ended else f"the last line is cut off or not an event: {found}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from thence.model.events import Event
-from thence.trace.read import Trace, located_rows
+from thence.trace.read import Trace
 from thence.trace.scene import Origin, Row
 from thence.trace.source import Quarantined
 
@@ -17,14 +17,11 @@ def events_with_origins(trace: Trace) -> tuple[list[Event], dict[str, dict[Row, 
     """Return all events, and for each run the origin of each of its rows."""
     events: list[Event] = []
     origins: dict[str, dict[Row, Origin]] = defaultdict(dict)
-    cut = trace.slices()
-    trace.quarantine += cut.refused
-    for part in cut.slices:
-        for found in located_rows(part, trace.columns):
-            if isinstance(found, Quarantined):
-                trace.quarantine.append(found)
-                continue
-            line, event = found
-            events.append(event)
-            origins[event.run].setdefault((event.process, event.index), (part.file, line))
+    for file, found in trace.located():
+        if isinstance(found, Quarantined):
+            trace.quarantine.append(found)
+            continue
+        line, event = found
+        events.append(event)
+        origins[event.run].setdefault((event.process, event.index), (file, line))
     return events, dict(origins)

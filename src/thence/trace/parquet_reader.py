@@ -8,7 +8,9 @@ Only the columns asked for are read and looked at; columns that are not ours nev
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 
@@ -16,25 +18,37 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from thence.kernels.columns import ARROW_TYPES
 from thence.model.columns import EVENT_COLUMNS, Column
-from thence.model.events import Event
-from thence.trace.arrow import all_events, located_batch, placed_batch, refused_batch
+from thence.trace.arrow import event_batch, located, refused_batch
+from thence.trace.engine import SHARE, free_memory
+from thence.trace.formats import Unfit, say_which
 from thence.trace.jsonl import Located
-from thence.trace.schema import event_of, readable
 from thence.trace.slices import Slice
 from thence.trace.source import BROKEN, Quarantined, first_line
 
 ROWS = 1 << 16
 """Rows of a batch at most."""
+UNREADABLE = (*BROKEN, pa.ArrowException, UnicodeDecodeError)
+"""What reading a damaged file can raise; the last of a name of a column that is not UTF-8."""
 
 
 def has_order(path: Path | str) -> bool:
     """Tell whether a file is Parquet with a column `order`."""
     try:
         return "order" in pq.read_schema(path).names
-    except (*BROKEN, pa.ArrowException):
+    except UNREADABLE:
         return False
+
+
+def unfit_file(path: Path, columns: Sequence[Column]) -> Unfit | None:
+    """Return why a file that can be opened cannot be used for these columns, by its schema alone."""
+    try:
+        schema = footer(str(path)).schema.to_arrow_schema()
+        found = _misfit(schema, columns)
+        names = schema.names
+    except UNREADABLE:
+        return None  # its record says why
+    return Unfit(f"{found[1]}; {say_which(found[0], names)}", claims=True, nameable=True) if found else None
 
 
 def row_groups(path: Path, columns: Sequence[Column] = EVENT_COLUMNS) -> list[Slice | Quarantined]:
@@ -44,7 +58,7 @@ def row_groups(path: Path, columns: Sequence[Column] = EVENT_COLUMNS) -> list[Sl
             if reason := unfit(file.schema_arrow, columns):
                 return [Quarantined(str(path), None, f"{reason}; its {file.metadata.num_rows} rows are set aside")]
             counts = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-    except (*BROKEN, pa.ArrowException) as error:
+    except UNREADABLE as error:
         return [Quarantined(str(path), None, f"it cannot be read as Parquet: {first_line(error)}")]
     places = zip(counts, accumulate(counts, initial=1), strict=False)
     return [
@@ -52,11 +66,29 @@ def row_groups(path: Path, columns: Sequence[Column] = EVENT_COLUMNS) -> list[Sl
     ]
 
 
+@lru_cache(64)
+def _footer(path: str, size: int, changed: int) -> pq.FileMetaData:
+    return pq.read_metadata(path)
+
+
+def footer(path: str) -> pq.FileMetaData:
+    """Return the footer of a file, which is read once."""
+    found = os.stat(path)
+    return _footer(path, found.st_size, found.st_mtime_ns)
+
+
 def _read(part: Slice, columns: Sequence[Column]) -> pa.Table | Quarantined:
-    """Return the columns of a row group that are ours, or the record of its damage."""
+    """Return the columns of a row group that are ours, or the record of its damage.
+
+    Texts stay in the dictionaries that Parquet has them in: written out, one long text could stand in every row.
+    """
     last = part.first + (part.length or 0) - 1
     try:
-        with pq.ParquetFile(part.file, page_checksum_verification=True) as file:
+        whole = footer(part.file)
+        leaves, size = _leaves(whole, part.group, {column.theirs for column in columns})
+        if size > SHARE * free_memory():
+            raise MemoryError(f"it holds {size / 1e9:.1f} GB, more than half of the memory that is free")
+        with pq.ParquetFile(part.file, metadata=whole, read_dictionary=leaves, page_checksum_verification=True) as file:
             present = set(file.schema_arrow.names)
             found = [column for column in columns if column.theirs in present]
             names = [column.theirs for column in found]
@@ -65,11 +97,19 @@ def _read(part: Slice, columns: Sequence[Column]) -> pa.Table | Quarantined:
                 if column.type == "double" and pa.types.is_timestamp(table.schema.types[place]):
                     table = table.set_column(place, column.theirs, _in_seconds(table.column(place)))
             return table.rename_columns([column.name for column in found])
-    except (*BROKEN, pa.ArrowException) as error:
+    except (*UNREADABLE, MemoryError) as error:
         lost = (
             f"row group {part.group + 1}, rows {part.first} to {last}, cannot be read as Parquet: {first_line(error)}"
         )
         return Quarantined(part.file, part.first, lost)
+
+
+def _leaves(whole: pq.FileMetaData, group: int, names: Collection[str]) -> tuple[list[str], int]:
+    """Return the leaves of some columns that hold texts, and how many bytes the columns have in a row group."""
+    rows = whole.row_group(group)
+    own = [place for place in range(rows.num_columns) if rows.column(place).path_in_schema.split(".")[0] in names]
+    texts = [rows.column(place).path_in_schema for place in own if rows.column(place).physical_type == "BYTE_ARRAY"]
+    return texts, sum(rows.column(place).total_uncompressed_size for place in own)
 
 
 def _in_seconds(moments: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -78,25 +118,21 @@ def _in_seconds(moments: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.divide(exact.cast(pa.int64()).cast(pa.float64()), 1e6)
 
 
-def group_batches(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a row group as batches, see `trace.arrow`."""
+def group_batches(
+    part: Slice, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True, coded: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a row group as batches, see `trace.arrow`; `coded`: texts may stay in dictionaries."""
     table = _read(part, columns)
     if isinstance(table, Quarantined):
         yield refused_batch([table], columns)
         return
     first = part.first
-    for batch in table.to_batches(max_chunksize=ROWS):
-        rows = _in_our_types(batch, columns)
-        if rows is not None and all_events(rows):
-            lines = pa.array(range(first, first + len(rows)), pa.int64())
-            values = dict(zip(rows.schema.names, rows.columns, strict=True))
-            yield placed_batch(values, part.file, lines, pa.nulls(len(rows), pa.string()), columns)
-        else:
-            yield located_batch(list(_located(batch, part.file, first)), part.file, columns)
+    for batch in table.to_batches(max_chunksize=None if coded else ROWS):
+        yield event_batch(batch, columns, part.file, first, needs=needs, coded=coded)
         first += len(batch)
 
 
-def located_group(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS) -> Iterator[Located]:
+def located_group(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True) -> Iterator[Located]:
     """Yield (row number, event) or a quarantine record for each row of a row group, or one for its damage."""
     table = _read(part, columns)
     if isinstance(table, Quarantined):
@@ -104,65 +140,27 @@ def located_group(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS) -> Ite
         return
     first = part.first
     for batch in table.to_batches(max_chunksize=ROWS):
-        yield from _located(batch, part.file, first)
+        yield from located(batch, part.file, first, needs=needs)
         first += len(batch)
-
-
-def _in_our_types(batch: pa.RecordBatch, columns: Sequence[Column]) -> pa.RecordBatch | None:
-    """Return a batch with all columns in the types of the event table, if every value has one."""
-    arrays = []
-    for column in columns:
-        kind = ARROW_TYPES[column.type]
-        if column.name not in batch.schema.names:
-            arrays.append(pa.nulls(len(batch), kind))
-            continue
-        try:
-            arrays.append(batch.column(column.name).cast(kind))
-        except pa.ArrowException:
-            return None
-    rows = pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
-    try:
-        rows.validate(full=True)  # Parquet does not promise that a string is UTF-8
-    except pa.ArrowException:
-        return None
-    return rows
-
-
-def _located(batch: pa.RecordBatch, file: str, first: int) -> Iterator[Located]:
-    for number, row in enumerate(_rows(batch), first):
-        if isinstance(row, str):
-            yield Quarantined(file, number, row)
-            continue
-        found = event_of(row)
-        yield (number, found) if isinstance(found, Event) else Quarantined(file, number, found, left=readable(row))
-
-
-def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, object] | str]:
-    """Yield rows; where a string is not UTF-8, which Parquet does not promise, say so for that row alone."""
-    try:
-        yield from batch.to_pylist()
-        return
-    except UnicodeDecodeError:
-        pass
-    for place in range(batch.num_rows):
-        try:
-            yield from batch.slice(place, 1).to_pylist()
-        except UnicodeDecodeError as error:
-            yield f"not UTF-8: {error.reason}"
 
 
 def unfit(schema: pa.Schema, columns: Sequence[Column] = EVENT_COLUMNS) -> str | None:
     """Return why a pyarrow schema cannot be a table with these columns, or nothing."""
+    return found[1] if (found := _misfit(schema, columns)) else None
+
+
+def _misfit(schema: pa.Schema, columns: Sequence[Column]) -> tuple[Column, str] | None:
+    """Return the first column that a schema lacks, or has in another type, and what is wrong."""
     for column in columns:
         name = column.theirs
         times = schema.names.count(name)
         if times > 1:
-            return f"column {name} stands {times} times"
+            return column, f"column {name} stands {times} times"
         if times == 0:
             if column.required or column.called:
-                return f"column {name} is missing"
+                return column, f"column {name} is missing"
         elif not _fits(schema.field(name).type, column):
-            return f"column {name} is {schema.field(name).type}; {column.type} is accepted"
+            return column, f"column {name} is {schema.field(name).type}; {column.type} is accepted"
     return None
 
 

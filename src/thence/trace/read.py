@@ -16,8 +16,10 @@ is an error if it was named itself; in a folder it is quarantined if its name sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,14 +27,18 @@ from thence.errors import MisuseError, TraceError
 from thence.model.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Column, names_of, renamed, their_names
 from thence.model.events import Event
 from thence.trace.formats import FORMATS, Format, Unfit, detect
-from thence.trace.jsonl import Located, broken_off, located
+from thence.trace.jsonl import Located, broken_off, called_in, located, located_line
+from thence.trace.line_reader import Block, blocks, lines_of
 from thence.trace.paths import File, Paths, find_files
 from thence.trace.shiviz import ClockEvent, read_shiviz
 from thence.trace.slices import Slice, cut_lines, open_slice
-from thence.trace.source import BROKEN, Quarantined, first_line
+from thence.trace.source import BROKEN, Quarantined, first_line, open_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Task = Callable[[], "list[pa.RecordBatch]"]
+"""Work that reads some rows."""
 
 
 @dataclass(slots=True)
@@ -46,6 +52,8 @@ class Trace:
     skipped: list[Quarantined] = field(default_factory=list)
     columns: tuple[Column, ...] = EVENT_COLUMNS
     """The columns of an event, as these files call them."""
+    kept: dict[Path, bytes] = field(default_factory=dict)
+    """The content of small files that were read to tell their format."""
 
     def called(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """Return some columns, as these files call them."""
@@ -66,27 +74,73 @@ class Trace:
         """Return the tables in parts: JSONL of about `size` bytes (default: whole files), Parquet by row groups."""
         return cut_files(self.files, size, self.called(columns))
 
+    def located(
+        self, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True
+    ) -> Iterator[tuple[str, Located]]:
+        """Yield the rows of the tables with their files, file by file; only `columns` are read and looked at."""
+        called = self.called(columns)
+        start = 0
+        for path, kind in self.files.items():
+            if kind == "parquet":
+                from thence.trace.parquet_reader import located_group, row_groups
+
+                for part in row_groups(path, called):
+                    found = [part] if isinstance(part, Quarantined) else located_group(part, called, needs=needs)
+                    yield from ((str(path), each) for each in found)
+            elif kind == "jsonl":
+                lines = _Lines(self, path)
+                for each in lines.located(start, called_in(called), needs=needs):
+                    yield str(path), each
+                start += lines.count
+
     def events(self, columns: Sequence[Column] = EVENT_COLUMNS) -> Iterator[Event]:
-        """Yield the events of the tables, file by file; of Parquet, only `columns` are read and looked at."""
-        cut = self.slices(columns=columns)
-        self.quarantine += cut.refused
-        for part in cut.slices:
-            for found in located_rows(part, self.called(columns)):
-                if isinstance(found, Quarantined):
-                    self.quarantine.append(found)
-                else:
-                    yield found[1]
+        """Yield the events of the tables, file by file; only `columns` are read and looked at."""
+        for _, found in self.located(columns):
+            if isinstance(found, Quarantined):
+                self.quarantine.append(found)
+            else:
+                yield found[1]
+
+    def tasks(
+        self, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True, coded: bool = False
+    ) -> Iterator[Task]:
+        """Yield work that reads some rows each, in order, as `trace.batches` has them; it can be done in threads.
+
+        Files are opened once, one after the other. `needs` and `coded` as in `read_batches`.
+        """
+        from thence.trace.arrow import refused_batch
+        from thence.trace.batches import block_batch, read_batches
+        from thence.trace.parquet_reader import row_groups
+
+        called = self.called(columns)
+        start = 0
+        if self.quarantine:
+            yield lambda: [refused_batch(self.quarantine, called)]
+        for path, kind in self.files.items():
+            if kind == "parquet":
+                for part in row_groups(path, called):
+                    if isinstance(part, Quarantined):
+                        yield partial(_one, refused_batch, [part], called)
+                    else:
+                        yield partial(_all, read_batches, part, called, needs=needs, coded=coded)
+            elif kind == "jsonl":
+                lines = _Lines(self, path)
+                place = Slice(str(path), "jsonl", order=start)
+                for block in lines.blocks():
+                    if isinstance(block, Quarantined):
+                        yield partial(_one, refused_batch, [block], called)
+                    else:
+                        yield partial(_one, block_batch, block, place, called, needs=needs)
+                start += lines.count
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the tables as `trace.batches` has them: refused rows too, each with its `reason`."""
-        from thence.trace.arrow import refused_batch
-        from thence.trace.batches import read_batches
+        for task in self.tasks():
+            yield from task()
 
-        cut = self.slices()
-        if refused := [*self.quarantine, *cut.refused]:
-            yield refused_batch(refused)
-        for part in cut.slices:
-            yield from read_batches(part, self.columns)
+    def opened(self, path: Path) -> io.BufferedIOBase:
+        """Open a file, unless its content was kept when its format was told."""
+        return open_bytes(path, self.kept.pop(path, None))
 
     def clocks(self) -> Iterator[ClockEvent]:
         """Yield the events of the logs, file by file."""
@@ -113,7 +167,11 @@ def open_trace(
     trace = Trace({}, pattern, delimiter, columns=renamed(EVENT_COLUMNS, columns or {}))
     for file in find_files(paths):
         asked = next((name for name in FORMATS if name == format), None)
-        kind = asked or detect(file.path, log=pattern is not None)
+        kind = asked or detect(file.path, log=pattern is not None, kept=trace.kept, columns=trace.judged)
+        if kind == "parquet" and file.named:
+            from thence.trace.parquet_reader import unfit_file
+
+            kind = unfit_file(file.path, trace.judged) or kind
         if isinstance(kind, Unfit):
             _set_aside(trace, file, kind)
         else:
@@ -125,9 +183,50 @@ def open_trace(
 
 def _set_aside(trace: Trace, file: File, unfit: Unfit) -> None:
     if file.named:
-        raise TraceError(f"{file.path}: {unfit.reason}")
+        raise (MisuseError if unfit.nameable else TraceError)(f"{file.path}: {unfit.reason}")
     kept = trace.quarantine if unfit.claims else trace.skipped
     kept.append(Quarantined(str(file.path), None, unfit.reason))
+
+
+class _Lines:
+    """The lines of a file, which is opened once; `count` is how many have come."""
+
+    def __init__(self, trace: Trace, path: Path) -> None:
+        self._trace, self._path, self.count = trace, path, 0
+
+    def blocks(self) -> Iterator[Block | Quarantined]:
+        """Yield blocks of lines, and a record if the file cannot be read, or not to its end."""
+        try:
+            stream = self._trace.opened(self._path)
+        except OSError as error:
+            yield Quarantined(str(self._path), None, f"it cannot be read: {first_line(error)}")
+            return
+        try:
+            with stream:
+                for block in blocks(stream):
+                    ends = block.data.count(b"\n") if block.whole else 1
+                    self.count = block.first - 1 + ends + (block.whole and not block.data.endswith(b"\n"))
+                    yield block
+        except BROKEN as error:
+            yield broken_off(str(self._path), self.count + 1, error)
+
+    def located(self, start: int, called: Mapping[str, str] | None, *, needs: bool) -> Iterator[Located]:
+        """Yield what each line says that is not blank."""
+        for block in self.blocks():
+            if isinstance(block, Quarantined):
+                yield block
+                continue
+            for line in lines_of(block):
+                if found := located_line(line, str(self._path), start, called, needs=needs):
+                    yield found
+
+
+def _one(make: Callable[..., pa.RecordBatch], *given: object, **named: object) -> list[pa.RecordBatch]:
+    return [make(*given, **named)]
+
+
+def _all(make: Callable[..., Iterator[pa.RecordBatch]], *given: object, **named: object) -> list[pa.RecordBatch]:
+    return list(make(*given, **named))
 
 
 class Cut(NamedTuple):
@@ -164,16 +263,21 @@ def cut_files(files: Mapping[Path, Format], size: int | None = None, columns: Se
     return Cut(slices, refused)
 
 
-def located_rows(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS) -> Iterator[Located]:
-    """Yield (line or row number, event) or a quarantine record for each row; of Parquet, only `columns` are read."""
+def located_rows(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True) -> Iterator[Located]:
+    """Yield (line or row number, event) or a quarantine record for each row; only `columns` are read.
+
+    Unless `needs`, what a kind of row needs is left to the judge of its run.
+    """
     if part.format == "parquet":
         from thence.trace.parquet_reader import located_group
 
-        yield from located_group(part, columns)
+        yield from located_group(part, columns, needs=needs)
         return
     try:
         with open_slice(part) as stream:
-            called = their_names(columns)
-            yield from located(stream, part.file, start=part.order, first=part.first, length=part.length, called=called)
+            called, length = called_in(columns), part.length
+            yield from located(
+                stream, part.file, start=part.order, first=part.first, length=length, called=called, needs=needs
+            )
     except BROKEN as error:
         yield broken_off(part.file, part.first, error)

@@ -7,6 +7,10 @@ inside an event, as a delimiter, or as a quarantine record with its number and a
 Both may stand in the first two lines of the file, where the viewer looks for them. Otherwise the usual
 layouts are tried, and the one that leaves the fewest lines over is taken; executions are parted by lines
 `=== name ===` if the first line is one. Where no event is found, `\\"` is read as `"`, as the viewer does.
+
+TLC's report of an error trace is a log if its states have `Host` and `Clock`, as the module ShiViz of TLA+ gives them;
+the lines around those states are the report's and are no events. A trace that TLA+ is to validate has one JSON object a
+line, with `node` and `vc`; an object before the first of them says what was run.
 """
 
 from __future__ import annotations
@@ -37,6 +41,19 @@ LAYOUTS: dict[str, str] = {
         r"^(?P<host>\S+)[ \t]+\"(?P<event>.*)\"[ \t]+(?P<clock>\{[ \t]*\"[^{}\n]*\})[ \t]*$"
     ),
 }
+_OBJECT = "an object of JSON a line, with node and vc"
+_STATES = "states as TLC prints them, with Host and Clock"
+LAYOUTS |= {
+    _STATES: (
+        r"^(?:State )?\d+: <(?P<event>\w+).*>\n(?:(?!/\\ Host = |(?:State )?\d+: <)\S.*\n)*/\\ Host = (?P<host>.*)\n"
+        r"/\\ Clock = \"(?P<clock>\{.*\})\"(?:\n(?!(?:State )?\d+: <|=== )\S.*)*"
+    ),
+    _OBJECT: (
+        r'^\{(?=.*"(?:node|host)"[ \t]*:[ \t]*"?(?P<host>[^",{}\n]+)"?)(?=.*"event"[ \t]*:[ \t]*"(?P<event>[^"\n]*)")?'
+        r'.*"(?:vc|clock)"[ \t]*:[ \t]*(?P<clock>\{[^{}\n]*\}).*\}[ \t]*$'
+    ),
+}
+_STATE = re.compile(r"^(?:State )?\d+: <\w+", re.MULTILINE)
 QUOTED = '\\"'
 """A quotation mark in a log that was written as part of something quoted."""
 DELIMITER = r"^=== (?P<trace>.*) ===[ \t]*$"
@@ -169,6 +186,10 @@ def _parsed(text: str, file: str, pattern: str | None, delimiter: str | None) ->
         over = log.left_over(matches)
     else:
         layout, matches, over = _best(log)
+    if layout == _STATES or (matches and "\n/\\ Host = " in text and _STATE.search(text)):
+        over = []
+    elif layout == _OBJECT and matches:
+        over = [each for each in over if each[0] > matches[0].line or not each[1].lstrip().startswith("{")]
     if over and not matches:
         reason = "no line fits the pattern" if pattern else "no line has a host and a clock in a known layout"
         return [Quarantined(file, None, f"{reason}; a pattern with the groups host, clock and event is accepted")]

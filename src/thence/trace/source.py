@@ -75,9 +75,25 @@ def is_packed(path: Path) -> bool:
         return stream.read(len(GZIP)) == GZIP
 
 
-def open_bytes(path: Path) -> io.BufferedIOBase:
-    """Open a file for reading bytes; what is gzipped is unpacked."""
-    return gzip.open(path, "rb") if is_packed(path) else path.open("rb")
+def open_bytes(path: Path, content: bytes | None = None) -> io.BufferedIOBase:
+    """Open a file for reading bytes, or its content if that is known; what is gzipped is unpacked."""
+    plain = path.open("rb") if content is None else io.BytesIO(content)
+    packed = plain.read(len(GZIP)) == GZIP
+    plain.seek(0)
+    return _Unpacked(plain) if packed else plain
+
+
+class _Unpacked(gzip.GzipFile):
+    """A gzipped file that closes what it reads from."""
+
+    def __init__(self, under: io.BufferedIOBase) -> None:
+        self._under = under
+        super().__init__(fileobj=under, mode="rb")
+
+    def close(self) -> None:
+        """Close both."""
+        super().close()
+        self._under.close()
 
 
 def create(path: Path) -> IO[bytes]:

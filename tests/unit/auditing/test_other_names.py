@@ -117,7 +117,11 @@ def test_what_is_refused(given: str, found: str, tmp_path: Path, capsys: pytest.
 def test_a_column_that_is_not_there_is_said(tmp_path: Path) -> None:
     file = tmp_path / "trace.parquet"
     write_other(runs(), file)
-    with thence.audit(file, columns=CALLED | {"label": "colour"}) as result:
+    with pytest.raises(
+        MisuseError, match=r"column colour is missing; found: .*pid.*; columns= says which of them is label"
+    ):
+        thence.audit(file, columns=CALLED | {"label": "colour"})
+    with thence.audit(tmp_path, columns=CALLED | {"label": "colour"}) as result:
         assert [row["reason"].partition(";")[0] for row in result.quarantine] == ["column colour is missing"]  # type: ignore[union-attr]
     with pytest.raises(MisuseError, match="events have none"):
         thence.audit(runs(), columns=CALLED)
@@ -133,8 +137,14 @@ def test_a_column_of_ones_own_that_has_our_name(kind: str, tmp_path: Path, capsy
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     else:
         pq.write_table(pa.Table.from_pylist(rows), file)
-    assert main(["audit", str(file)]) == 1
-    assert "note: if your column order is not ours, --columns order= says so" in capsys.readouterr().out
+    if kind == "jsonl":
+        assert main(["audit", str(file)]) == 1
+        assert "note: if your column order is not ours, --columns order= says so" in capsys.readouterr().out
+    else:
+        assert main(["audit", str(file)]) == 2
+        said = capsys.readouterr().err
+        assert "column order is string; long is accepted; found: destinations, index" in said
+        assert "--columns says which of them is order, by order=NAME, or that none is, by order=" in said
     with thence.audit(file, columns={"order": ""}) as result:
         assert [row["missing"] for row in result.violations] == ["a1"]
     with thence.audit(pa.Table.from_pylist(rows), columns={"order": ""}) as result:
@@ -145,5 +155,7 @@ def test_a_column_of_ones_own_that_has_our_name(kind: str, tmp_path: Path, capsy
 def test_a_file_of_other_columns_is_told_how_to_name_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "trace.parquet"
     write_other(runs(), file)
-    assert main(["audit", str(file)]) == 1
+    assert main(["audit", str(file)]) == 2
+    assert "--columns says which of them is index, by index=NAME" in capsys.readouterr().err
+    assert main(["audit", str(tmp_path)]) == 1
     assert "if your columns have other names, --columns index=YOURS" in capsys.readouterr().out

@@ -16,6 +16,7 @@ from support.traces import Knobs, random_trace
 from thence.auditing import arrays, scratch
 from thence.auditing.local import LocalAuditResult
 from thence.model.events import Event, order_of
+from thence.trace import line_reader
 from thence.trace.jsonl import write_jsonl
 from thence.trace.parquet import write_parquet
 from thence.trace.read import open_trace
@@ -26,7 +27,8 @@ def folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """Slices of some dozens of rows; folders where they can be counted."""
     kept = tmp_path / "scratch"
     kept.mkdir()
-    monkeypatch.setattr(arrays, "SLICE", 4000)
+    monkeypatch.setattr(line_reader, "BLOCK", 4000)
+    monkeypatch.setattr(arrays, "PIECE_ROWS", 1)
     monkeypatch.setattr(scratch.tempfile, "tempdir", str(kept))
     yield kept
     assert list(kept.iterdir()) == []

@@ -45,6 +45,14 @@ def test_each_rule_names_its_line(clocks: list[str], found: list[tuple[int, str,
     assert told(audit_clocks(log(*clocks))) == found
 
 
+def test_knowing_more_of_a_host_without_events_proves_nothing() -> None:
+    """One host's log alone names hosts whose logs are elsewhere."""
+    assert audit_clocks(log("b a1 b1", "b a2 b2")).verdict == "unknown"
+    assert audit_clocks(log("b a1 b1", "b a2 b3")).verdict == "violated", "a step left out is proof"
+    assert audit_clocks(log("a a1", "b a2 b1")).verdict == "violated", "a has done less than b knows"
+    assert audit_clocks(log("a a1", "b a1 b1")).verdict == "causal"
+
+
 def test_one_line_can_break_several_rules() -> None:
     audit = audit_clocks(log("a a1", "b a1 b1", "b b3 c1"))
     assert [(each.line, each.rule) for each in audit.findings] == [(3, "step"), (3, "ahead"), (3, "backwards")]

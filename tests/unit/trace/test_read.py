@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from sys import addaudithook
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from thence.errors import MisuseError, TraceError
-from thence.model.events import parse
+from thence.model.events import Event, parse
+from thence.trace import batches, formats
 from thence.trace.formats import detect
 from thence.trace.jsonl import write_jsonl
+from thence.trace.line_reader import Block
 from thence.trace.parquet import write_parquet
 from thence.trace.paths import find_files
 from thence.trace.read import open_trace
@@ -108,9 +113,45 @@ def test_lines_are_numbered_across_files(tmp_path: Path) -> None:
     assert [(Path(each.file).name, each.line) for each in trace.quarantine] == [("a.jsonl", 3)]
 
 
-def test_a_file_gone_after_it_was_found_is_told(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text("")
+def test_a_file_gone_after_it_was_found_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless it is so small that it was read to tell its format."""
+    monkeypatch.setattr(formats, "KEPT", 0)
+    (tmp_path / "a.jsonl").write_text("\n")
     trace = open_trace(tmp_path)
     (tmp_path / "a.jsonl").unlink()
     assert list(trace.events()) == []
     assert trace.quarantine[0].reason.startswith("it cannot be read")
+
+
+@pytest.mark.parametrize(("kept", "opens"), [(formats.KEPT, 1), (0, 2)])
+def test_a_file_is_opened_once_to_be_told_and_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int, opens: int
+) -> None:
+    """A large one twice: once to tell its format, once to read it; what it holds is parsed once."""
+    from thence.auditing.arrays import audit_files
+
+    monkeypatch.setattr(formats, "KEPT", kept)
+    rows = [Event("r", "a", index, "internal") for index in range(1, 35_001)]
+    path = tmp_path / "t.jsonl"
+    write_jsonl(rows, path)
+    opened: list[object] = []
+
+    def count(event: str, given: tuple[object, ...]) -> None:
+        if event == "open" and given[0] == str(path):
+            opened.append(given)
+
+    addaudithook(count)
+    parsed: list[int] = []
+    parse_block = batches.block_batch
+
+    def counted(block: Block, *given: Any, **named: Any) -> pa.RecordBatch:
+        parsed.append(len(block.data))
+        return parse_block(block, *given, **named)
+
+    monkeypatch.setattr(batches, "block_batch", counted)
+    with audit_files(open_trace(path)) as result:
+        assert (result.verdict, result.events) == ("causal", 35_000)
+    assert (len(opened), sum(parsed)) == (opens, path.stat().st_size)
+    del opened[:]
+    assert sum(1 for _ in open_trace(path).events()) == 35_000
+    assert len(opened) == opens

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import sys
 from pathlib import Path
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from thence.errors import MisuseError
 from thence.model.events import parse
+from thence.trace.formats import detect
 from thence.trace.patterns import DELIMITER, EVENT, finder
 from thence.trace.shiviz import ClockEvent, parse_clock, parse_log, read_shiviz
 from thence.trace.shiviz_writer import write_shiviz
@@ -252,3 +254,80 @@ def test_a_log_that_we_wrote_needs_no_package(tmp_path: Path, monkeypatch: pytes
     assert found == []
     with pytest.raises(MisuseError, match="a pattern of your own needs google-re2"):
         finder("(?<host>a)")
+
+
+STATES = """=== 78 actions ===
+
+TLC2 Version 2.16
+Error: The behavior up to this point is:
+State 1: <Init line 31, col 3 to line 41, col 49 of module M>
+/\\ color = (n1 :> "white" @@ n2 :> "white")
+
+State 2: <SendMsg line 118, col 3 to line 128, col 32 of module M>
+/\\ Host = n2
+/\\ Clock = "{\\"n1\\":0,\\"n2\\":1}"
+/\\ active = (n1 :> TRUE @@ n2 :> TRUE)
+/\\ color = (n1 :> "white" @@ n2 :> "white")
+/\\ counter = (n1 :> 0 @@ n2 :> 1)
+/\\ inbox = (n1 :> <<>>)
+
+State 13: <RecvMsg line 133, col 3 to line 146, col 19 of module M>
+/\\ Host = n1
+/\\ Clock = "{\\"n1\\":1,\\"n2\\":1}"
+/\\ active = (n1 :> TRUE @@ n2 :> TRUE)
+/\\ color = (n1 :> "white" @@ n2 :> "white")
+/\\ counter = (n1 :> 0 @@ n2 :> 1)
+
+4242 states generated
+"""
+"""As TLC prints a trace whose alias has `Host` and `Clock`; the viewer's example `ewd998.log` is one."""
+VIEWER = (
+    r'^State [0-9]+: <(?<event>\w*) .*>\n\/\\ Host = (?<host>.*)\n\/\\ Clock = "(?<clock>.*)"\n'
+    r"\/\\ active = (?<active>.*)\n\/\\ color = (?<color>.*)\n\/\\ counter = (?<counter>.*)"
+)
+
+
+@pytest.mark.parametrize("given", [{}, {"pattern": VIEWER, "delimiter": "^=== (?<trace>.*) ===$"}])
+def test_a_report_of_tlc_is_a_log(given: dict[str, str]) -> None:
+    events, over = read(STATES, **given)
+    assert brief(events) == [(10, "n2", {"n1": 0, "n2": 1}, "SendMsg"), (18, "n1", {"n1": 1, "n2": 1}, "RecvMsg")]
+    assert ({event.run for event in events}, over) == ({"78 actions"}, [])
+
+
+TLA = """{"N":2}
+{"event":">","node":0,"pkt":{"snd":0,"rcv":1,"msg":{"type":"pl"},"vc":{"0":1,"1":0}}}
+{"event":"<","node":1,"pkt":{"snd":0,"rcv":1,"msg":{"type":"pl"},"vc":{"0":1,"1":1}},"failure":"refused"}
+{"pkt":{"vc":{"0":1,"1":2}},"node":1,"event":"d"}
+"""
+"""As programs write what TLA+ is to validate."""
+
+
+def test_a_trace_for_tla_is_a_log(tmp_path: Path) -> None:
+    path = tmp_path / "trace.ndjson"
+    path.write_text(TLA)
+    assert detect(path) == "shiviz"
+    quarantine: list[Quarantined] = []
+    events = list(read_shiviz(path, quarantine))
+    assert brief(events) == [
+        (2, "0", {"0": 1, "1": 0}, ">"), (3, "1", {"0": 1, "1": 1}, "<"), (4, "1", {"0": 1, "1": 2}, "d"),
+    ]  # fmt: skip
+    assert quarantine == []
+    path.write_text(TLA + '{"N":2}\nnothing\n')
+    assert len(list(read_shiviz(path, quarantine))) == 3
+    assert [each.line for each in quarantine] == [5, 6]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"node":"a","clock":{"a":1},"message":"m"}', '{"host":"a","clock":{"a":1},"event":"x","kind":"send"}', '{"N":2}'],
+)
+def test_other_objects_are_rows_of_a_table(tmp_path: Path, line: str) -> None:
+    (tmp_path / "t.jsonl").write_text(line + "\n")
+    assert detect(tmp_path / "t.jsonl") == "jsonl"
+
+
+def test_reports_are_searched_in_linear_time() -> None:
+    started = process_time()
+    for text in ("State 1: <a>\n" * 20_000, '/\\ Host = n\n"vc":{' * 20_000, "{" + '"node":"a","vc":{' * 20_000 + "}"):
+        assert read(text + 'x {"a":1}\n')[0] == []
+    assert process_time() - started < 10

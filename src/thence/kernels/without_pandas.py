@@ -1,0 +1,40 @@
+"""Keep Arrow from importing pandas, which takes longer than a small audit, when it only looks whether it is there.
+
+*Invariant.* Whatever needs pandas still gets it: Arrow imports it when asked to convert to or from it. Only that it
+recognises objects of pandas by itself, in a process that has not imported pandas, is given up; so this is for commands
+that work on files, not for the library.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+
+class _Absent(MetaPathFinder):
+    """Says that there is no pandas."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Refuse pandas alone."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError("pandas is not looked for", name=fullname)
+        return None
+
+
+def without_pandas() -> None:
+    """Let Arrow look for pandas now, in vain, unless it is loaded."""
+    import pyarrow as pa
+
+    if "pandas" in sys.modules:
+        return
+    absent = _Absent()
+    sys.meta_path.insert(0, absent)
+    try:
+        pa.array([None])
+    finally:
+        sys.meta_path.remove(absent)
