@@ -18,7 +18,7 @@ def _same(thing: T) -> T:
     return thing
 
 
-cclass = ccall = cfunc = final = inline = _same
+cclass = ccall = cfunc = final = inline = no_gc = _same
 
 
 def _directive(_value: object) -> Callable[[T], T]:

@@ -50,16 +50,18 @@ def read_batch(
         messages = listed(columns.message)
         if cause is not None and _is_list(cause.type):
             starts, there = _spans(cause)
-            return explicit_rows(messages, starts, cause.values.to_pylist(), there), messages
+            flat = cause.values.slice(starts[0], starts[-1] - starts[0])
+            return explicit_rows(messages, _from_first(starts), flat.to_pylist(), there), messages
         return [read_explicit(*row) for row in zip(messages, listed(columns.cause), strict=True)], messages
     senders = listed(columns.sender)
     if reading.by == "clock":
         if cause is None or not pa.types.is_map(cause.type):
             return [read_clock(*row) for row in zip(senders, listed(columns.cause), strict=True)], None
         starts, there = _spans(cause)
-        names = cause.keys.dictionary_encode()
-        codes, counts = names.indices.to_pylist(), cause.items.to_pylist()
-        return clock_rows(senders, starts, names.dictionary.to_pylist(), codes, counts, there), None
+        names = cause.keys.slice(starts[0], starts[-1] - starts[0]).dictionary_encode()
+        counts = cause.items.slice(starts[0], starts[-1] - starts[0]).to_pylist()
+        codes, keys = names.indices.to_pylist(), names.dictionary.to_pylist()
+        return clock_rows(senders, _from_first(starts), keys, codes, counts, there), None
     return read_stamps(reading, senders, listed(columns.destination), cause, len(batch)), None
 
 
@@ -70,6 +72,11 @@ def _is_list(kind: pa.DataType) -> bool:
 def _spans(column: pa.Array) -> tuple[list[int], list[bool] | None]:
     """Return where each list or map of a column begins in the flat values, and which are there if not all are."""
     return column.offsets.to_pylist(), column.is_valid().to_pylist() if column.null_count else None
+
+
+def _from_first(starts: list[int]) -> list[int]:
+    """Return places in the flat values of a slice: a slice keeps the places that it has in the whole column."""
+    return [start - starts[0] for start in starts] if starts[0] else starts
 
 
 def times_in(batch: pa.RecordBatch, columns: Columns) -> list[float] | None:

@@ -6,14 +6,33 @@ its causes, so policies that release are refused for it.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from thence.errors import MisuseError
 from thence.model.message import Cause, Copy, MessageId
 from thence.model.reader_cy import Reader
 from thence.protocols.base import Receiver
 from thence.protocols.effects import Deliver, Duplicate, Hold
 
+if TYPE_CHECKING:
+    from thence.delivery.policy import Policy
+    from thence.delivery.reading import Reading
+
 Verdict = Literal["duplicate", "hold", "deliver"]
+
+
+def receiver_of(reading: Reading, policy: Policy, destination: int) -> ForeignRule:
+    """Return an empty receiver of the protocol that stamps are of, or refuse a policy that it cannot follow."""
+    if policy.releases:
+        raise MisuseError(f"{refusal(reading)}; policy='wait' or policy='fail' without when_full='release' is accepted")
+    assert reading.entry is not None
+    assert reading.roster is not None
+    return ForeignRule(reading.entry.protocol(reading.roster, destination).receiver)
+
+
+def refusal(reading: Reading) -> str:
+    """Say why a row cannot go without its causes."""
+    return f"protocol {reading.protocol} does not share the delivery rule that releases need"
 
 
 class ForeignRule:

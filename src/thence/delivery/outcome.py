@@ -62,6 +62,14 @@ class Waiting(NamedTuple):
     reason: str
 
 
+def counts_all(sender: str, wanted: int, seen: int) -> str:
+    """Say that a clock seems to count messages that do not come here."""
+    return (
+        f"component {sender} says {wanted}, and {seen} messages of {sender} came here: looks like a clock that counts "
+        "all events"
+    )
+
+
 def listed(names: Sequence[str], total: int | None = None) -> str:
     """Name causes in a sentence: the first few, and how many more of `total` there are."""
     more = (len(names) if total is None else total) - min(len(names), SHOWN)

@@ -20,6 +20,7 @@ NOTHING: Sequence[str] = ()
 
 
 @cython.final
+@cython.no_gc  # texts and lists of texts make no cycles
 @cython.cclass
 class Outcome:
     """What became of the `ticket`-th row of a key; the other fields are the output columns.

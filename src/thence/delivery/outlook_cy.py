@@ -1,4 +1,4 @@
-# mypy: disable-error-code="valid-type,misc,no-redef,type-arg,index,assignment"
+# mypy: disable-error-code="valid-type,misc,no-redef,type-arg,index,assignment,arg-type"
 """Which rows can be on a cycle of explicit causes at all: looked at together, and how often that is worth it.
 
 *Invariant.* A cycle that closes while the rows of a step come is also a cycle among all rows of the step: those that
@@ -67,20 +67,17 @@ def components(
     """Give the rows of each component of more than one row a number of their own; return whether there is one.
 
     The causes of row r, which are rows, are `causes[start[r]:start[r + 1]]`. Given: `at` is a copy of `start`, `number`
-    is 0 and `groups` is -1 (`ALONE`) throughout; the rest is scratch. This is Tarjan's search, as a loop: rows are
-    numbered as they are met; `low` is the lowest number of a row in reach that is not closed; `under` leads back to
-    where a row was met from and, once it is done, to the row that was done before it and is not closed either.
+    is 0 and `groups` is `ALONE` throughout. This is Tarjan's search, as a loop: `low` is the lowest number of a row in
+    reach that is not closed; `under` leads back to where a row was met from and, once done, to the row done before it.
     """
-    size: cython.longlong = len(groups)
     count: cython.longlong = 0
-    closed: cython.longlong = size + 1
+    closed: cython.longlong = len(groups) + 1
     done: cython.longlong = -1
     found: cython.bint = False
     first: cython.longlong
     here: cython.longlong
     cause: cython.longlong
-    back: cython.longlong
-    for first in range(size):
+    for first in range(closed - 1):
         if number[first]:
             continue
         here = first
@@ -99,7 +96,7 @@ def components(
                 elif number[cause] < low[here]:
                     low[here] = number[cause]
                 continue
-            back = under[here]
+            back: cython.longlong = under[here]
             if low[here] < number[here]:
                 under[here], done = done, here
             else:  # the first of its component: it leads back to nothing before it

@@ -1,10 +1,15 @@
 """What to do about a cause that does not come: a choice of the caller, driven by rows in the order of arrival.
 
 Law. `wait` holds for ever. `release` lets a row go once `after_rows` later rows of its key have arrived, or once the
-event time of its key (`event_time.py`; `max_jump` bounds how far one row may move it) has moved on by `after_seconds`
+event time of its key has moved on by `after_seconds`
 since it came; the causes it goes without are named. `fail` raises at the same points instead, and, where the input
 ends, for whatever is still held. Nothing here reads a clock: the same rows give the same outcomes in a batch, in a
 stream and in plain Python.
+
+*Event time* never goes back. Without `max_jump` it is the greatest time so far. With it, a time more than `max_jump`
+ahead is not believed until the next row that has a time is too far ahead as well: then the lesser of the two is taken,
+so that one outlier moves nothing and a quiet weekend is passed. The first time of a key is believed in the same way. A
+row that came before any time was known counts from the first one.
 
 `held_limit` bounds the held rows of a key; when one more must be held, `when_full` either fails or releases the oldest.
 `remember` bounds how many delivered ids of explicit causes are kept as they are; of older ones a fingerprint of 8 bytes
@@ -76,7 +81,7 @@ class Policy:
         """Whether it says nothing until the input ends: a stream would never fail."""
         return self.name == "fail" and self.after_rows is None and self.after_seconds is None
 
-    # -- why a row is let go, as sentences: both steppers say the same -----------------------------------------------
+    # -- why a row is let go, as sentences -------------------------------------------------------------------------
 
     def after_so_many_rows(self) -> str:
         """Say that enough rows have come."""
@@ -92,6 +97,10 @@ class Policy:
             f"more than {self.filter_limit} ids beyond the last {self.remember} were delivered: filter_limit is "
             "reached; a larger one, or none, is accepted"
         )
+
+    def not_believed(self, ahead: float) -> str:
+        """Say of a row that its time was not believed."""
+        return f"its time is {ahead:g} s ahead of the key's, more than {self.max_jump:g}: not counted"
 
     def too_many(self) -> str:
         """Say that too many rows were held."""

@@ -6,11 +6,6 @@
 and the policy alone, not on how the rows are batched. The order of events at a row: its time, the row itself, whatever
 it sets free (the row that came first among the free goes next), then the policy's look at the rows held longest.
 
-*Event time* never goes back. Without `max_jump` it is the greatest time so far. With it, a time more than `max_jump`
-ahead is not believed until the next row that has a time is too far ahead as well: then the lesser of the two is taken,
-so that one outlier moves nothing and a quiet weekend is passed. The first time of a key is believed in the same way. A
-row that came before any time was known counts from the first one.
-
 What is known of sources, holes and roots is in `sources_cy.py`, cycles in `cycles_cy.py`. `_leave` says how a row
 leaves, `met` that its effects need not wait for it any more: here the one follows the other at once.
 """
@@ -29,17 +24,17 @@ except ModuleNotFoundError:
     from thence import _cython as cython
 
 from thence.delivery.cycles_cy import Cycles
-from thence.delivery.foreign import ForeignRule
-from thence.delivery.outcome import KINDS, Kind, Waiting, listed
+from thence.delivery.foreign import ForeignRule, receiver_of, refusal
+from thence.delivery.outcome import KINDS, Kind, Waiting, counts_all, listed
 from thence.delivery.sources_cy import FOREVER, STALE
 from thence.errors import MisuseError, TraceError
 
 if cython.compiled:
     from cython.cimports.thence.delivery.outcome_cy import Outcome, outcome
-    from cython.cimports.thence.delivery.sources_cy import Row, Source, Sources, in_hole
+    from cython.cimports.thence.delivery.sources_cy import Row, Source, Sources, held_row, in_hole
 else:
     from thence.delivery.outcome_cy import Outcome, outcome
-    from thence.delivery.sources_cy import Row, Source, Sources, in_hole
+    from thence.delivery.sources_cy import Row, Source, Sources, held_row, in_hole
 
 if TYPE_CHECKING:
     from thence.delivery.policy import Policy
@@ -51,7 +46,6 @@ LATE: cython.int = KINDS.index(Kind.LATE)
 DUPLICATE: cython.int = KINDS.index(Kind.DUPLICATE)
 BLOCKED: cython.int = KINDS.index(Kind.BLOCKED)
 QUARANTINED: cython.int = KINDS.index(Kind.QUARANTINED)
-NOTHING = ()
 
 
 @cython.final
@@ -161,7 +155,7 @@ class Rule(Sources):
         """Add to a reason that the row's time was not believed."""
         if ahead != ahead:
             return reason
-        words = f"its time is {ahead:g} s ahead of the key's, more than {self.max_jump:g}: not counted"
+        words: str = self.policy.not_believed(ahead)
         return words if reason is None else f"{reason}; {words}"
 
     @cython.cfunc
@@ -193,18 +187,20 @@ class Rule(Sources):
         waited: list = self.unmet(sources, read[3], read[4])
         if waited is None:
             gap: tuple = self.absent(self.needs(sources, read[3], read[4])) if self.holes else None
-            self._leave(self.rows, own, number, NOTHING, self.now, ahead, gap, out)
+            self._leave(self.rows, own, number, (), self.now, ahead, gap, out)
             self._deliver(sources, own, read[1], number)
             if own is not None and own.watchers is not None:
                 self._cascade(own, out)
             return
-        row: Row = Row(self.rows, read[0], self.source(sources, read[1]), number)
+        row: Row = held_row(self.rows, read[0], self.source(sources, read[1]), number)
         row.waited = waited
         row.needs = self.to_come(self.needs(sources, read[3], read[4])) if self.holes else waited
         row.since, row.ahead, row.came = self.now, ahead, self.moment
         self.keep(row)
         if self.cyclic and row.source.wanting is not None:
-            self._quarantine_cycle(sources, row, out)
+            members: list = self.cycles.of(sources, row)
+            if members:
+                self._quarantine(members, out)
 
     def keep(self, row: Row) -> None:
         """Hold a row; a receiver with a rule of its own holds its rows itself, and here they are only listed."""
@@ -264,11 +260,9 @@ class Rule(Sources):
         out.append(made)
 
     @cython.cfunc
-    def _quarantine_cycle(self, sources: dict, row: Row, out: list) -> cython.void:
+    def _quarantine(self, members: list, out: list) -> cython.void:
+        """Set aside rows that are on a cycle."""
         member: Row
-        members: list = self.cycles.of(sources, row)
-        if not members:
-            return
         reason: str = f"on a cycle of causes: {listed([each.source.name for each in members])}"
         for each in members:
             member = each
@@ -288,38 +282,28 @@ class Rule(Sources):
     def _at_receiver(self, label: object, copy: object, ahead: cython.double, out: list) -> cython.void:
         """Hand a copy to the receiver of a protocol that has a rule of its own."""
         row: Row
-        receiver = self.foreign.get(label)
-        if receiver is None:
-            receiver = self.receiver(label, copy.destination)
+        receiver = self.foreign.get(label) or self.receiver(label, copy.destination)
         verdict, freed, waits = receiver.arrive(self.rows, copy)
         if verdict == "duplicate":
             reason = self._doubting("it was delivered before, or is held already", ahead)
             out.append(outcome(self.rows, DUPLICATE, reason))
         elif verdict == "hold":
-            row = Row(self.rows, label, None, 0)
+            row = held_row(self.rows, label, None, 0)
             row.waited = waits
             row.since, row.ahead, row.came = self.now, ahead, self.moment
             self.keep(row)
         for ticket in freed:
             row = self.kept.pop(ticket, None)
             if row is None:
-                self._leave(ticket, None, 0, NOTHING, self.now, ahead, None, out)
+                self._leave(ticket, None, 0, (), self.now, ahead, None, out)
             else:
                 row.here = False
                 self._leave(ticket, None, 0, row.waited, row.since, row.ahead, None, out)
 
     def receiver(self, label: str | None, destination: int) -> ForeignRule:
-        """Return an empty receiver of this key's protocol, which has a rule of its own."""
-        if self.policy.releases:
-            raise MisuseError(
-                self._refusal() + "; policy='wait' or policy='fail' without when_full='release' is accepted"
-            )
-        made = ForeignRule(self.reading.entry.protocol(self.reading.roster, destination).receiver)
-        self.foreign[label] = made
-        return made
-
-    def _refusal(self) -> str:
-        return f"protocol {self.reading.protocol} does not share the delivery rule that releases need"
+        """Begin with an empty receiver of this key's protocol, which has a rule of its own."""
+        self.foreign[label] = receiver_of(self.reading, self.policy, destination)
+        return self.foreign[label]
 
     # -- causes that do not come -----------------------------------------------------------------------------------
 
@@ -354,7 +338,7 @@ class Rule(Sources):
     def _force(self, row: Row, why: object, out: list) -> cython.void:
         """Give up roots, and let go whatever that sets free, until this row has left."""
         if row.source is None:
-            raise MisuseError(self._refusal())
+            raise MisuseError(refusal(self.reading))
         self.why = f", {why}"
         while row.here:
             self._give_up_root(row, out)
@@ -463,7 +447,4 @@ class Rule(Sources):
         wanted = max([each[1] for each in row.waited if each[0] is source], default=0) if self.counted else 0
         if not wanted or 2 * source.seen > wanted:
             return f"{blocker} has not arrived"
-        return (
-            f"{blocker} has not arrived; component {source.name} says {wanted}, and {source.seen} messages of "
-            f"{source.name} came here: looks like a clock that counts all events"
-        )
+        return f"{blocker} has not arrived; {counts_all(source.name, wanted, source.seen)}"

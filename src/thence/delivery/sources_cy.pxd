@@ -27,6 +27,7 @@ cdef class Row:
     cdef long long causes
     cdef long long effects
 
+cdef Row held_row(long long ticket, object label, Source source, long long number)
 cdef bint in_hole(Source source, long long number)
 
 cdef class Sources:

@@ -14,7 +14,7 @@ and has not come since is kept as *holes*: ranges of numbers. A row in a hole th
 duplicate; a row that needs a number in a hole goes without it, and says so. Numbers of one source follow each other
 causally, so what is held of a source below t goes before t is given up.
 
-*Invariant.* A held row watches its first unmet need, so a delivery touches only the rows that watch its source.
+*Invariant.* A held row watches one unmet need, so a delivery touches only the rows that watch its source.
 Explicit causes are many, so an id that was delivered is no object of its own: it stands for `DONE` in the table of
 sources. Beyond the last `remember` ids only a fingerprint of each is kept. C types of the classes are in
 `sources_cy.pxd`.
@@ -87,6 +87,18 @@ class Row:
         self.since = self.ahead = nan
         self.came = self.causes = self.effects = 0
         self.here = True
+
+
+@cython.cfunc
+def held_row(ticket: cython.longlong, label: object, source: Source | None, number: cython.longlong) -> Row:
+    """Return `Row(...)`, made without the detour through Python's arguments."""
+    row: Row = Row.__new__(Row)
+    row.ticket, row.label, row.source, row.number = ticket, label, source, number
+    row.needs = row.waited = ()
+    row.since = row.ahead = nan
+    row.came = row.causes = row.effects = 0
+    row.here = True
+    return row
 
 
 @cython.cfunc
@@ -238,16 +250,22 @@ class Sources:
 
     @cython.cfunc
     def watch(self, row: Row) -> cython.bint:
-        """Let a row watch its first unmet need; return whether there is one."""
+        """Let a row watch the unmet need that lacks most, which tends to come last; return whether there is one."""
         other: Source
+        watched: Source = None
+        number: cython.longlong = 0
+        wanted: cython.longlong
+        most: cython.longlong = 0
         for need in row.waited:
-            other = need[0]
-            if other.level < cython.cast(cython.longlong, need[1]):
-                if other.watchers is None:
-                    other.watchers = []
-                heappush(other.watchers, (need[1], row.ticket, row))
-                return True
-        return False
+            other, wanted = need
+            if wanted - other.level > most:
+                watched, number, most = other, wanted, wanted - other.level
+        if watched is None:
+            return False
+        if watched.watchers is None:
+            watched.watchers = []
+        heappush(watched.watchers, (number, row.ticket, row))
+        return True
 
     @cython.cfunc
     def met(self, sources: dict, own: Source | None, name: object, number: cython.longlong) -> cython.void:

@@ -12,7 +12,7 @@ from thence.delivery.reading import Read, Reading
 from thence.delivery.reading_cy import stamp_rows
 from thence.model.plain import Field
 
-BY_ARRAYS = 2048
+BY_ARRAYS = 512
 """Stamps that take longer one by one than loading the reader of arrays does."""
 
 
@@ -20,16 +20,18 @@ def read_stamps(
     reading: Reading, senders: list[Field], destinations: list[Field], column: pa.Array | None, count: int
 ) -> list[Read | str]:
     """Read the stamps of one key."""
-    stamps: list[Field] = [None] * count if column is None else column.to_pylist()
-    rows = list(zip([None] * count, senders, destinations, stamps, strict=True))
+
+    def read(row: int) -> Read | str:
+        return reading.read(None, senders[row], destinations[row], None if column is None else column[row].as_py())
+
     found: list[Read | str | None] = [None] * count
     start = 0
     while reading.entry is None and start < count:  # the first stamp that can be read settles the protocol
-        found[start] = reading.read(*rows[start])
+        found[start] = read(start)
         start += 1
     if column is not None and count - start >= BY_ARRAYS and _by_arrays(reading, destinations[0]):
         found[start:] = _read(reading, senders[start:], destinations[0], column.slice(start))
-    return [reading.read(*row) if read is None else read for row, read in zip(rows, found, strict=True)]
+    return [read(row) if each is None else each for row, each in enumerate(found)]
 
 
 def _by_arrays(reading: Reading, destination: Field) -> bool:
