@@ -59,7 +59,9 @@ class Limits:
     journal_bytes: int = 1 << 34
     record_bytes: int = 1 << 30
     away: Away = "wait"
-    transaction_seconds: float = 1.0
+    transaction_seconds: float = 10.0
+    transaction_sends: int = 100_000
+    transaction_bytes: int = 1 << 28
     handshake_seconds: float = 5.0
     stop_seconds: float = 5.0
     heartbeat_seconds: float = 0.5
@@ -270,6 +272,8 @@ def _limits(table: _Table) -> Limits:
         record_bytes=int(table.number("record_bytes", d.record_bytes, 0)),
         away=cast(Away, table.choice("away", "wait", "spill", "abandon")),
         transaction_seconds=table.number("transaction_seconds", d.transaction_seconds, 0.001),
+        transaction_sends=int(table.number("transaction_sends", d.transaction_sends, 1)),
+        transaction_bytes=int(table.number("transaction_bytes", d.transaction_bytes, 1)),
         handshake_seconds=table.number("handshake_seconds", d.handshake_seconds, 0.1),
         stop_seconds=table.number("stop_seconds", d.stop_seconds, 0.0),
         heartbeat_seconds=table.number("heartbeat_seconds", d.heartbeat_seconds, 0.01),

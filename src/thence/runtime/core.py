@@ -174,16 +174,12 @@ class Core:
             return
         step.message = self._sent(done, number, given.payload, time, step)
 
-    def check_send(self, given: Send) -> None:
+    def check_send(self, given: Send, labels: set[str] | None = None) -> None:
         """Refuse a send that a live endpoint does not take; the member has its own say after that."""
         if given.label is not None:
-            self._check_label(given.label, MisuseError)
+            _check_label(given.label, self.labels if labels is None else labels, MisuseError)
         if "broadcast only" in self._needs and given.destinations != self.roster.everyone & ~(1 << self.me):
             raise MisuseError(f"protocol {self.member.name} is broadcast only; a send goes to all others")
-
-    def _check_label(self, label: str, error: type[MisuseError | PeerError]) -> None:
-        if label not in self.labels and len(self.labels) >= LABEL_LIMIT:
-            raise error(f"label {label!r} would be one more than the {LABEL_LIMIT} that are accepted")
 
     def _sent(self, sent: Sent, ref: int, payload: bytes | None, time: float, step: Step) -> str:
         key = (sent.label, sent.message.sender, sent.message.count)
@@ -246,7 +242,7 @@ class Core:
 
     def _check_copy(self, copy: Copy, item: CopyItem, peer: int) -> None:
         if copy.label is not None:
-            self._check_label(copy.label, PeerError)
+            _check_label(copy.label, self.labels, PeerError)
         if copy.kind == MESSAGE and copy.sender != peer and not self.relays:
             raise PeerError(
                 f"{self.roster.name(peer)} brings a message of {self.roster.name(copy.sender)}; "
@@ -381,3 +377,8 @@ class Core:
                 mask |= 1 << self.roster.position(cause.sender)
             mask |= self.roster.mask(pending.processes)
         return mask
+
+
+def _check_label(label: str, known: set[str], error: type[MisuseError | PeerError]) -> None:
+    if label not in known and len(known) >= LABEL_LIMIT:
+        raise error(f"label {label!r} would be one more than the {LABEL_LIMIT} that are accepted")

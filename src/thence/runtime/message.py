@@ -16,6 +16,7 @@ from thence.errors import MisuseError, ThenceError
 from thence.runtime.database import Row, Value
 from thence.runtime.inputs import Send
 from thence.runtime.step import Delivery
+from thence.runtime.trial import Trial
 
 if TYPE_CHECKING:
     from thence.runtime.endpoint import Endpoint
@@ -87,9 +88,13 @@ class Transaction:
     def __init__(self, endpoint: Endpoint, message: Message) -> None:
         """Belong to a message."""
         self._endpoint, self._message = endpoint, message
-        self._sends: list[tuple[Send, Answer]] = []
+        self._sends: list[Send] = []
+        self._trial: Trial | None = None
+        self._bytes = 0
         self._open = False
         self._expired = False
+        self._over: MisuseError | None = None
+        """why it will be rolled back, whatever the block does"""
         self._began = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -119,14 +124,37 @@ class Transaction:
             database.guard(True)
 
     def send(self, destinations: Iterable[str], payload: bytes, *, label: str | None = None) -> None:
-        """Send a message with the commit."""
+        """Send a message with the commit.
+
+        Raises `MisuseError` for a send that cannot be made. One beyond `limits.transaction_sends` or
+        `limits.transaction_bytes` rolls the transaction back, also if the block goes on.
+        """
         self._check()
         given = self._endpoint.checked_send(destinations, payload, label)
-        self._sends.append((given, Answer()))
+        self._check_size(given)
+        if self._trial is None:
+            self._trial = Trial(self._endpoint.station.core)
+        self._trial.send(given)
+        self._sends.append(given)
+
+    def _check_size(self, given: Send) -> None:
+        limits, name = self._endpoint.config.limits, self._message.id
+        sends, size = len(self._sends) + 1, self._bytes + len(given.payload)
+        over = None
+        if sends > limits.transaction_sends:
+            over = f"{sends} sends; limits.transaction_sends is {limits.transaction_sends}"
+        elif size > limits.transaction_bytes:
+            over = f"payloads of {size} bytes; limits.transaction_bytes is {limits.transaction_bytes}"
+        if over is not None:
+            self._over = MisuseError(f"the transaction of {name} has {over}; it is rolled back, nothing of it happened")
+            raise self._over
+        self._bytes = size
 
     def _check(self) -> None:
         if self._expired:
             raise self._late()
+        if self._over is not None:
+            raise self._over
         if not self._open:
             raise MisuseError("the transaction is not open; use it inside `async with`")
 
@@ -159,8 +187,10 @@ class Transaction:
             if error is None:
                 raise self._late()
             return
-        if error is not None:
+        if error is not None or self._over is not None:
             self._give_back()
+            if error is None and self._over is not None:
+                raise self._over
             return
         if time.monotonic() - self._began > self._endpoint.config.limits.transaction_seconds:
             self._give_back()

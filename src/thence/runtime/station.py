@@ -11,7 +11,8 @@ Time comes in as an argument, connections as channels, so that a test can drive 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -26,7 +27,7 @@ from thence.runtime.link import Link, Refused
 from thence.runtime.outbox import LIMIT_ITEMS
 from thence.runtime.session import Channel, Session
 from thence.runtime.state import dump
-from thence.runtime.step import Delivery
+from thence.runtime.step import Delivery, Step
 
 SNAPSHOT_EVERY = 2000
 GROUP_INPUTS = 512
@@ -241,19 +242,34 @@ class Station:
         """Whether there is nothing to prepare."""
         return not (self.queue or self.done or self._met)
 
-    def prepare(self, now: float, *, begin: bool = True) -> None:
-        """Apply the next group of inputs and write their rows; `commit` must follow.
-
-        With `begin=False` the rows join a transaction that is open already.
-        """
-        if begin:
-            self.journal.begin()
-        self._group = _Group()
-        try:
+    def prepare(self, now: float) -> None:
+        """Apply the next group of inputs and write their rows; `commit` must follow."""
+        self.journal.begin()
+        self.open_group()
+        with self._ends_on_failure():
             self._apply_group(now)
+        self.close_group()
+
+    def open_group(self) -> None:
+        """Begin a group of inputs; the journal has begun to write."""
+        self._group = _Group()
+
+    def apply_own(self, given: Input, now: float) -> None:
+        """Add an input of this process to the open group; it was tried before, so it is taken or the station ends."""
+        with self._ends_on_failure():
+            self._take(Asked(given), self.core.apply(given, now), now)
+
+    def close_group(self) -> None:
+        """Write what else belongs to the group; `commit` must follow."""
+        with self._ends_on_failure():
             self._note_peers()
             if self.core.number - self._snapshot_at >= self.snapshot_every:
                 self.snapshot()
+
+    @contextmanager
+    def _ends_on_failure(self) -> Iterator[None]:
+        try:
+            yield
         except JournalError as error:
             self.journal.failed = self.journal.failed or str(error)
             raise
@@ -273,13 +289,17 @@ class Station:
 
     def _apply(self, asked: Asked, now: float) -> int:
         """Apply one input and write its row; return the bytes it takes."""
-        core, given, group = self.core, asked.given, self._group
-        assert group is not None
         try:
-            step = core.apply(given, now)
+            step = self.core.apply(asked.given, now)
         except (MisuseError, PeerError) as error:
             self._refuse_input(asked, error)
             return 0
+        return self._take(asked, step, now)
+
+    def _take(self, asked: Asked, step: Step, now: float) -> int:
+        """Write the row of an input that was applied; return the bytes it takes."""
+        core, given, group = self.core, asked.given, self._group
+        assert group is not None
         row = InputRow(core.number, KIND_OF[type(given)], now, RELEASE, step.data, step.digest)
         self.journal.append(row)
         for peer, entry, spill in step.sent:

@@ -13,17 +13,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from thence.errors import MisuseError, ThenceError
+from thence.errors import ThenceError
 from thence.runtime.database import JournalError
 from thence.runtime.inbox import Inbox
-from thence.runtime.inputs import Send, Stop
+from thence.runtime.inputs import Done, Send, Stop
 from thence.runtime.logs import note
 from thence.runtime.message import Answer
 from thence.runtime.station import Asked, Station
+
+SLICE = 256
+"""sends of a transaction that are applied before other tasks get their turn"""
 
 
 class Writer:
@@ -62,27 +64,24 @@ class Writer:
                 except ThenceError as error:
                     self.fail(error)
 
-    async def commit_with(self, delivery: int, sends: Collection[tuple[Send, Answer]]) -> None:
-        """Commit an open transaction together with its sends and the end of a delivery. The caller has the turn."""
-        station = self.station
+    async def commit_with(self, delivery: int, sends: Sequence[Send]) -> None:
+        """Commit an open transaction together with its sends and the end of a delivery, all in one.
+
+        The caller has the turn and has tried the sends; whatever goes wrong now ends the endpoint.
+        """
+        station, now = self.station, time.time()
         try:
-            self._check_all([given for given, _ in sends])
-        except MisuseError:
-            station.journal.rollback()
-            raise
-        waiting, station.queue = station.queue, deque(Asked(given, answer) for given, answer in sends)
-        done, station.done = station.done, [(delivery, None)]
-        try:
-            station.prepare(time.time(), begin=False)
+            station.open_group()
+            for number, given in enumerate(sends, 1):
+                station.apply_own(given, now)
+                if number % SLICE == 0:
+                    await asyncio.sleep(0)
+            station.apply_own(Done((delivery,)), now)
+            station.close_group()
             await self._commit()
         except ThenceError as error:
             self.fail(error)
             raise
-        finally:
-            waiting.extend(station.queue)  # what came meanwhile comes after what waited
-            station.queue, station.done = waiting, done + station.done
-            if not station.idle:
-                self._work.set()
 
     async def last_words(self) -> None:
         """Write that the process stops, and a snapshot. The caller has the turn."""
@@ -111,15 +110,6 @@ class Writer:
         if released.delivered:
             self.inbox.news.set()
         self.room.set()
-
-    def _check_all(self, sends: Collection[Send]) -> None:
-        """Refuse a send that the member would refuse, before anything is changed."""
-        if not sends:
-            return
-        twin = self.station.core.member.fork()
-        for given in sends:
-            self.station.core.check_send(given)
-            twin.send(given.destinations, label=given.label)
 
     def fail(self, error: ThenceError) -> None:
         """Stop taking part: memory may be ahead of the disk."""
