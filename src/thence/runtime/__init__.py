@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from thence.runtime.database import JournalError
     from thence.runtime.endpoint import Endpoint
     from thence.runtime.message import Message, RolledBackError, Transaction
+    from thence.runtime.writer import FailedError
 
-__all__ = ["Config", "Endpoint", "JournalError", "Message", "RolledBackError", "Transaction", "load"]
+__all__ = ["Config", "Endpoint", "FailedError", "JournalError", "Message", "RolledBackError", "Transaction", "load"]
 
 _HOMES = {
     "Config": "config",
@@ -32,6 +33,7 @@ _HOMES = {
     "Transaction": "message",
     "RolledBackError": "message",
     "JournalError": "database",
+    "FailedError": "writer",
 }
 
 

@@ -250,6 +250,8 @@ class Core:
             )
         if copy.kind == MESSAGE and item.payload is None and not self.relays:
             raise PeerError(f"{self.roster.name(peer)} brings a message without its payload")
+        if copy.kind != MESSAGE and item.payload is not None and not self.relays:
+            raise PeerError(f"{self.roster.name(peer)} brings a payload with a protocol message")
         if self.held >= 2 * HELD_LIMIT:
             raise PeerError(f"{self.held} messages are held here; {2 * HELD_LIMIT} are the most that are accepted")
 

@@ -10,18 +10,19 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from thence.errors import MisuseError, ThenceError
+from thence.model.events import Event
 from thence.model.roster import positions
 from thence.protocols.wire import MOST_LABEL_BYTES
 from thence.runtime.admin import Admin
 from thence.runtime.config import Config, load
-from thence.runtime.database import StandardDatabase
+from thence.runtime.database import JournalError, StandardDatabase
 from thence.runtime.frames import BYE, frame
 from thence.runtime.heartbeat import watch
 from thence.runtime.inbox import Inbox
@@ -89,28 +90,39 @@ class Endpoint:
         )
         self.station.notice = self._notice
         if self.recorder is not None:
-            self.station.sync, self.station.record = self.recorder.sync, self.recorder.write
+            self.station.sync, self.station.record = self._sync, self._record
         self.inbox = Inbox(self.journal)
         for delivery in found.core.inbox.values():
             self.inbox.put(delivery, again=True)
         threaded = config.synchronous == "full" and sqlite3.threadsafety == 3
         self.writer = Writer(config.name, self.station, self.inbox, threaded=threaded)
         self.transport = TcpTransport(config, self.station)
+        self.writer.ended = self.transport.shut
         self.admin = None if config.admin is None else Admin(self, config.admin)
         self.metrics = None if config.metrics is None else LiveMetrics(self, config.metrics)
         if self.metrics is not None:
             self.writer.timed = self.metrics.committed
-        loop = asyncio.get_running_loop()
-        self._tasks.append(loop.create_task(self.writer.run(), name="thence-writer"))
-        self._tasks.append(loop.create_task(self._renew(), name="thence-renewal"))
+        self._begin(self.writer.run(), "thence-writer")
+        self._begin(self._renew(), "thence-renewal")
         if self.station.core.relays:
-            self._tasks.append(loop.create_task(watch(self), name="thence-detector"))
+            self._begin(watch(self), "thence-detector")
         for part in (self.transport, self.admin, self.metrics):
             if part is not None:
                 self._parts.append(part)
                 await part.start()
         sentence = f"{config.name} runs; {found.replayed} inputs replayed"
         note(logging.INFO, "started", sentence, process=config.name, replayed=found.replayed)
+
+    def _begin(self, work: Coroutine[None, None, None], name: str) -> None:
+        """Start a task; whatever it raises ends the endpoint."""
+
+        async def watched() -> None:
+            try:
+                await work
+            except Exception as error:
+                self.writer.fail(error)
+
+        self._tasks.append(asyncio.get_running_loop().create_task(watched(), name=name))
 
     def _recorder(self) -> Records | None:
         config = self.config
@@ -131,9 +143,26 @@ class Endpoint:
             recorded=None if recorder is None else recorder.last,
             now=time.time(),
         )
-        if recorder is not None:
-            recorder.write(found.events)
+        self._record(found.events)
         return found
+
+    def _record(self, events: list[Event]) -> None:
+        if self.recorder is not None:
+            with self._trace():
+                self.recorder.write(events)
+
+    def _sync(self) -> None:
+        if self.recorder is not None:
+            with self._trace():
+                self.recorder.sync()
+
+    @contextmanager
+    def _trace(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            reason = error.strerror or error
+            raise JournalError(f"the trace {self.config.record} cannot be written: {reason}") from error
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -154,9 +183,11 @@ class Endpoint:
             async with self.writer.turn:
                 with suppress(ThenceError):
                     await self.writer.last_words()
+                    self.writer.stopped = True
                     for session in list(self.station.sessions.values()):
                         session.channel.write(frame(BYE))
         await self._end()
+        self.writer.stopped = True
         self.writer.fail_answers(MisuseError(f"{self.config.name} has stopped before this was taken"))
         self.inbox.news.set()
         self._let_go()
@@ -277,6 +308,7 @@ class Endpoint:
 
     async def abandon(self, process: str) -> None:
         """Give somebody up who is gone for good: nothing waits for it any more, and it is refused if it comes back."""
+        self.writer.check()
         answer = Answer()
         self.station.ask(Abandon(process), answer)
         await self.writer.outcome(answer)

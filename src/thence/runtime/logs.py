@@ -31,9 +31,9 @@ EVENTS = {
 Fact = str | int | float | None | list[str]
 
 
-def note(level: int, event: str, sentence: str, **facts: Fact) -> None:
-    """Log one of `EVENTS`."""
-    log.log(level, sentence, extra={"event": event, "facts": facts})
+def note(level: int, event: str, sentence: str, *, error: BaseException | None = None, **facts: Fact) -> None:
+    """Log one of `EVENTS`; with `error` its traceback too."""
+    log.log(level, sentence, exc_info=error, extra={"event": event, "facts": facts})
 
 
 class JsonFormatter(logging.Formatter):

@@ -66,6 +66,7 @@ class Message:
 
     async def done(self) -> None:
         """Say that the message is dealt with; it will not come again after a crash."""
+        self._endpoint.writer.check()
         answer = Answer()
         self._endpoint.station.finish(self.number, answer)
         await self._endpoint.writer.outcome(answer)
@@ -151,6 +152,7 @@ class Transaction:
         self._bytes = size
 
     def _check(self) -> None:
+        self._endpoint.writer.check()
         if self._expired:
             raise self._late()
         if self._over is not None:
@@ -168,7 +170,10 @@ class Transaction:
     def _expire(self) -> None:
         if self._open:
             self._expired = True
-            self._give_back()
+            try:
+                self._give_back()
+            except ThenceError as error:
+                self._endpoint.station.broken(error)
 
     def _give_back(self) -> None:
         self._open = False
@@ -195,6 +200,11 @@ class Transaction:
         if time.monotonic() - self._began > self._endpoint.config.limits.transaction_seconds:
             self._give_back()
             raise self._late()
+        try:
+            self._endpoint.writer.check()
+        except ThenceError:
+            self._give_back()
+            raise
         self._open = False
         if self._timer is not None:
             self._timer.cancel()

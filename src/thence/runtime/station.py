@@ -97,6 +97,8 @@ class Station:
         """why this process must not go on: a peer knows more of it than it does itself"""
         self.wake: Callable[[], None] = lambda: None
         """called when there is something to prepare"""
+        self.broken: Callable[[BaseException], object] = lambda error: None
+        """called with an exception that nothing expected, in whatever task of the endpoint"""
         self.notice: Callable[[str, str, str | None], None] = lambda event, peer, reason: None
         """called with what became of a connection (connected, lost, refused, refuses), the peer's name, and why"""
         self.record: Callable[[list[Event]], None] = lambda events: None

@@ -57,7 +57,15 @@ class TcpChannel(asyncio.Protocol):
         carrier.channels.add(self)
         seconds = carrier.config.limits.handshake_seconds
         self._timer = asyncio.get_running_loop().call_later(seconds, self._too_slow)
-        self.session = carrier.station.connect(self, self.peer, proven)
+        try:
+            self.session = carrier.station.connect(self, self.peer, proven)
+        except Exception as error:
+            self._break(error)
+
+    def _break(self, error: Exception) -> None:
+        """End the endpoint: what its station holds may be half changed."""
+        self.carrier.station.broken(error)
+        self.abort()
 
     def _too_slow(self) -> None:
         if self.session is not None and not self.session.open:
@@ -72,7 +80,11 @@ class TcpChannel(asyncio.Protocol):
         """Hand bytes to the station."""
         if self.session is None:
             return
-        self.session.feed(data)
+        try:
+            self.session.feed(data)
+        except Exception as error:
+            self._break(error)
+            return
         if self.session.open and self in self.carrier.greeting:
             self.carrier.greeting.discard(self)
             self.carrier.opened(self)
@@ -84,9 +96,12 @@ class TcpChannel(asyncio.Protocol):
         self.carrier.channels.discard(self)
         if self._timer is not None:
             self._timer.cancel()
-        if self.session is not None:
-            self.session.lost(str(exc) if exc else "the connection has ended")
         self.ended.set()
+        if self.session is not None:
+            try:
+                self.session.lost(str(exc) if exc else "the connection has ended")
+            except Exception as error:
+                self._break(error)
 
     def write(self, data: bytes) -> None:
         """Hand bytes to the network."""
@@ -141,7 +156,13 @@ class TcpTransport:
             self._diallers.append(loop.create_task(self._dial(position)))
 
     async def _dial(self, peer: int) -> None:
-        """Keep a connection to one peer."""
+        """Keep a connection to one peer; whatever is not the network's doing ends the endpoint."""
+        try:
+            await self._keep_dialling(peer)
+        except Exception as error:
+            self.station.broken(error)
+
+    async def _keep_dialling(self, peer: int) -> None:
         name = self.station.core.roster.name(peer)
         address = self.config.addresses[name]
         pause = FIRST_PAUSE
@@ -191,6 +212,16 @@ class TcpTransport:
     def renew(self) -> bool:
         """Read the certificates again if their files have changed; tell whether they were."""
         return self._contexts is not None and self._contexts.renew()
+
+    def shut(self) -> None:
+        """End all connections at once, and listen and dial no more."""
+        self._stopping = True
+        for task in self._diallers:
+            task.cancel()
+        if self._server is not None:
+            self._server.close()
+        for channel in list(self.channels):
+            channel.abort()
 
     async def stop(self) -> None:
         """End all connections and listen no more."""

@@ -1,8 +1,11 @@
 """The one task that writes: groups of inputs, applied, committed, and then let out.
 
-Law. A group of inputs is applied and committed (in a thread of its own where the disk is waited for), and only then is
-let out what it has set free. Everything else only puts inputs into the queue. So nothing leaves before its commit, and
-commits are shared by whatever has gathered meanwhile.
+Invariant: a group of inputs is applied and committed (in a thread of its own where the disk is waited for), and only
+then is let out what it has set free. Everything else only puts inputs into the queue. So nothing leaves before its
+commit, and commits are shared by whatever has gathered meanwhile.
+
+Invariant: memory that may be ahead of the disk is never written or shown. Whatever goes wrong, here or in any other
+task of the endpoint, ends the endpoint: `failure` says why, everyone who waits hears it, the log has it once.
 
 While an application's transaction is open the writer waits for it; receipts gather in memory, unacknowledged, up to the
 credit that was granted.
@@ -16,7 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from thence.errors import ThenceError
+from thence.errors import MisuseError, ThenceError
 from thence.runtime.database import JournalError
 from thence.runtime.inbox import Inbox
 from thence.runtime.inputs import Done, Send, Stop
@@ -28,6 +31,10 @@ SLICE = 256
 """sends of a transaction that are applied before other tasks get their turn"""
 
 
+class FailedError(ThenceError):
+    """An endpoint has ended because of an exception that nothing in it expected."""
+
+
 class Writer:
     """Applies and commits the inputs of one station."""
 
@@ -37,14 +44,18 @@ class Writer:
         self.turn = asyncio.Lock()
         """held by whoever writes"""
         self.failure: ThenceError | None = None
+        self.stopped = False
+        """whether the last words are written: nothing more is taken"""
         self.room = asyncio.Event()
         """set when something may have become free"""
         self.timed: Callable[[float], None] = lambda seconds: None
         """called with the seconds that each commit took"""
+        self.ended: Callable[[], None] = lambda: None
+        """called once, when the endpoint has failed"""
         self._work = asyncio.Event()
         self._answers: set[Answer] = set()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="thence-commit") if threaded else None
-        station.wake = self._work.set
+        station.wake, station.broken = self._work.set, self.fail
 
     async def run(self) -> None:
         """Write whatever comes, until it cannot be written."""
@@ -57,18 +68,16 @@ class Writer:
                 return
             await asyncio.sleep(0)  # let what has arrived at the same time join the group
             async with self.turn:
-                try:
-                    while not station.idle and self.failure is None:
-                        station.prepare(time.time())
-                        await self._commit()
-                except ThenceError as error:
-                    self.fail(error)
+                while not station.idle and self.failure is None:
+                    station.prepare(time.time())
+                    await self._commit()
 
     async def commit_with(self, delivery: int, sends: Sequence[Send]) -> None:
         """Commit an open transaction together with its sends and the end of a delivery, all in one.
 
         The caller has the turn and has tried the sends; whatever goes wrong now ends the endpoint.
         """
+        self.check()
         station, now = self.station, time.time()
         try:
             station.open_group()
@@ -79,9 +88,8 @@ class Writer:
             station.apply_own(Done((delivery,)), now)
             station.close_group()
             await self._commit()
-        except ThenceError as error:
-            self.fail(error)
-            raise
+        except Exception as error:
+            raise self.fail(error) from error
 
     async def last_words(self) -> None:
         """Write that the process stops, and a snapshot. The caller has the turn."""
@@ -89,9 +97,12 @@ class Writer:
         station = self.station
         station.queue.clear()
         station.queue.append(Asked(Stop()))
-        station.prepare(time.time())
-        station.snapshot()
-        await self._commit()
+        try:
+            station.prepare(time.time())
+            station.snapshot()
+            await self._commit()
+        except Exception as error:
+            raise self.fail(error) from error
 
     async def _commit(self) -> None:
         """Put the prepared group on disk, and let out what it has set free."""
@@ -101,6 +112,8 @@ class Writer:
         else:
             await asyncio.get_running_loop().run_in_executor(self._thread, self.station.commit)
         self.timed(time.perf_counter() - began)
+        if self.failure is not None:
+            return  # another task has failed meanwhile: what is on disk comes out after the restart
         released = self.station.release()
         for delivery in released.delivered:
             self.inbox.put(delivery, released.bodies.get(delivery.ref))
@@ -111,15 +124,22 @@ class Writer:
             self.inbox.news.set()
         self.room.set()
 
-    def fail(self, error: ThenceError) -> None:
-        """Stop taking part: memory may be ahead of the disk."""
-        note(logging.ERROR, "failed", f"{self.name} stops: {error}", process=self.name, reason=str(error))
-        self.failure = error
-        self.fail_answers(error)
-        for session in list(self.station.sessions.values()):
-            session.channel.close()
+    def fail(self, error: BaseException) -> ThenceError:
+        """End the endpoint, and return what everyone hears; only the first reason counts."""
+        if self.failure is not None:
+            return self.failure
+        expected = isinstance(error, ThenceError)
+        self.failure = failure = error if isinstance(error, ThenceError) else _unexpected(error)
+        sentence = f"{self.name} stops: {failure}"
+        trace = None if expected else error
+        note(logging.ERROR, "failed", sentence, error=trace, process=self.name, reason=str(failure))
+        self.station.intake = False
+        self.station.journal.failed = self.station.journal.failed or str(failure)
+        self.fail_answers(failure)
         self.inbox.news.set()
         self.room.set()
+        self.ended()
+        return failure
 
     def fail_answers(self, error: ThenceError) -> None:
         """Tell all who wait for a commit that none will come."""
@@ -127,15 +147,14 @@ class Writer:
             answer.fail(error)
 
     def check(self) -> None:
-        """Raise if the endpoint has failed, or stops and cannot write."""
+        """Raise if the endpoint has failed or stopped."""
         if self.failure is not None:
             raise self.failure
-        if not self.station.intake and self.station.journal.failed:
-            raise JournalError(self.station.journal.failed)
+        if self.stopped:
+            raise MisuseError(f"{self.name} has stopped")
 
     async def outcome(self, answer: Answer) -> str | None:
         """Wait until an input is committed; raise if the endpoint fails or stops first."""
-        self.check()
         self._answers.add(answer)
         try:
             return await answer.future
@@ -146,3 +165,9 @@ class Writer:
         """Give the thread back."""
         if self._thread is not None:
             self._thread.shutdown(wait=False)
+
+
+def _unexpected(error: BaseException) -> FailedError:
+    failed = FailedError(f"{type(error).__name__}: {error}; the endpoint has ended, and can be started again")
+    failed.__cause__ = error
+    return failed
