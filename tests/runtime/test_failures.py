@@ -71,7 +71,6 @@ def test_who_waits_hears_of_it(folder: Path, monkeypatch: pytest.MonkeyPatch, ca
             for _ in range(3):
                 await a.send({"b"}, b"x")
             one, two, three = await take(b, 3, done=False)
-            await until(lambda: not b._reading)
             reading = asyncio.create_task(take(b, 1))
             opened = asyncio.Event()
 

@@ -38,6 +38,8 @@ SHARED = MEMORY if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free
 class Expected:
     """Waits for an input to be settled."""
 
+    gone = False
+
     def __init__(self, promised: list[str]) -> None:
         self.promised = promised
 

@@ -34,6 +34,7 @@ from thence.runtime.metrics import LiveMetrics
 from thence.runtime.record import Records
 from thence.runtime.recovery import Recovered, recover
 from thence.runtime.station import Station
+from thence.runtime.tasks import to_the_end
 from thence.runtime.tcp import TcpTransport
 from thence.runtime.writer import Writer
 from thence.trace.formats import MARK
@@ -51,7 +52,12 @@ class Endpoint:
         self.config = config if isinstance(config, Config) else load(config)
         self.stopping = False
         self._tasks: list[asyncio.Task[None]] = []
+        self._stop: asyncio.Task[None] | None = None
+        self._patient = True
+        """whether a stop waits for the peers"""
+        self._reader: object = None
         self._reading = False
+        """whether a reader of deliveries waits"""
         self._parts: list[TcpTransport | Admin | LiveMetrics] = []
         """what listens, in the order in which it began to"""
 
@@ -67,8 +73,7 @@ class Endpoint:
         try:
             await self._start()
         except BaseException:
-            await self._end()
-            self._let_go()
+            await to_the_end(self._end())
             raise
         return self
 
@@ -171,41 +176,58 @@ class Endpoint:
         await self.stop()
 
     async def stop(self) -> None:
-        """Stop cleanly; what the peers have not taken by the deadline waits in the journal."""
-        if self.stopping:
-            return
+        """Stop cleanly; what the peers have not taken by the deadline waits in the journal.
+
+        A task that is cancelled meanwhile does not wait for the peers; the endpoint has stopped when this raises.
+        """
+        if self._stop is None:
+            self._stop = asyncio.get_running_loop().create_task(self._stop_once(), name="thence-stop")
+        await to_the_end(self._stop, self._hurry)
+
+    def _hurry(self) -> None:
+        self._patient = False
+
+    async def _stop_once(self) -> None:
         self.stopping = True
         self.station.intake = False
-        if self.failure is None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self.config.limits.stop_seconds):
-                    await self._flush()
-            async with self.writer.turn:
-                with suppress(ThenceError):
-                    await self.writer.last_words()
-                    self.writer.stopped = True
-                    for session in list(self.station.sessions.values()):
-                        session.channel.write(frame(BYE))
-        await self._end()
-        self.writer.stopped = True
-        self.writer.fail_answers(MisuseError(f"{self.config.name} has stopped before this was taken"))
-        self.inbox.news.set()
-        self._let_go()
+        try:
+            if self.failure is None:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self.config.limits.stop_seconds):
+                        await self._flush()
+                await self._say_goodbye()
+        finally:
+            self.writer.stopped = True
+            await self._end()
+            self.writer.fail_answers(MisuseError(f"{self.config.name} has stopped before this was taken"))
+            self.inbox.news.set()
         note(logging.INFO, "stopped", f"{self.config.name} has stopped", process=self.config.name)
 
+    async def _say_goodbye(self) -> None:
+        async with self.writer.turn:
+            with suppress(ThenceError):
+                await self.writer.last_words()
+                self.writer.stopped = True
+                for session in list(self.station.sessions.values()):
+                    session.channel.write(frame(BYE))
+
     async def _end(self) -> None:
-        """End all tasks and connections."""
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with suppress(asyncio.CancelledError):
-                await task
-        for part in self._parts:
-            await part.stop()
+        """End all tasks and connections, and let go of the files."""
+        try:
+            async with self.writer.turn if self._tasks else asyncio.Lock():  # no commit is under way
+                for task in self._tasks:
+                    task.cancel()
+            for task in self._tasks:
+                with suppress(asyncio.CancelledError):
+                    await task
+            for part in self._parts:
+                await part.stop()
+        finally:
+            self._let_go()
 
     async def _flush(self) -> None:
         station = self.station
-        while self.failure is None:
+        while self.failure is None and self._patient:
             waiting = any(link.open and link.outbox.acked < link.outbox.sent for link in station.links)
             if station.idle and not waiting:
                 return
@@ -284,27 +306,41 @@ class Endpoint:
         self.writer.check()
 
     async def deliveries(self) -> AsyncIterator[Message]:
-        """Yield messages in causal order, until the endpoint stops; one reader at a time."""
+        """Yield messages in causal order, until the endpoint stops; one reader at a time.
+
+        A reader that has left its loop, or was cancelled, gives way to the next one.
+        """
         if self._reading:
             raise MisuseError("deliveries() is being read already; one reader keeps the order")
-        self._reading = True
+        self._reader = mine = object()
         handed = 0
-        try:
-            while True:
-                while not self.inbox:
-                    self.writer.check()
-                    if self.stopping:
-                        return
-                    self.inbox.news.clear()
-                    await self.inbox.news.wait()
-                self.writer.check()
-                delivery, payload, again = self.inbox.take()
-                yield Message(self, delivery, payload, redelivered=again)
-                handed += 1
-                if handed % SLICE == 0:
-                    await asyncio.sleep(0)
-        finally:
-            self._reading = False
+        while await self._more():
+            if self._reader is not mine:
+                raise MisuseError("deliveries() is read by another reader since; one reader keeps the order")
+            delivery, payload, again = self.inbox.take()
+            yield Message(self, delivery, payload, redelivered=again)
+            handed += 1
+            if handed % SLICE == 0:
+                await asyncio.sleep(0)
+
+    async def _more(self) -> bool:
+        """Wait for a delivery; tell whether there is one, or none will come any more."""
+        while not self.inbox:
+            self._check_failure()
+            if self.stopping:
+                return False
+            self.inbox.news.clear()
+            self._reading = True
+            try:
+                await self.inbox.news.wait()
+            finally:
+                self._reading = False
+        self._check_failure()
+        return not self.writer.stopped
+
+    def _check_failure(self) -> None:
+        if self.failure is not None:
+            raise self.failure
 
     async def abandon(self, process: str) -> None:
         """Give somebody up who is gone for good: nothing waits for it any more, and it is refused if it comes back."""
@@ -312,9 +348,6 @@ class Endpoint:
         answer = Answer()
         self.station.ask(Abandon(process), answer)
         await self.writer.outcome(answer)
-        session = self.station.sessions.get(self.station.core.roster.position(process))
-        if session is not None:
-            session.channel.close()
 
     async def backup(self, target: Path | str) -> None:
         """Write a consistent copy of the journal while the endpoint runs.

@@ -1,7 +1,9 @@
 """What an application holds of a message: the message itself, and the transaction that deals with it in one step.
 
-Law. A transaction is committed together with the end of its message and its sends, or nothing of it happened. While it
-is open the writer is its own; it ends within `transaction_seconds`, or is rolled back with an error.
+Invariant: a transaction is committed together with the end of its message and its sends, or nothing of it happened.
+While it is open the writer is its own; it ends within `transaction_seconds`, or is rolled back with an error. A task
+that is cancelled inside the block rolls it back; one that is cancelled after the block does not: the commit runs to its
+end.
 """
 
 from __future__ import annotations
@@ -26,6 +28,10 @@ class RolledBackError(MisuseError):
     """A transaction was open for too long, perhaps because the process was suspended; nothing of it happened."""
 
 
+class DoneError(MisuseError):
+    """A transaction was opened for a message that is done, by an earlier one whose task was cancelled perhaps."""
+
+
 class Answer:
     """A future that a station settles."""
 
@@ -34,6 +40,11 @@ class Answer:
     def __init__(self) -> None:
         """Belong to the running loop."""
         self.future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def gone(self) -> bool:
+        """Whether whoever waited was cancelled."""
+        return self.future.cancelled()
 
     def settle(self, message: str | None) -> None:
         """Tell that the input is committed."""
@@ -105,6 +116,10 @@ class Transaction:
         await endpoint.writer.turn.acquire()
         try:
             endpoint.writer.check()
+            if self._message.number not in endpoint.station.core.inbox:
+                raise DoneError(
+                    f"{self._message.id} is done already; a transaction that was cancelled may be committed"
+                )
             endpoint.journal.begin()
         except BaseException:
             endpoint.writer.turn.release()
@@ -208,7 +223,4 @@ class Transaction:
         self._open = False
         if self._timer is not None:
             self._timer.cancel()
-        try:
-            await self._endpoint.writer.commit_with(self._message.number, self._sends)
-        finally:
-            self._endpoint.writer.turn.release()
+        await self._endpoint.writer.commit_with(self._message.number, self._sends)

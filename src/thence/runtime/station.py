@@ -21,7 +21,7 @@ from thence.model.events import Event
 from thence.runtime.core import HELD_LIMIT, Core
 from thence.runtime.database import JournalError
 from thence.runtime.frames import Hello, ack_frame, data_frame
-from thence.runtime.inputs import KIND_OF, Done, Input, Receive, payload_in
+from thence.runtime.inputs import KIND_OF, Abandon, Done, Input, Receive, payload_in
 from thence.runtime.journal import RELEASE, InputRow, Journal, Snapshot
 from thence.runtime.link import Link, Refused
 from thence.runtime.outbox import LIMIT_ITEMS
@@ -37,6 +37,10 @@ INBOX_LIMIT = 100_000
 
 class Waiter(Protocol):
     """Somebody who asked for an input and wants to know what became of it."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether nobody waits any more: an input that is not applied yet is withdrawn."""
 
     def settle(self, message: str | None) -> None:
         """Hear that it is committed; a send is told the name of its message."""
@@ -73,6 +77,8 @@ class _Group:
     settled: list[tuple[Waiter, str | None]] = field(default_factory=list)
     wrote: dict[int, int] = field(default_factory=dict)
     """bytes of items received, by peer"""
+    abandoned: list[int] = field(default_factory=list)
+    """peers that were given up"""
 
 
 class Station:
@@ -282,15 +288,17 @@ class Station:
             if not self.queue or size > GROUP_BYTES:
                 break
             size += self._apply(self.queue.popleft(), now)
-        if self.done:
-            waiters = [waiter for _, waiter in self.done]
-            self._apply(Asked(Done(tuple(number for number, _ in self.done))), now)
+        done = [(number, waiter) for number, waiter in self.done if waiter is None or not waiter.gone]
+        self.done = []
+        if done:
+            self._apply(Asked(Done(tuple(number for number, _ in done))), now)
             assert self._group is not None
-            self._group.settled += [(waiter, None) for waiter in waiters if waiter is not None]
-            self.done = []
+            self._group.settled += [(waiter, None) for _, waiter in done if waiter is not None]
 
     def _apply(self, asked: Asked, now: float) -> int:
         """Apply one input and write its row; return the bytes it takes."""
+        if asked.waiter is not None and asked.waiter.gone:
+            return 0
         try:
             step = self.core.apply(asked.given, now)
         except (MisuseError, PeerError) as error:
@@ -311,6 +319,8 @@ class Station:
             group.wrote[given.peer] = group.wrote.get(given.peer, 0) + len(given.item)
             if any(delivery.ref == row.number for delivery in step.delivered):
                 group.released.bodies[row.number] = payload_in(row.kind, row.data)
+        elif type(given) is Abandon:
+            group.abandoned.append(core.roster.position(given.process))
         group.released.delivered += step.delivered
         group.released.events += step.events
         group.released.without += step.without
@@ -378,6 +388,9 @@ class Station:
                 self._acknowledge(position)
             if link.next <= link.durable:
                 self.pump(position)
+        for peer in group.abandoned:
+            if peer in self.sessions:
+                self.sessions[peer].channel.close()
         self._to_self()
         for waiter, message in group.settled:
             waiter.settle(message)

@@ -26,6 +26,7 @@ from thence.runtime.inputs import Done, Send, Stop
 from thence.runtime.logs import note
 from thence.runtime.message import Answer
 from thence.runtime.station import Asked, Station
+from thence.runtime.tasks import to_the_end
 
 SLICE = 256
 """sends of a transaction that are applied before other tasks get their turn"""
@@ -73,11 +74,14 @@ class Writer:
                     await self._commit()
 
     async def commit_with(self, delivery: int, sends: Sequence[Send]) -> None:
-        """Commit an open transaction together with its sends and the end of a delivery, all in one.
+        """Commit an open transaction together with its sends and the end of a delivery, all in one; pass the turn on.
 
-        The caller has the turn and has tried the sends; whatever goes wrong now ends the endpoint.
+        The caller has the turn and has tried the sends. From here on nothing takes the transaction back: a caller that
+        is cancelled hears of it when the commit is done, and whatever goes wrong ends the endpoint.
         """
-        self.check()
+        await to_the_end(self._commit_with(delivery, sends))
+
+    async def _commit_with(self, delivery: int, sends: Sequence[Send]) -> None:
         station, now = self.station, time.time()
         try:
             station.open_group()
@@ -88,8 +92,10 @@ class Writer:
             station.apply_own(Done((delivery,)), now)
             station.close_group()
             await self._commit()
-        except Exception as error:
+        except BaseException as error:  # a cancelled one too: memory is ahead of the disk
             raise self.fail(error) from error
+        finally:
+            self.turn.release()
 
     async def last_words(self) -> None:
         """Write that the process stops, and a snapshot. The caller has the turn."""
@@ -107,11 +113,20 @@ class Writer:
     async def _commit(self) -> None:
         """Put the prepared group on disk, and let out what it has set free."""
         began = time.perf_counter()
-        if self._thread is None:
-            self.station.commit()
-        else:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self.station.commit)
-        self.timed(time.perf_counter() - began)
+        try:
+            if self._thread is None:
+                self.station.commit()
+            else:
+                work = asyncio.get_running_loop().run_in_executor(self._thread, self.station.commit)
+                await to_the_end(work)
+        except asyncio.CancelledError:
+            self._let_out()  # it is committed
+            raise
+        finally:
+            self.timed(time.perf_counter() - began)
+        self._let_out()
+
+    def _let_out(self) -> None:
         if self.failure is not None:
             return  # another task has failed meanwhile: what is on disk comes out after the restart
         released = self.station.release()
