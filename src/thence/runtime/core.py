@@ -87,6 +87,9 @@ class Core:
         self.deferred: dict[tuple[str | None, int], int] = {}
         self.deferred_sizes: dict[int, int] = {}
         self.inbox: dict[int, Delivery] = {}
+        self._awaited = -1, 0
+        self.held_most = 2 * HELD_LIMIT
+        """held messages from which on copies are refused; beyond what peers that keep to their credit can bring"""
         self.labels: set[str] = set()
         self.floors: dict[tuple[str | None, int], int] = {}
         """count of the last message delivered here, by label and sender"""
@@ -252,8 +255,8 @@ class Core:
             raise PeerError(f"{self.roster.name(peer)} brings a message without its payload")
         if copy.kind != MESSAGE and item.payload is not None and not self.relays:
             raise PeerError(f"{self.roster.name(peer)} brings a payload with a protocol message")
-        if self.held >= 2 * HELD_LIMIT:
-            raise PeerError(f"{self.held} messages are held here; {2 * HELD_LIMIT} are the most that are accepted")
+        if self.held >= self.held_most:
+            raise PeerError(f"{self.held} messages are held here; {self.held_most} are the most that are accepted")
 
     def _arrived(
         self, copy: Copy, key: Key, number: int, item: CopyItem | PayloadItem, stamp: int, time: float, step: Step
@@ -372,12 +375,21 @@ class Core:
         return found | set(self.deferred.values())
 
     def awaited(self) -> int:
-        """Return, as a mask, the processes whose messages somebody held here waits for."""
+        """Return, as a mask, the processes whose messages somebody held here waits for.
+
+        A cause that is itself held here need not come any more: who has sent it gets no credit for it.
+        """
+        at, mask = self._awaited
+        if at == self.number:
+            return mask
         mask = 0
         for pending in self.member.pending():
             for cause in pending.waits_for:
-                mask |= 1 << self.roster.position(cause.sender)
+                position = self.roster.position(cause.sender)
+                if cause.pairwise or (pending.label, position, cause.count) not in self.payloads:
+                    mask |= 1 << position
             mask |= self.roster.mask(pending.processes)
+        self._awaited = self.number, mask
         return mask
 
 

@@ -33,6 +33,8 @@ SNAPSHOT_EVERY = 2000
 GROUP_INPUTS = 512
 GROUP_BYTES = 1 << 22
 INBOX_LIMIT = 100_000
+SMALLEST_ITEM = 20
+"""bytes of the shortest copy; so many of them a window may bring after the last credit was granted"""
 
 
 class Waiter(Protocol):
@@ -122,6 +124,7 @@ class Station:
         """whether items are taken; what is not taken will come again"""
         self._checkpoint = False
         self.sessions: dict[int, Session] = {}
+        core.held_most = 2 * HELD_LIMIT + len(core.roster) * window // SMALLEST_ITEM
         known = journal.peers()
         self.links = [
             Link(name, core.outboxes[position], core.received[position], known.get(name, (None, 0))[0], window=window)
@@ -206,9 +209,14 @@ class Station:
     def item(self, session: Session, number: int, item: bytes) -> None:
         """Take an item from a peer into the queue, if it is new."""
         assert session.peer is not None
-        if self.intake and self.links[session.peer].accept(number, len(item)):
+        if not self.intake:
+            return
+        link = self.links[session.peer]
+        if link.accept(number, len(item)):
             self.queue.append(Asked(Receive(session.peer, number, item)))
             self.wake()
+        elif number <= link.received:
+            self._acknowledge(session.peer)  # the peer has not heard so, and may wait for the credit
 
     def acknowledged(self, session: Session, number: int, credit: int) -> None:
         """Take an acknowledgement, and send what the credit allows."""
@@ -228,7 +236,9 @@ class Station:
         frames = []
         for entry in link.ready():
             body = self.journal.payload(entry.ref) if entry.body is None else entry.body
-            link.spend(len(entry.head) + len(body))
+            if not link.take(entry, len(entry.head) + len(body)):
+                link.outbox.remember(entry, body)
+                break
             frames.append(data_frame(entry.number, entry.head, body))
         if frames:
             session.channel.write(b"".join(frames))
