@@ -11,8 +11,9 @@ import pytest
 from support.live_pair import PATIENCE, configure, folder, run, take, until
 
 from thence.errors import MisuseError, ThenceError
-from thence.runtime import Endpoint, FailedError, JournalError, endpoint, tcp
+from thence.runtime import Endpoint, FailedError, JournalError, endpoint, heartbeat, tcp
 from thence.runtime.frames import ACK, BEAT, DATA, HELLO, data_frame, frame
+from thence.runtime.listener import Listener
 from thence.runtime.station import Station
 
 assert folder is not None
@@ -112,6 +113,8 @@ BROKEN: dict[str, tuple[object, str, object]] = {
     "committing": (Station, "commit", _raise),
     "releasing": (Station, "release", _raise),
     "renewing": (tcp.TcpTransport, "renew", _raise),
+    "the heartbeat": (heartbeat, "_beat", _raise),
+    "listening": (Listener, "_place", _break),
     "dialling": (tcp.TcpTransport, "_connect", _break),
     "an item": (Station, "item", _raise),
     "an acknowledgement": (Station, "acknowledged", _raise),

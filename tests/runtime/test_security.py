@@ -22,7 +22,7 @@ from thence.runtime.core import Core
 from thence.runtime.frames import ACK, DATA, HELLO, data_frame, frame
 from thence.runtime.inputs import Send, copy_head
 from thence.runtime.setup import initialise
-from thence.runtime.tcp import context
+from thence.runtime.tls import context
 
 assert folder is not None
 

@@ -62,9 +62,10 @@ class Limits:
     transaction_seconds: float = 10.0
     transaction_sends: int = 100_000
     transaction_bytes: int = 1 << 28
-    handshake_seconds: float = 5.0
+    handshake_seconds: float = 10.0
     stop_seconds: float = 5.0
     heartbeat_seconds: float = 0.5
+    silence_seconds: float = 10.0
     suspect_after: float = 8.0
 
 
@@ -277,5 +278,14 @@ def _limits(table: _Table) -> Limits:
         handshake_seconds=table.number("handshake_seconds", d.handshake_seconds, 0.1),
         stop_seconds=table.number("stop_seconds", d.stop_seconds, 0.0),
         heartbeat_seconds=table.number("heartbeat_seconds", d.heartbeat_seconds, 0.01),
+        silence_seconds=_silence(table),
         suspect_after=table.number("suspect_after", d.suspect_after, 1.0),
     )
+
+
+def _silence(table: _Table) -> float:
+    seconds = table.number("silence_seconds", Limits().silence_seconds, 0.05)
+    beat = table.number("heartbeat_seconds", Limits().heartbeat_seconds, 0.01)
+    if seconds < 3 * beat:
+        raise table.wrong("silence_seconds", f"at least three times heartbeat_seconds, {3 * beat:g},")
+    return seconds

@@ -6,6 +6,7 @@ connections reset at once). Nothing is committed except by `commit`. Every failu
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from threading import Lock
 from typing import Literal, Protocol
 
 from thence.errors import TraceError
+from thence.runtime.private import make_private
 
 Synchronous = Literal["full", "normal"]
 Value = int | float | str | bytes | None
@@ -66,9 +68,13 @@ class StandardDatabase:
         self._one_at_a_time = Lock()
         """one thread reads while another writes: a checkpoint fails if it meets a statement of this connection"""
         try:
+            for each in (self.path, f"{self.path}-wal", f"{self.path}-shm"):
+                if each == self.path or os.path.exists(each):  # SQLite makes the others like the first
+                    make_private(each)
             self._connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=0.0)
-        except sqlite3.Error as error:
-            raise JournalError(f"journal {self.path} cannot be opened: {error}") from error
+        except (sqlite3.Error, OSError) as error:
+            reason = (error.strerror if isinstance(error, OSError) else None) or error
+            raise JournalError(f"journal {self.path} cannot be opened: {reason}") from error
         for pragma in PRAGMAS:
             self.execute(pragma.format(synchronous=synchronous.upper()))
 
@@ -99,6 +105,7 @@ class StandardDatabase:
 
     def backup(self, target: Path | str) -> None:
         """Write a consistent copy beside, while the endpoint runs."""
+        make_private(target)
         other = sqlite3.connect(str(target))
         try:
             with self._one_at_a_time:

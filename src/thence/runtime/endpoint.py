@@ -28,9 +28,10 @@ from thence.runtime.heartbeat import watch
 from thence.runtime.inbox import Inbox
 from thence.runtime.inputs import Abandon, Send
 from thence.runtime.journal import Journal, Mark
-from thence.runtime.logs import note
+from thence.runtime.logs import Warnings, note
 from thence.runtime.message import Answer, Message
 from thence.runtime.metrics import LiveMetrics
+from thence.runtime.private import make_private
 from thence.runtime.record import Records
 from thence.runtime.recovery import Recovered, recover
 from thence.runtime.station import Station
@@ -101,7 +102,8 @@ class Endpoint:
             self.inbox.put(delivery, again=True)
         threaded = config.synchronous == "full" and sqlite3.threadsafety == 3
         self.writer = Writer(config.name, self.station, self.inbox, threaded=threaded)
-        self.transport = TcpTransport(config, self.station)
+        self.warnings = Warnings(config.name)
+        self.transport = TcpTransport(config, self.station, self.warnings)
         self.writer.ended = self.transport.shut
         self.admin = None if config.admin is None else Admin(self, config.admin)
         self.metrics = None if config.metrics is None else LiveMetrics(self, config.metrics)
@@ -109,8 +111,7 @@ class Endpoint:
             self.writer.timed = self.metrics.committed
         self._begin(self.writer.run(), "thence-writer")
         self._begin(self._renew(), "thence-renewal")
-        if self.station.core.relays:
-            self._begin(watch(self), "thence-detector")
+        self._begin(watch(self), "thence-heartbeat")
         for part in (self.transport, self.admin, self.metrics):
             if part is not None:
                 self._parts.append(part)
@@ -133,6 +134,8 @@ class Endpoint:
         config = self.config
         if config.record is None:
             return None
+        with self._trace():
+            make_private(config.record)
         return Records(config.record, config.name, limit=config.limits.record_bytes)
 
     def _recover(self) -> Recovered:
@@ -236,12 +239,14 @@ class Endpoint:
     def _notice(self, event: str, peer: str, reason: str | None) -> None:
         """Log what became of a connection."""
         me = self.config.name
-        level = logging.WARNING if event in ("refused", "refuses") else logging.INFO
         sentence = {
             "connected": f"{me} and {peer} are connected",
             "refuses": f"{peer} refuses {me}: {reason}",
         }.get(event, f"{peer} is {event}: {reason}")
-        note(level, event, sentence, process=me, peer=peer, reason=reason)
+        if event in ("refused", "refuses"):
+            self.warnings.say(event, peer, sentence, peer=peer, reason=reason)
+        else:
+            note(logging.INFO, event, sentence, process=me, peer=peer, reason=reason)
 
     def _let_go(self) -> None:
         for name in ("journal", "recorder", "writer"):

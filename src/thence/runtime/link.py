@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from thence.errors import PeerError
-from thence.runtime.frames import WIRE_VERSIONS, Hello
+from thence.runtime.frames import BEATS_FROM, WIRE_VERSIONS, Hello
 from thence.runtime.outbox import Entry, Outbox
 
 WINDOW = 1 << 20
@@ -56,6 +56,8 @@ class Link:
         self.left = outbox.sent
         """number of the last item that may have left, over this connection or an earlier one, in this life or before"""
         self.open = False
+        self.beats = False
+        """whether the peer sends heartbeats, so that its silence means something"""
         self.refusal: str | None = None
         """why the peer is refused, or refuses"""
         self._start()
@@ -83,6 +85,7 @@ class Link:
         self.outbox.acknowledge(theirs.received)
         self.next, self.allowed = theirs.received + 1, theirs.credit
         self.open, self.refusal = True, None
+        self.beats = theirs.versions[1] >= BEATS_FROM
 
     def _same_terms(self, ours: Hello, theirs: Hello) -> None:
         old, new = WIRE_VERSIONS

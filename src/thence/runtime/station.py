@@ -24,6 +24,7 @@ from thence.runtime.frames import Hello, ack_frame, data_frame
 from thence.runtime.inputs import KIND_OF, Abandon, Done, Input, Receive, payload_in
 from thence.runtime.journal import RELEASE, InputRow, Journal, Snapshot
 from thence.runtime.link import Link, Refused
+from thence.runtime.logs import shown
 from thence.runtime.outbox import LIMIT_ITEMS
 from thence.runtime.session import Channel, Session
 from thence.runtime.state import dump
@@ -181,7 +182,7 @@ class Station:
     def refuse(self, session: Session, error: PeerError) -> None:
         """Remember why a peer is refused; stop if it is this process that has lost its memory."""
         if session.peer is not None:
-            self.links[session.peer].refusal = str(error)
+            self.links[session.peer].refusal = shown(str(error))
         self.notice("refused", self._name(session), str(error))
         if isinstance(error, Refused) and error.forgetful == self.core.roster.name(self.core.me):
             self.forgetful = str(error)
@@ -189,6 +190,7 @@ class Station:
 
     def refused_by(self, session: Session, reason: str) -> None:
         """Remember why a peer refuses."""
+        reason = shown(reason)
         if session.peer is not None:
             self.links[session.peer].refusal = f"{self.links[session.peer].name} refuses: {reason}"
         self.notice("refuses", self._name(session), reason)
