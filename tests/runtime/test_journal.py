@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from support.live import World, wander
+from support.live import World, needed, wander
 from support.live_pair import PATIENCE, configure, folder, run, take, until
 
 import thence
@@ -66,7 +66,7 @@ def test_a_journal_that_the_release_before_left_after_a_kill_is_read(folder: Pat
         assert [[d.number, core.name(d.key), d.ref] for d in core.inbox.values()] == wanted["inbox"]
         assert [[o.sent, o.acked, len(o.front)] for o in core.outboxes] == wanted["outboxes"]
         assert core.held == wanted["held"]
-        assert core.needed() - {0} <= {row[0] for row in database.execute("SELECT number FROM thence_inputs")}
+        assert needed(core) - {0} <= {row[0] for row in database.execute("SELECT number FROM thence_inputs")}
         database.close()
 
 

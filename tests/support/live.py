@@ -279,6 +279,13 @@ class World:
             self.crash(position)
 
 
+def needed(core: Core) -> set[int]:
+    """Return the inputs whose payloads are needed by what a core has in memory, counted anew."""
+    found = {entry.ref for outbox in core.outboxes for entry in outbox.front}
+    found |= {ref.number for ref in core.payloads.values()} | {delivery.ref for delivery in core.inbox.values()}
+    return found | set(core.deferred.values())
+
+
 def causes_first(events: list[Event]) -> bool:
     """Tell whether, as ordered, every send comes before its deliveries and every process's rows ascend."""
     sent: set[str | None] = set()

@@ -15,6 +15,7 @@ here yet counts as not received: it is set aside, the payload is asked for, and 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from hashlib import blake2b
 
@@ -90,6 +91,8 @@ class Core:
         self._awaited = -1, 0
         self.held_most = 2 * HELD_LIMIT
         """held messages from which on copies are refused; beyond what peers that keep to their credit can bring"""
+        self.kept: dict[int, int] = {}
+        """how often held messages and the inbox name each input whose payload they need"""
         self.labels: set[str] = set()
         self.floors: dict[tuple[str | None, int], int] = {}
         """count of the last message delivered here, by label and sender"""
@@ -140,8 +143,9 @@ class Core:
         elif type(given) is Send:
             self._send(given, number, time, step)
         elif type(given) is Done:
-            for delivery in given.deliveries:
-                self.inbox.pop(delivery, None)
+            step.done += [self.inbox.pop(number) for number in given.deliveries if number in self.inbox]
+            for delivery in step.done:
+                self._drop(delivery.ref)
         elif type(given) is Trusted:
             self._effects(self.member.trusted(given.processes), number, time, step)
         elif type(given) is Abandon:
@@ -191,6 +195,7 @@ class Core:
         if self.relays:
             size = self.deferred_sizes.pop(ref, 0) if payload is None else len(payload)
             self.payloads[key] = Ref(ref, order, sent.destinations, size, 0)
+            self._keep(ref)
         for copy in sent.copies:
             head = copy_head(order, self.member.encode(copy), with_payload=True)
             self._queue(copy.destination, head, ref, payload, step)
@@ -264,6 +269,7 @@ class Core:
         """Note that a message has come for the first time, with its payload; within an OK, its stamp has no size."""
         length = stamp if copy.kind == MESSAGE else 0
         self.payloads[key] = ref = Ref(number, item.order, copy.destinations, len(item.payload or b""), length)
+        self._keep(number)
         if copy.destinations >> self.me & 1:
             self.rows.tick(ref.order)
             self.rows.came("receive", key, copy, length, time, step)
@@ -316,6 +322,7 @@ class Core:
         ref = self.payloads[key]
         if self.relays:
             self.floors[copy.label, copy.sender] = copy.count
+            self._keep(ref.number)
         else:
             del self.payloads[key]
         self.rows.tick(ref.order)
@@ -366,13 +373,21 @@ class Core:
                 for key, ref in self.payloads.items()
                 if key in record or (ref.destinations & here and self.floors.get(key[:2], 0) < key[2])
             }
+            self.recount()
 
-    def needed(self) -> set[int]:
-        """Return the inputs whose payloads are still needed by what is in memory."""
-        found = {entry.ref for outbox in self.outboxes for entry in outbox.front}
-        found |= {ref.number for ref in self.payloads.values()}
-        found |= {delivery.ref for delivery in self.inbox.values()}
-        return found | set(self.deferred.values())
+    def recount(self) -> None:
+        """Count anew how often each input is named by held messages and the inbox."""
+        refs = [ref.number for ref in self.payloads.values()] + [delivery.ref for delivery in self.inbox.values()]
+        self.kept = dict(Counter(refs))
+
+    def _keep(self, number: int) -> None:
+        self.kept[number] = self.kept.get(number, 0) + 1
+
+    def _drop(self, number: int) -> None:
+        if self.kept[number] == 1:
+            del self.kept[number]
+        else:
+            self.kept[number] -= 1
 
     def awaited(self) -> int:
         """Return, as a mask, the processes whose messages somebody held here waits for.

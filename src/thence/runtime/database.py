@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Literal, Protocol
@@ -32,6 +32,9 @@ class Database(Protocol):
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
         """Run one statement and return its rows."""
+
+    def execute_many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+        """Run one statement for each of many rows."""
 
     def begin(self) -> None:
         """Begin to write."""
@@ -84,7 +87,18 @@ class StandardDatabase:
             with self._one_at_a_time:
                 return self._connection.execute(sql, parameters).fetchall()
         except (sqlite3.Error, sqlite3.Warning, UnicodeError) as error:
-            raise JournalError(f"journal {self.path}: {error}, in {sql.split('(')[0].strip()[:60]}") from error
+            raise self._wrong(sql, error) from error
+
+    def execute_many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+        """Run one statement for each of many rows."""
+        try:
+            with self._one_at_a_time:
+                self._connection.executemany(sql, rows)
+        except (sqlite3.Error, sqlite3.Warning, UnicodeError) as error:
+            raise self._wrong(sql, error) from error
+
+    def _wrong(self, sql: str, error: Exception) -> JournalError:
+        return JournalError(f"journal {self.path}: {error}, in {sql.split('(')[0].strip()[:60]}")
 
     def begin(self) -> None:
         """Begin to write."""

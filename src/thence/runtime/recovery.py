@@ -126,7 +126,7 @@ def _start(journal: Journal, run: str, record: bool, recorded: tuple[int, int] |
             return None
         fit = snapshots
     try:
-        return load(fit[0].data, run=run, record=record)
+        return load(fit[0].data, run=run, record=record, inbox=journal.inbox)
     except ThenceError as error:
         raise JournalError(f"the snapshot after input {fit[0].number} cannot be used: {error}; {RESTORE}") from error
 

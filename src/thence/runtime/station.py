@@ -22,12 +22,12 @@ from thence.runtime.core import HELD_LIMIT, Core
 from thence.runtime.database import JournalError
 from thence.runtime.frames import Hello, ack_frame, data_frame
 from thence.runtime.inputs import KIND_OF, Abandon, Done, Input, Receive, payload_in
-from thence.runtime.journal import RELEASE, InputRow, Journal, Snapshot
+from thence.runtime.journal import RELEASE, InputRow, Journal
 from thence.runtime.link import Link, Refused
 from thence.runtime.logs import shown
 from thence.runtime.outbox import LIMIT_ITEMS
 from thence.runtime.session import Channel, Session
-from thence.runtime.state import dump
+from thence.runtime.snapshots import Snapshots
 from thence.runtime.step import Delivery, Step
 
 SNAPSHOT_EVERY = 2000
@@ -118,6 +118,7 @@ class Station:
         self._acked: set[int] = set()
         self._group: _Group | None = None
         self._tickets: dict[tuple[str | None, int], Waiter] = {}
+        self._snapshots = Snapshots(core, journal)
         self._snapshot_at = core.number
         self.full = False
         """whether the journal is larger than it may be"""
@@ -333,6 +334,7 @@ class Station:
                 group.released.bodies[row.number] = payload_in(row.kind, row.data)
         elif type(given) is Abandon:
             group.abandoned.append(core.roster.position(given.process))
+        self._snapshots.done(step.done)
         group.released.delivered += step.delivered
         group.released.events += step.events
         group.released.without += step.without
@@ -370,12 +372,9 @@ class Station:
 
     def snapshot(self) -> None:
         """Write a snapshot into the open group, and prune."""
-        core = self.core
-        core.forget()
         self.sync()
-        taken = Snapshot(core.number, core.rows.index, RELEASE, dump(core))
-        self.journal.snapshot(taken, core.needed())
-        self._snapshot_at = core.number
+        self._snapshots.take()
+        self._snapshot_at = self.core.number
         self._checkpoint = True
         self.full = self.journal.bytes() > self.journal_limit
 
