@@ -5,6 +5,7 @@ Paths are relative to the file. What may stand in it is the table `KEYS`; docs/l
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -83,14 +84,16 @@ class Config:
     record: Path | None = None
     admin: Path | None = None
     metrics: Address | None = None
+    health: Address | None = None
+    bind: Address | None = None
     synchronous: Synchronous = "full"
     tls: Tls | None = None
     limits: Limits = field(default_factory=Limits)
 
     @property
     def listen(self) -> Address:
-        """Where this endpoint listens."""
-        return self.addresses[self.name]
+        """Where this endpoint listens: `bind`, or where the others find it."""
+        return self.bind or self.addresses[self.name]
 
 
 KEYS = {
@@ -105,6 +108,8 @@ KEYS = {
         "record",
         "admin",
         "metrics",
+        "health",
+        "bind",
         "addresses",
         "tls",
         "plain",
@@ -161,8 +166,10 @@ class _Table:
         return self.path(key, folder) if key in self.values else None
 
 
-def load(path: Path | str) -> Config:
-    """Read a configuration file."""
+def load(path: Path | str, environment: Mapping[str, str] = os.environ) -> Config:
+    """Read a configuration file, and what the environment says instead (`environment.py`)."""
+    from thence.runtime.environment import overlay
+
     path = Path(path)
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -170,7 +177,7 @@ def load(path: Path | str) -> Config:
         raise MisuseError(f"{path}: not TOML: {error}") from error
     except OSError as error:
         raise MisuseError(f"{path}: {error.strerror}; a configuration file is expected") from error
-    return read(values, path.parent, str(path))
+    return read(overlay(values, environment), path.parent, str(path))
 
 
 def read(values: Mapping[str, Toml], folder: Path, file: str) -> Config:
@@ -189,8 +196,8 @@ def read(values: Mapping[str, Toml], folder: Path, file: str) -> Config:
         accepted = f"protocol {protocol} cannot abandon anybody ({why}); wait and spill are accepted"
         raise MisuseError(f'{file}: limits.away is "abandon"; {accepted}')
     addresses = _addresses(top, processes)
-    tls = _tls(top, folder, addresses)
-    metrics = _address(top, "metrics") if "metrics" in top.values else None
+    metrics, health, bind = (_optional_address(top, key) for key in ("metrics", "health", "bind"))
+    tls = _tls(top, folder, {f"addresses.{each}": at for each, at in addresses.items()}, bind)
     return Config(
         name=name,
         processes=processes,
@@ -202,6 +209,8 @@ def read(values: Mapping[str, Toml], folder: Path, file: str) -> Config:
         record=top.optional_path("record", folder),
         admin=top.optional_path("admin", folder),
         metrics=metrics,
+        health=health,
+        bind=bind,
         synchronous=cast(Synchronous, top.choice("synchronous", "full", "normal")),
         tls=tls,
         limits=limits,
@@ -238,7 +247,11 @@ def _address(table: _Table, key: str) -> Address:
     return Address(host.strip("[]"), int(port))
 
 
-def _tls(top: _Table, folder: Path, addresses: Mapping[str, Address]) -> Tls | None:
+def _optional_address(top: _Table, key: str) -> Address | None:
+    return _address(top, key) if key in top.values else None
+
+
+def _tls(top: _Table, folder: Path, addresses: dict[str, Address], bind: Address | None) -> Tls | None:
     plain = top.values.get("plain", False)
     if not isinstance(plain, bool):
         raise top.wrong("plain", "true or false")
@@ -247,10 +260,10 @@ def _tls(top: _Table, folder: Path, addresses: Mapping[str, Address]) -> Tls | N
     if not plain:
         table = top.table("tls")
         return Tls(*(table.path(key, folder) for key in KEYS["tls"]))
-    for name, address in addresses.items():
+    for key, address in [*addresses.items(), *([("bind", bind)] if bind else [])]:
         if not address.loopback:
             raise MisuseError(
-                f"{top.file}: plain = true, but addresses.{name} is {address}; without TLS only loopback is accepted"
+                f"{top.file}: plain = true, but {key} is {address}; without TLS only loopback is accepted"
             )
     return None
 

@@ -24,6 +24,7 @@ from thence.runtime.admin import Admin
 from thence.runtime.config import Config, load
 from thence.runtime.database import JournalError, StandardDatabase
 from thence.runtime.frames import BYE, frame
+from thence.runtime.health import Health
 from thence.runtime.heartbeat import watch
 from thence.runtime.inbox import Inbox
 from thence.runtime.inputs import Abandon, Send
@@ -59,7 +60,7 @@ class Endpoint:
         self._reader: object = None
         self._reading = False
         """whether a reader of deliveries waits"""
-        self._parts: list[TcpTransport | Admin | LiveMetrics] = []
+        self._parts: list[TcpTransport | Admin | LiveMetrics | Health] = []
         """what listens, in the order in which it began to"""
 
     @property
@@ -107,12 +108,13 @@ class Endpoint:
         self.writer.ended = self.transport.shut
         self.admin = None if config.admin is None else Admin(self, config.admin)
         self.metrics = None if config.metrics is None else LiveMetrics(self, config.metrics)
+        self.health = None if config.health is None else Health(self, config.health)
         if self.metrics is not None:
             self.writer.timed = self.metrics.committed
         self._begin(self.writer.run(), "thence-writer")
         self._begin(self._renew(), "thence-renewal")
         self._begin(watch(self), "thence-heartbeat")
-        for part in (self.transport, self.admin, self.metrics):
+        for part in (self.transport, self.admin, self.metrics, self.health):
             if part is not None:
                 self._parts.append(part)
                 await part.start()

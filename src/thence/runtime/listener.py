@@ -78,6 +78,8 @@ class Listener:
                 task.add_done_callback(self._gone)
         except Exception as error:
             broken(error)
+        finally:
+            listening.close()  # not before: the loop still watches it while it accepts
 
     async def _place(self) -> None:
         """Wait until one more stranger has its place."""
@@ -146,13 +148,12 @@ class Listener:
         """Listen no more, and end those who have not said who they are."""
         for task in self._tasks:
             task.cancel()
-        for each in self._sockets:
-            each.close()
-        self._sockets = []
 
     async def wait_closed(self) -> None:
         """Wait until all of it has ended."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for each in self._sockets:
+            each.close()
 
 
 def _listening(family: int, kind: int, protocol: int, place: tuple[object, ...]) -> socket.socket:

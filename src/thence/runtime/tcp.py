@@ -157,7 +157,8 @@ class TcpTransport:
         try:
             await self._listener.start(self.station.broken)
         except OSError as error:
-            raise MisuseError(f"addresses.{self.config.name} is {address}: {error.strerror or error}") from error
+            key = f"addresses.{self.config.name}" if self.config.bind is None else "bind"
+            raise MisuseError(f"{key} is {address}: {error.strerror or error}") from error
         loop, me = asyncio.get_running_loop(), self.station.core.me
         for position in range(me + 1, len(self.station.core.roster)):
             self._diallers.append(loop.create_task(self._dial(position)))
