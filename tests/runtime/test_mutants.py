@@ -32,8 +32,8 @@ class SkipsTheDuplicateCheck(Station):
 
 
 class HandsOverBeforeCommit(Station):
-    def prepare(self, now: float, *, begin: bool = True) -> None:
-        super().prepare(now, begin=begin)
+    def prepare(self, now: float) -> None:
+        super().prepare(now)
         assert self._group is not None
         world, position = self.world  # type: ignore[attr-defined]
         for delivery in self._group.released.delivered:

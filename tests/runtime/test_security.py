@@ -12,33 +12,19 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from support.live_pair import PATIENCE, configure, folder, run, take, until
+from support.live_pair import configure, folder, run, take, until
+from support.live_talk import hello, talk
 
 from thence.runtime import Endpoint
 from thence.runtime.certificates import authority, issue
 from thence.runtime.config import Tls
 from thence.runtime.core import Core
-from thence.runtime.frames import ACK, DATA, HELLO, REFUSED, Framer, Hello, data_frame, frame, hello_frame
+from thence.runtime.frames import ACK, DATA, HELLO, data_frame, frame
 from thence.runtime.inputs import Send, copy_head
 from thence.runtime.setup import initialise
-from thence.runtime.tcp import context
+from thence.runtime.tls import context
 
 assert folder is not None
-
-
-async def talk(
-    endpoint: Endpoint, data: bytes, tls: ssl.SSLContext | None = None, wait: float = PATIENCE
-) -> list[bytes]:
-    """Send bytes to an endpoint and return the bodies of the refusals that come back."""
-    address = endpoint.config.listen
-    reader, writer = await asyncio.open_connection(address.host, address.port, ssl=tls)
-    try:
-        writer.write(data)
-        async with asyncio.timeout(wait):
-            answer = await reader.read(-1)
-    finally:
-        writer.close()
-    return [body for kind, body in Framer(1 << 22).feed(answer) if kind == REFUSED]
 
 
 async def shut_out(endpoint: Endpoint, tls: ssl.SSLContext | None) -> bool:
@@ -47,12 +33,6 @@ async def shut_out(endpoint: Endpoint, tls: ssl.SSLContext | None) -> bool:
         return not await talk(endpoint, hello(endpoint, "a"), tls)
     except (ssl.SSLError, ConnectionError):  # and not that it took too long
         return True
-
-
-def hello(endpoint: Endpoint, by: str, **changes: object) -> bytes:
-    core = endpoint.station.core
-    said = Hello(by, "0" * 32, list(core.roster), core.member.name, "[('explicit', False)]", 0, 0, 1 << 20)
-    return hello_frame(said if not changes else Hello(**{**{s: getattr(said, s) for s in said.__slots__}, **changes}))
 
 
 def test_certificates_that_do_not_do(folder: Path) -> None:

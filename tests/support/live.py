@@ -38,6 +38,8 @@ SHARED = MEMORY if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free
 class Expected:
     """Waits for an input to be settled."""
 
+    gone = False
+
     def __init__(self, promised: list[str]) -> None:
         self.promised = promised
 
@@ -275,6 +277,13 @@ class World:
     def close(self) -> None:
         for position in range(len(self.processes)):
             self.crash(position)
+
+
+def needed(core: Core) -> set[int]:
+    """Return the inputs whose payloads are needed by what a core has in memory, counted anew."""
+    found = {entry.ref for outbox in core.outboxes for entry in outbox.front}
+    found |= {ref.number for ref in core.payloads.values()} | {delivery.ref for delivery in core.inbox.values()}
+    return found | set(core.deferred.values())
 
 
 def causes_first(events: list[Event]) -> bool:

@@ -1,4 +1,4 @@
-"""A proxy before every process of a fleet, in its own thread: cuts connections, lets one direction stand still."""
+"""A proxy before every process of a fleet, in its own thread: cuts, or stands still one way or both."""
 
 from __future__ import annotations
 
@@ -93,6 +93,20 @@ class Proxies:
         side = pipe.other if back and pipe.other is not None else pipe
         side.still = True
         self.loop.call_later(1.0, pipe.abort)
+
+    def swallow(self) -> None:
+        """Let all connections there are take bytes and give none, for ever; later ones are not touched."""
+        done = threading.Event()
+
+        def still() -> None:
+            for pipe in self.pipes:
+                pipe.still = True
+                if pipe.other is not None:
+                    pipe.other.still = True
+            done.set()
+
+        self.loop.call_soon_threadsafe(still)
+        assert done.wait(60)
 
     def close(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)

@@ -6,7 +6,7 @@ after that any part, write by write: kept, dropped, or torn at a sector.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -78,6 +78,12 @@ class ApswDatabase:
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
         try:
             return list(self._connection.cursor().execute(sql, tuple(parameters)))
+        except apsw.Error as error:
+            raise JournalError(f"journal {self.path}: {error}") from error
+
+    def execute_many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+        try:
+            self._connection.cursor().executemany(sql, [tuple(row) for row in rows])
         except apsw.Error as error:
             raise JournalError(f"journal {self.path}: {error}") from error
 

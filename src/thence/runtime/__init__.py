@@ -20,18 +20,31 @@ if TYPE_CHECKING:
     from thence.runtime.config import Config, load
     from thence.runtime.database import JournalError
     from thence.runtime.endpoint import Endpoint
-    from thence.runtime.message import Message, RolledBackError, Transaction
+    from thence.runtime.message import DoneError, Message, RolledBackError, Transaction
+    from thence.runtime.writer import FailedError
 
-__all__ = ["Config", "Endpoint", "JournalError", "Message", "RolledBackError", "Transaction", "load"]
+__all__ = [
+    "Config",
+    "DoneError",
+    "Endpoint",
+    "FailedError",
+    "JournalError",
+    "Message",
+    "RolledBackError",
+    "Transaction",
+    "load",
+]
 
 _HOMES = {
     "Config": "config",
     "load": "config",
     "Endpoint": "endpoint",
+    "DoneError": "message",
     "Message": "message",
     "Transaction": "message",
     "RolledBackError": "message",
     "JournalError": "database",
+    "FailedError": "writer",
 }
 
 

@@ -83,6 +83,7 @@ def why(endpoint: Endpoint) -> Answered:
     return {
         "process": core.roster.name(core.me),
         "protocol": core.member.name,
+        "failure": None if endpoint.failure is None else str(endpoint.failure),
         "held": [_explained(each) | {"since": since.get(_name(each))} for each in pending if each.what == "copy"],
         "deferred": [_explained(each) for each in pending if each.what != "copy"],
         "payloads_awaited": [core.name(key) for key in core.aside],

@@ -5,6 +5,7 @@ Paths are relative to the file. What may stand in it is the table `KEYS`; docs/l
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -59,10 +60,13 @@ class Limits:
     journal_bytes: int = 1 << 34
     record_bytes: int = 1 << 30
     away: Away = "wait"
-    transaction_seconds: float = 1.0
-    handshake_seconds: float = 5.0
+    transaction_seconds: float = 10.0
+    transaction_sends: int = 100_000
+    transaction_bytes: int = 1 << 28
+    handshake_seconds: float = 10.0
     stop_seconds: float = 5.0
     heartbeat_seconds: float = 0.5
+    silence_seconds: float = 10.0
     suspect_after: float = 8.0
 
 
@@ -80,14 +84,16 @@ class Config:
     record: Path | None = None
     admin: Path | None = None
     metrics: Address | None = None
+    health: Address | None = None
+    bind: Address | None = None
     synchronous: Synchronous = "full"
     tls: Tls | None = None
     limits: Limits = field(default_factory=Limits)
 
     @property
     def listen(self) -> Address:
-        """Where this endpoint listens."""
-        return self.addresses[self.name]
+        """Where this endpoint listens: `bind`, or where the others find it."""
+        return self.bind or self.addresses[self.name]
 
 
 KEYS = {
@@ -102,6 +108,8 @@ KEYS = {
         "record",
         "admin",
         "metrics",
+        "health",
+        "bind",
         "addresses",
         "tls",
         "plain",
@@ -158,8 +166,10 @@ class _Table:
         return self.path(key, folder) if key in self.values else None
 
 
-def load(path: Path | str) -> Config:
-    """Read a configuration file."""
+def load(path: Path | str, environment: Mapping[str, str] = os.environ) -> Config:
+    """Read a configuration file, and what the environment says instead (`environment.py`)."""
+    from thence.runtime.environment import overlay
+
     path = Path(path)
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -167,7 +177,7 @@ def load(path: Path | str) -> Config:
         raise MisuseError(f"{path}: not TOML: {error}") from error
     except OSError as error:
         raise MisuseError(f"{path}: {error.strerror}; a configuration file is expected") from error
-    return read(values, path.parent, str(path))
+    return read(overlay(values, environment), path.parent, str(path))
 
 
 def read(values: Mapping[str, Toml], folder: Path, file: str) -> Config:
@@ -186,8 +196,8 @@ def read(values: Mapping[str, Toml], folder: Path, file: str) -> Config:
         accepted = f"protocol {protocol} cannot abandon anybody ({why}); wait and spill are accepted"
         raise MisuseError(f'{file}: limits.away is "abandon"; {accepted}')
     addresses = _addresses(top, processes)
-    tls = _tls(top, folder, addresses)
-    metrics = _address(top, "metrics") if "metrics" in top.values else None
+    metrics, health, bind = (_optional_address(top, key) for key in ("metrics", "health", "bind"))
+    tls = _tls(top, folder, {f"addresses.{each}": at for each, at in addresses.items()}, bind)
     return Config(
         name=name,
         processes=processes,
@@ -199,6 +209,8 @@ def read(values: Mapping[str, Toml], folder: Path, file: str) -> Config:
         record=top.optional_path("record", folder),
         admin=top.optional_path("admin", folder),
         metrics=metrics,
+        health=health,
+        bind=bind,
         synchronous=cast(Synchronous, top.choice("synchronous", "full", "normal")),
         tls=tls,
         limits=limits,
@@ -235,7 +247,11 @@ def _address(table: _Table, key: str) -> Address:
     return Address(host.strip("[]"), int(port))
 
 
-def _tls(top: _Table, folder: Path, addresses: Mapping[str, Address]) -> Tls | None:
+def _optional_address(top: _Table, key: str) -> Address | None:
+    return _address(top, key) if key in top.values else None
+
+
+def _tls(top: _Table, folder: Path, addresses: dict[str, Address], bind: Address | None) -> Tls | None:
     plain = top.values.get("plain", False)
     if not isinstance(plain, bool):
         raise top.wrong("plain", "true or false")
@@ -244,10 +260,10 @@ def _tls(top: _Table, folder: Path, addresses: Mapping[str, Address]) -> Tls | N
     if not plain:
         table = top.table("tls")
         return Tls(*(table.path(key, folder) for key in KEYS["tls"]))
-    for name, address in addresses.items():
+    for key, address in [*addresses.items(), *([("bind", bind)] if bind else [])]:
         if not address.loopback:
             raise MisuseError(
-                f"{top.file}: plain = true, but addresses.{name} is {address}; without TLS only loopback is accepted"
+                f"{top.file}: plain = true, but {key} is {address}; without TLS only loopback is accepted"
             )
     return None
 
@@ -270,8 +286,19 @@ def _limits(table: _Table) -> Limits:
         record_bytes=int(table.number("record_bytes", d.record_bytes, 0)),
         away=cast(Away, table.choice("away", "wait", "spill", "abandon")),
         transaction_seconds=table.number("transaction_seconds", d.transaction_seconds, 0.001),
+        transaction_sends=int(table.number("transaction_sends", d.transaction_sends, 1)),
+        transaction_bytes=int(table.number("transaction_bytes", d.transaction_bytes, 1)),
         handshake_seconds=table.number("handshake_seconds", d.handshake_seconds, 0.1),
         stop_seconds=table.number("stop_seconds", d.stop_seconds, 0.0),
         heartbeat_seconds=table.number("heartbeat_seconds", d.heartbeat_seconds, 0.01),
+        silence_seconds=_silence(table),
         suspect_after=table.number("suspect_after", d.suspect_after, 1.0),
     )
+
+
+def _silence(table: _Table) -> float:
+    seconds = table.number("silence_seconds", Limits().silence_seconds, 0.05)
+    beat = table.number("heartbeat_seconds", Limits().heartbeat_seconds, 0.01)
+    if seconds < 3 * beat:
+        raise table.wrong("silence_seconds", f"at least three times heartbeat_seconds, {3 * beat:g},")
+    return seconds

@@ -15,6 +15,7 @@ here yet counts as not received: it is set aside, the payload is asked for, and 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from hashlib import blake2b
 
@@ -87,6 +88,11 @@ class Core:
         self.deferred: dict[tuple[str | None, int], int] = {}
         self.deferred_sizes: dict[int, int] = {}
         self.inbox: dict[int, Delivery] = {}
+        self._awaited = -1, 0
+        self.held_most = 2 * HELD_LIMIT
+        """held messages from which on copies are refused; beyond what peers that keep to their credit can bring"""
+        self.kept: dict[int, int] = {}
+        """how often held messages and the inbox name each input whose payload they need"""
         self.labels: set[str] = set()
         self.floors: dict[tuple[str | None, int], int] = {}
         """count of the last message delivered here, by label and sender"""
@@ -137,8 +143,9 @@ class Core:
         elif type(given) is Send:
             self._send(given, number, time, step)
         elif type(given) is Done:
-            for delivery in given.deliveries:
-                self.inbox.pop(delivery, None)
+            step.done += [self.inbox.pop(number) for number in given.deliveries if number in self.inbox]
+            for delivery in step.done:
+                self._drop(delivery.ref)
         elif type(given) is Trusted:
             self._effects(self.member.trusted(given.processes), number, time, step)
         elif type(given) is Abandon:
@@ -174,16 +181,12 @@ class Core:
             return
         step.message = self._sent(done, number, given.payload, time, step)
 
-    def check_send(self, given: Send) -> None:
+    def check_send(self, given: Send, labels: set[str] | None = None) -> None:
         """Refuse a send that a live endpoint does not take; the member has its own say after that."""
         if given.label is not None:
-            self._check_label(given.label, MisuseError)
+            _check_label(given.label, self.labels if labels is None else labels, MisuseError)
         if "broadcast only" in self._needs and given.destinations != self.roster.everyone & ~(1 << self.me):
             raise MisuseError(f"protocol {self.member.name} is broadcast only; a send goes to all others")
-
-    def _check_label(self, label: str, error: type[MisuseError | PeerError]) -> None:
-        if label not in self.labels and len(self.labels) >= LABEL_LIMIT:
-            raise error(f"label {label!r} would be one more than the {LABEL_LIMIT} that are accepted")
 
     def _sent(self, sent: Sent, ref: int, payload: bytes | None, time: float, step: Step) -> str:
         key = (sent.label, sent.message.sender, sent.message.count)
@@ -192,6 +195,7 @@ class Core:
         if self.relays:
             size = self.deferred_sizes.pop(ref, 0) if payload is None else len(payload)
             self.payloads[key] = Ref(ref, order, sent.destinations, size, 0)
+            self._keep(ref)
         for copy in sent.copies:
             head = copy_head(order, self.member.encode(copy), with_payload=True)
             item = self._queue(copy.destination, head, ref, payload, step)
@@ -248,7 +252,7 @@ class Core:
 
     def _check_copy(self, copy: Copy, item: CopyItem, peer: int) -> None:
         if copy.label is not None:
-            self._check_label(copy.label, PeerError)
+            _check_label(copy.label, self.labels, PeerError)
         if copy.kind == MESSAGE and copy.sender != peer and not self.relays:
             raise PeerError(
                 f"{self.roster.name(peer)} brings a message of {self.roster.name(copy.sender)}; "
@@ -256,8 +260,10 @@ class Core:
             )
         if copy.kind == MESSAGE and item.payload is None and not self.relays:
             raise PeerError(f"{self.roster.name(peer)} brings a message without its payload")
-        if self.held >= 2 * HELD_LIMIT:
-            raise PeerError(f"{self.held} messages are held here; {2 * HELD_LIMIT} are the most that are accepted")
+        if copy.kind != MESSAGE and item.payload is not None and not self.relays:
+            raise PeerError(f"{self.roster.name(peer)} brings a payload with a protocol message")
+        if self.held >= self.held_most:
+            raise PeerError(f"{self.held} messages are held here; {self.held_most} are the most that are accepted")
 
     def _arrived(
         self, copy: Copy, key: Key, number: int, item: CopyItem | PayloadItem, stamp: int, time: float, step: Step
@@ -265,6 +271,7 @@ class Core:
         """Note that a message has come for the first time, with its payload; within an OK, its stamp has no size."""
         length = stamp if copy.kind == MESSAGE else 0
         self.payloads[key] = ref = Ref(number, item.order, copy.destinations, len(item.payload or b""), length)
+        self._keep(number)
         if copy.destinations >> self.me & 1:
             self.rows.tick(ref.order)
             self.rows.came("receive", key, copy, length, time, step)
@@ -317,6 +324,7 @@ class Core:
         ref = self.payloads[key]
         if self.relays:
             self.floors[copy.label, copy.sender] = copy.count
+            self._keep(ref.number)
         else:
             del self.payloads[key]
         self.rows.tick(ref.order)
@@ -367,19 +375,41 @@ class Core:
                 for key, ref in self.payloads.items()
                 if key in record or (ref.destinations & here and self.floors.get(key[:2], 0) < key[2])
             }
+            self.recount()
 
-    def needed(self) -> set[int]:
-        """Return the inputs whose payloads are still needed by what is in memory."""
-        found = {entry.ref for outbox in self.outboxes for entry in outbox.front}
-        found |= {ref.number for ref in self.payloads.values()}
-        found |= {delivery.ref for delivery in self.inbox.values()}
-        return found | set(self.deferred.values())
+    def recount(self) -> None:
+        """Count anew how often each input is named by held messages and the inbox."""
+        refs = [ref.number for ref in self.payloads.values()] + [delivery.ref for delivery in self.inbox.values()]
+        self.kept = dict(Counter(refs))
+
+    def _keep(self, number: int) -> None:
+        self.kept[number] = self.kept.get(number, 0) + 1
+
+    def _drop(self, number: int) -> None:
+        if self.kept[number] == 1:
+            del self.kept[number]
+        else:
+            self.kept[number] -= 1
 
     def awaited(self) -> int:
-        """Return, as a mask, the processes whose messages somebody held here waits for."""
+        """Return, as a mask, the processes whose messages somebody held here waits for.
+
+        A cause that is itself held here need not come any more: who has sent it gets no credit for it.
+        """
+        at, mask = self._awaited
+        if at == self.number:
+            return mask
         mask = 0
         for pending in self.member.pending():
             for cause in pending.waits_for:
-                mask |= 1 << self.roster.position(cause.sender)
+                position = self.roster.position(cause.sender)
+                if cause.pairwise or (pending.label, position, cause.count) not in self.payloads:
+                    mask |= 1 << position
             mask |= self.roster.mask(pending.processes)
+        self._awaited = self.number, mask
         return mask
+
+
+def _check_label(label: str, known: set[str], error: type[MisuseError | PeerError]) -> None:
+    if label not in known and len(known) >= LABEL_LIMIT:
+        raise error(f"label {label!r} would be one more than the {LABEL_LIMIT} that are accepted")

@@ -6,13 +6,15 @@ connections reset at once). Nothing is committed except by `commit`. Every failu
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Literal, Protocol
 
 from thence.errors import TraceError
+from thence.runtime.private import make_private
 
 Synchronous = Literal["full", "normal"]
 Value = int | float | str | bytes | None
@@ -30,6 +32,9 @@ class Database(Protocol):
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
         """Run one statement and return its rows."""
+
+    def execute_many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+        """Run one statement for each of many rows."""
 
     def begin(self) -> None:
         """Begin to write."""
@@ -66,9 +71,13 @@ class StandardDatabase:
         self._one_at_a_time = Lock()
         """one thread reads while another writes: a checkpoint fails if it meets a statement of this connection"""
         try:
+            for each in (self.path, f"{self.path}-wal", f"{self.path}-shm"):
+                if each == self.path or os.path.exists(each):  # SQLite makes the others like the first
+                    make_private(each)
             self._connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=0.0)
-        except sqlite3.Error as error:
-            raise JournalError(f"journal {self.path} cannot be opened: {error}") from error
+        except (sqlite3.Error, OSError) as error:
+            reason = (error.strerror if isinstance(error, OSError) else None) or error
+            raise JournalError(f"journal {self.path} cannot be opened: {reason}") from error
         for pragma in PRAGMAS:
             self.execute(pragma.format(synchronous=synchronous.upper()))
 
@@ -78,7 +87,18 @@ class StandardDatabase:
             with self._one_at_a_time:
                 return self._connection.execute(sql, parameters).fetchall()
         except (sqlite3.Error, sqlite3.Warning, UnicodeError) as error:
-            raise JournalError(f"journal {self.path}: {error}, in {sql.split('(')[0].strip()[:60]}") from error
+            raise self._wrong(sql, error) from error
+
+    def execute_many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+        """Run one statement for each of many rows."""
+        try:
+            with self._one_at_a_time:
+                self._connection.executemany(sql, rows)
+        except (sqlite3.Error, sqlite3.Warning, UnicodeError) as error:
+            raise self._wrong(sql, error) from error
+
+    def _wrong(self, sql: str, error: Exception) -> JournalError:
+        return JournalError(f"journal {self.path}: {error}, in {sql.split('(')[0].strip()[:60]}")
 
     def begin(self) -> None:
         """Begin to write."""
@@ -99,6 +119,7 @@ class StandardDatabase:
 
     def backup(self, target: Path | str) -> None:
         """Write a consistent copy beside, while the endpoint runs."""
+        make_private(target)
         other = sqlite3.connect(str(target))
         try:
             with self._one_at_a_time:

@@ -10,29 +10,33 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from thence.errors import MisuseError, ThenceError
+from thence.model.events import Event
 from thence.model.roster import positions
 from thence.protocols.wire import MOST_LABEL_BYTES
 from thence.runtime.admin import Admin
 from thence.runtime.config import Config, load
-from thence.runtime.database import StandardDatabase
+from thence.runtime.database import JournalError, StandardDatabase
 from thence.runtime.frames import BYE, frame
+from thence.runtime.health import Health
 from thence.runtime.heartbeat import watch
 from thence.runtime.inbox import Inbox
 from thence.runtime.inputs import Abandon, Send
 from thence.runtime.journal import Journal, Mark
-from thence.runtime.logs import note
+from thence.runtime.logs import Warnings, note
 from thence.runtime.message import Answer, Message
 from thence.runtime.metrics import LiveMetrics
+from thence.runtime.private import make_private
 from thence.runtime.record import Records
 from thence.runtime.recovery import Recovered, recover
 from thence.runtime.station import Station
+from thence.runtime.tasks import to_the_end
 from thence.runtime.tcp import TcpTransport
 from thence.runtime.writer import Writer
 from thence.trace.formats import MARK
@@ -50,8 +54,13 @@ class Endpoint:
         self.config = config if isinstance(config, Config) else load(config)
         self.stopping = False
         self._tasks: list[asyncio.Task[None]] = []
+        self._stop: asyncio.Task[None] | None = None
+        self._patient = True
+        """whether a stop waits for the peers"""
+        self._reader: object = None
         self._reading = False
-        self._parts: list[TcpTransport | Admin | LiveMetrics] = []
+        """whether a reader of deliveries waits"""
+        self._parts: list[TcpTransport | Admin | LiveMetrics | Health] = []
         """what listens, in the order in which it began to"""
 
     @property
@@ -66,8 +75,7 @@ class Endpoint:
         try:
             await self._start()
         except BaseException:
-            await self._end()
-            self._let_go()
+            await to_the_end(self._end())
             raise
         return self
 
@@ -89,33 +97,47 @@ class Endpoint:
         )
         self.station.notice = self._notice
         if self.recorder is not None:
-            self.station.sync, self.station.record = self.recorder.sync, self.recorder.write
+            self.station.sync, self.station.record = self._sync, self._record
         self.inbox = Inbox(self.journal)
         for delivery in found.core.inbox.values():
             self.inbox.put(delivery, again=True)
         threaded = config.synchronous == "full" and sqlite3.threadsafety == 3
         self.writer = Writer(config.name, self.station, self.inbox, threaded=threaded)
-        self.transport = TcpTransport(config, self.station)
+        self.warnings = Warnings(config.name)
+        self.transport = TcpTransport(config, self.station, self.warnings)
+        self.writer.ended = self.transport.shut
         self.admin = None if config.admin is None else Admin(self, config.admin)
         self.metrics = None if config.metrics is None else LiveMetrics(self, config.metrics)
+        self.health = None if config.health is None else Health(self, config.health)
         if self.metrics is not None:
             self.writer.timed = self.metrics.committed
-        loop = asyncio.get_running_loop()
-        self._tasks.append(loop.create_task(self.writer.run(), name="thence-writer"))
-        self._tasks.append(loop.create_task(self._renew(), name="thence-renewal"))
-        if self.station.core.relays:
-            self._tasks.append(loop.create_task(watch(self), name="thence-detector"))
-        for part in (self.transport, self.admin, self.metrics):
+        self._begin(self.writer.run(), "thence-writer")
+        self._begin(self._renew(), "thence-renewal")
+        self._begin(watch(self), "thence-heartbeat")
+        for part in (self.transport, self.admin, self.metrics, self.health):
             if part is not None:
                 self._parts.append(part)
                 await part.start()
         sentence = f"{config.name} runs; {found.replayed} inputs replayed"
         note(logging.INFO, "started", sentence, process=config.name, replayed=found.replayed)
 
+    def _begin(self, work: Coroutine[None, None, None], name: str) -> None:
+        """Start a task; whatever it raises ends the endpoint."""
+
+        async def watched() -> None:
+            try:
+                await work
+            except Exception as error:
+                self.writer.fail(error)
+
+        self._tasks.append(asyncio.get_running_loop().create_task(watched(), name=name))
+
     def _recorder(self) -> Records | None:
         config = self.config
         if config.record is None:
             return None
+        with self._trace():
+            make_private(config.record)
         return Records(config.record, config.name, limit=config.limits.record_bytes)
 
     def _recover(self) -> Recovered:
@@ -131,9 +153,26 @@ class Endpoint:
             recorded=None if recorder is None else recorder.last,
             now=time.time(),
         )
-        if recorder is not None:
-            recorder.write(found.events)
+        self._record(found.events)
         return found
+
+    def _record(self, events: list[Event]) -> None:
+        if self.recorder is not None:
+            with self._trace():
+                self.recorder.write(events)
+
+    def _sync(self) -> None:
+        if self.recorder is not None:
+            with self._trace():
+                self.recorder.sync()
+
+    @contextmanager
+    def _trace(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            reason = error.strerror or error
+            raise JournalError(f"the trace {self.config.record} cannot be written: {reason}") from error
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -142,39 +181,58 @@ class Endpoint:
         await self.stop()
 
     async def stop(self) -> None:
-        """Stop cleanly; what the peers have not taken by the deadline waits in the journal."""
-        if self.stopping:
-            return
+        """Stop cleanly; what the peers have not taken by the deadline waits in the journal.
+
+        A task that is cancelled meanwhile does not wait for the peers; the endpoint has stopped when this raises.
+        """
+        if self._stop is None:
+            self._stop = asyncio.get_running_loop().create_task(self._stop_once(), name="thence-stop")
+        await to_the_end(self._stop, self._hurry)
+
+    def _hurry(self) -> None:
+        self._patient = False
+
+    async def _stop_once(self) -> None:
         self.stopping = True
         self.station.intake = False
-        if self.failure is None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self.config.limits.stop_seconds):
-                    await self._flush()
-            async with self.writer.turn:
-                with suppress(ThenceError):
-                    await self.writer.last_words()
-                    for session in list(self.station.sessions.values()):
-                        session.channel.write(frame(BYE))
-        await self._end()
-        self.writer.fail_answers(MisuseError(f"{self.config.name} has stopped before this was taken"))
-        self.inbox.news.set()
-        self._let_go()
+        try:
+            if self.failure is None:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self.config.limits.stop_seconds):
+                        await self._flush()
+                await self._say_goodbye()
+        finally:
+            self.writer.stopped = True
+            await self._end()
+            self.writer.fail_answers(MisuseError(f"{self.config.name} has stopped before this was taken"))
+            self.inbox.news.set()
         note(logging.INFO, "stopped", f"{self.config.name} has stopped", process=self.config.name)
 
+    async def _say_goodbye(self) -> None:
+        async with self.writer.turn:
+            with suppress(ThenceError):
+                await self.writer.last_words()
+                self.writer.stopped = True
+                for session in list(self.station.sessions.values()):
+                    session.channel.write(frame(BYE))
+
     async def _end(self) -> None:
-        """End all tasks and connections."""
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with suppress(asyncio.CancelledError):
-                await task
-        for part in self._parts:
-            await part.stop()
+        """End all tasks and connections, and let go of the files."""
+        try:
+            async with self.writer.turn if self._tasks else asyncio.Lock():  # no commit is under way
+                for task in self._tasks:
+                    task.cancel()
+            for task in self._tasks:
+                with suppress(asyncio.CancelledError):
+                    await task
+            for part in self._parts:
+                await part.stop()
+        finally:
+            self._let_go()
 
     async def _flush(self) -> None:
         station = self.station
-        while self.failure is None:
+        while self.failure is None and self._patient:
             waiting = any(link.open and link.outbox.acked < link.outbox.sent for link in station.links)
             if station.idle and not waiting:
                 return
@@ -183,12 +241,14 @@ class Endpoint:
     def _notice(self, event: str, peer: str, reason: str | None) -> None:
         """Log what became of a connection."""
         me = self.config.name
-        level = logging.WARNING if event in ("refused", "refuses") else logging.INFO
         sentence = {
             "connected": f"{me} and {peer} are connected",
             "refuses": f"{peer} refuses {me}: {reason}",
         }.get(event, f"{peer} is {event}: {reason}")
-        note(level, event, sentence, process=me, peer=peer, reason=reason)
+        if event in ("refused", "refuses"):
+            self.warnings.say(event, peer, sentence, peer=peer, reason=reason)
+        else:
+            note(logging.INFO, event, sentence, process=me, peer=peer, reason=reason)
 
     def _let_go(self) -> None:
         for name in ("journal", "recorder", "writer"):
@@ -253,36 +313,48 @@ class Endpoint:
         self.writer.check()
 
     async def deliveries(self) -> AsyncIterator[Message]:
-        """Yield messages in causal order, until the endpoint stops; one reader at a time."""
+        """Yield messages in causal order, until the endpoint stops; one reader at a time.
+
+        A reader that has left its loop, or was cancelled, gives way to the next one.
+        """
         if self._reading:
             raise MisuseError("deliveries() is being read already; one reader keeps the order")
-        self._reading = True
+        self._reader = mine = object()
         handed = 0
-        try:
-            while True:
-                while not self.inbox:
-                    self.writer.check()
-                    if self.stopping:
-                        return
-                    self.inbox.news.clear()
-                    await self.inbox.news.wait()
-                self.writer.check()
-                delivery, payload, again = self.inbox.take()
-                yield Message(self, delivery, payload, redelivered=again)
-                handed += 1
-                if handed % SLICE == 0:
-                    await asyncio.sleep(0)
-        finally:
-            self._reading = False
+        while await self._more():
+            if self._reader is not mine:
+                raise MisuseError("deliveries() is read by another reader since; one reader keeps the order")
+            delivery, payload, again = self.inbox.take()
+            yield Message(self, delivery, payload, redelivered=again)
+            handed += 1
+            if handed % SLICE == 0:
+                await asyncio.sleep(0)
+
+    async def _more(self) -> bool:
+        """Wait for a delivery; tell whether there is one, or none will come any more."""
+        while not self.inbox:
+            self._check_failure()
+            if self.stopping:
+                return False
+            self.inbox.news.clear()
+            self._reading = True
+            try:
+                await self.inbox.news.wait()
+            finally:
+                self._reading = False
+        self._check_failure()
+        return not self.writer.stopped
+
+    def _check_failure(self) -> None:
+        if self.failure is not None:
+            raise self.failure
 
     async def abandon(self, process: str) -> None:
         """Give somebody up who is gone for good: nothing waits for it any more, and it is refused if it comes back."""
+        self.writer.check()
         answer = Answer()
         self.station.ask(Abandon(process), answer)
         await self.writer.outcome(answer)
-        session = self.station.sessions.get(self.station.core.roster.position(process))
-        if session is not None:
-            session.channel.close()
 
     async def backup(self, target: Path | str) -> None:
         """Write a consistent copy of the journal while the endpoint runs.

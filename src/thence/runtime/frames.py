@@ -19,8 +19,9 @@ _ACK = Struct(">QQ")
 _NUMBER = Struct(">Q")
 _DATA = Struct(">IBQ")
 
-WIRE_VERSIONS = (1, 1)
-"""the oldest and the newest version of this format that is spoken here"""
+WIRE_VERSIONS = (1, 2)
+"""the oldest and the newest version of this format that is spoken here; from 2 on heartbeats come on every link"""
+BEATS_FROM = 2
 HELLO_LIMIT = 1 << 20
 
 

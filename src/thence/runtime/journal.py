@@ -12,10 +12,11 @@ What the journal cannot vouch for it refuses, with a sentence that says what to 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import secrets
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -25,6 +26,7 @@ from thence import __version__
 from thence.runtime.database import Database, JournalError, Row
 from thence.runtime.inputs import payload_in
 from thence.runtime.outbox import Entry
+from thence.runtime.step import Delivery
 
 FORMAT = 1
 SNAPSHOTS_KEPT = 2
@@ -40,6 +42,10 @@ SCHEMA = (
     "crc INTEGER NOT NULL, PRIMARY KEY (peer, number)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS thence_peers (name TEXT PRIMARY KEY, identity TEXT, acked INTEGER NOT NULL, "
     "crc INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS thence_inbox (number INTEGER PRIMARY KEY, label TEXT, sender INTEGER NOT NULL, "
+    "count INTEGER NOT NULL, ref INTEGER NOT NULL, until INTEGER, crc INTEGER NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS thence_inbox_until ON thence_inbox (until) WHERE until IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS thence_outbox_ref ON thence_outbox (ref)",
 )
 
 
@@ -177,25 +183,38 @@ class Journal:
             self._peers[name] = (identity, acked)
         self.database.execute("INSERT OR REPLACE INTO thence_peers VALUES (?, ?, ?, ?)", (*row, _checksum(row)))
 
-    def snapshot(self, taken: Snapshot, needed: Iterable[int]) -> None:
-        """Add a snapshot, forget all but the last two, and the inputs that nobody needs any more."""
+    def snapshot(self, taken: Snapshot) -> int | None:
+        """Add a snapshot and forget all but the last two; return the number of the older, None if there is but one."""
         digest = blake2b(taken.data, digest_size=16).digest()
         execute = self.database.execute
         execute(
             "INSERT OR REPLACE INTO thence_snapshots VALUES (?, ?, ?, ?, ?)",
             (taken.number, taken.position, taken.version, taken.data, digest),
         )
-        numbers = [row[0] for row in execute("SELECT number FROM thence_snapshots ORDER BY number DESC")]
+        numbers = [_int(row[0]) for row in execute("SELECT number FROM thence_snapshots ORDER BY number DESC")]
         if len(numbers) < SNAPSHOTS_KEPT:
-            return
+            return None
         older = numbers[SNAPSHOTS_KEPT - 1]
         execute("DELETE FROM thence_snapshots WHERE number < ?", (older,))
-        kept = ",".join(str(number) for number in sorted(set(needed)))
-        execute(
-            "DELETE FROM thence_inputs WHERE number <= ? AND number NOT IN (SELECT value FROM json_each(?)) "
-            "AND number NOT IN (SELECT ref FROM thence_outbox)",
-            (older, f"[{kept}]"),
+        execute("DELETE FROM thence_inbox WHERE until <= ?", (older,))
+        return older
+
+    def keep_inbox(self, snapshot: int, fresh: Iterable[Delivery], done: Iterable[Delivery]) -> None:
+        """Add deliveries to the inbox of snapshots from this one on, and end others with it."""
+        rows: list[Row] = [(number, *key, ref, None) for number, key, ref in fresh]
+        rows += [(number, *key, ref, snapshot) for number, key, ref in done]
+        self.database.execute_many(
+            "INSERT OR REPLACE INTO thence_inbox VALUES (?, ?, ?, ?, ?, ?, ?)", [(*row, _checksum(row)) for row in rows]
         )
+
+    def prune(self, numbers: Sequence[int]) -> None:
+        """Forget these inputs, apart from those whose payload an item in the journal needs."""
+        if numbers:
+            self.database.execute(
+                "DELETE FROM thence_inputs WHERE number IN (SELECT value FROM json_each(?)) "
+                "AND NOT EXISTS (SELECT 1 FROM thence_outbox WHERE ref = thence_inputs.number)",
+                (json.dumps(list(numbers)),),
+            )
 
     def commit(self, number: int) -> None:
         """Put the group on disk; `number` is its last input. If that fails, nothing more is taken."""
@@ -246,6 +265,29 @@ class Journal:
                 raise JournalError(f"the snapshot after input {number!r} is damaged; {RESTORE}")
             found.append(Snapshot(_int(number), _int(position), str(version), content))
         return found
+
+    def inbox(self, snapshot: int | None = None, deliveries: int | None = None) -> list[Delivery]:
+        """Return the inbox of a snapshot after which there were so many deliveries; without one, the latest."""
+        found = []
+        for row in self.database.execute(
+            "SELECT number, label, sender, count, ref, until, crc FROM thence_inbox "
+            "WHERE number <= coalesce(?, number) AND (until IS NULL OR until > ?) ORDER BY number",
+            (deliveries, snapshot),
+        ):
+            number, label, sender, count, ref, _, crc = row
+            if _checksum(row[:-1]) != crc:
+                raise JournalError(f"delivery {number!r} is damaged in the journal; {RESTORE}")
+            key = (None if label is None else str(label), _int(sender), _int(count))
+            found.append(Delivery(_int(number), key, _int(ref)))
+        return found
+
+    def numbers(self, after: int, upto: int, limit: int = -1) -> list[int]:
+        """Return the numbers of the inputs that are here, in order."""
+        rows = self.database.execute(
+            "SELECT number FROM thence_inputs WHERE number > ? AND number <= ? ORDER BY number LIMIT ?",
+            (after, upto, limit),
+        )
+        return [_int(row[0]) for row in rows]
 
     def inputs(self, after: int) -> Iterator[InputRow]:
         """Yield the inputs behind a number, in order; a gap or a damaged row is refused."""

@@ -8,7 +8,9 @@ Whoever is behind what the other has seen of it has lost its memory, and is refu
 another identity, fewer items sent than the other has received, fewer received than it has acknowledged.
 
 Credit counts bytes of items over one connection. The receiver grants as many as its window beyond what it has written
-down; an item larger than the window goes alone.
+down; an item that does not fit goes alone. `within` is the whole rule: the sender asks it before an item leaves, the
+receiver when it comes, and the receiver knows no less of what it has granted and written down than the sender does. So
+honest peers never refuse each other, and no more than a window, or one item, is here and not written down.
 """
 
 from __future__ import annotations
@@ -16,10 +18,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from thence.errors import PeerError
-from thence.runtime.frames import WIRE_VERSIONS, Hello
+from thence.runtime.frames import BEATS_FROM, WIRE_VERSIONS, Hello
 from thence.runtime.outbox import Entry, Outbox
 
 WINDOW = 1 << 20
+
+
+def within(before: int, size: int, credit: int, written: int) -> bool:
+    """Tell whether an item may travel after `before` bytes: it fits the credit, or goes alone.
+
+    Alone means that all before it are written down, and some credit is left: who grants no more gets no more.
+    """
+    return before + size <= credit or (before <= written and before < credit)
 
 
 class Refused(PeerError):
@@ -43,7 +53,11 @@ class Link:
         """number of the last item of the peer that is committed here"""
         self.arrived = received
         """number of the last item that came, committed or not"""
+        self.left = outbox.sent
+        """number of the last item that may have left, over this connection or an earlier one, in this life or before"""
         self.open = False
+        self.beats = False
+        """whether the peer sends heartbeats, so that its silence means something"""
         self.refusal: str | None = None
         """why the peer is refused, or refuses"""
         self._start()
@@ -71,6 +85,7 @@ class Link:
         self.outbox.acknowledge(theirs.received)
         self.next, self.allowed = theirs.received + 1, theirs.credit
         self.open, self.refusal = True, None
+        self.beats = theirs.versions[1] >= BEATS_FROM
 
     def _same_terms(self, ours: Hello, theirs: Hello) -> None:
         old, new = WIRE_VERSIONS
@@ -118,8 +133,8 @@ class Link:
 
     def accept(self, number: int, size: int) -> bool:
         """Take the number of an item that came; tell whether it is new."""
-        self.heard += size
-        if self.heard > self.granted and self.heard - size > self.written:
+        before, self.heard = self.heard, self.heard + size
+        if not within(before, size, self.granted, self.written):
             raise PeerError(f"{self.name} sends more than its credit of {self.granted} bytes")
         if number <= self.arrived:
             self.written += size
@@ -146,21 +161,26 @@ class Link:
 
     def acknowledged(self, number: int, credit: int) -> None:
         """Take the peer's word that it has written items down."""
-        if number >= self.next:
-            raise PeerError(f"{self.name} acknowledges item {number}; the last one sent to it is {self.next - 1}")
+        if number > self.left:
+            raise PeerError(f"{self.name} acknowledges item {number}; the last one sent to it is {self.left}")
+        self.next = max(self.next, number + 1)  # written down since its hello, from an earlier connection
         self.outbox.acknowledge(number)
         self.allowed = max(self.allowed, credit)
 
     def ready(self) -> Iterator[Entry]:
-        """Yield the items that may leave now, and count them as gone; the caller tells their sizes by `spend`."""
+        """Yield the items that come next and are committed; each must be taken before the one after it."""
         if not self.open:
             return
         for entry in self.outbox.after(self.next - 1):
-            if entry.number > self.durable or (self.spent >= self.allowed and self.next - 1 > self.outbox.acked):
+            if entry.number > self.durable:
                 return
-            self.next = entry.number + 1
             yield entry
 
-    def spend(self, size: int) -> None:
-        """Count the bytes of an item that leaves."""
+    def take(self, entry: Entry, size: int) -> bool:
+        """Count an item as gone, if the credit allows."""
+        all_written = self.next - 1 <= self.outbox.acked
+        if not within(self.spent, size, self.allowed, self.spent if all_written else -1):
+            return False
+        self.next, self.left = entry.number + 1, max(self.left, entry.number)
         self.spent += size
+        return True

@@ -1,14 +1,17 @@
 """Logs of a live endpoint, by the standard library: each record is a sentence for people and facts for machines.
 
-Law. Every record of the logger `thence.runtime` carries `event`, one of `EVENTS`, and `facts`, which hold what the
-sentence tells; `JsonFormatter` writes both, one object a line. A handler of the application's own finds them as
-attributes of the record.
+Invariant: every record of the logger `thence.runtime` carries `event`, one of `EVENTS`, and `facts`, which hold what
+the sentence tells; `JsonFormatter` writes both, one object a line. A handler of the application's own finds them as
+attributes of the record. No text of others stands raw in a record, and none repeats a warning without end.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import re
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 log = logging.getLogger("thence.runtime")
@@ -28,12 +31,22 @@ EVENTS = {
     "rotated": "the trace goes on in a new file",
 }
 
+MINUTE = 60.0
+CAUSES = 10
+PEERS = 1000
+_NUMBERS = re.compile(r"\d+")
+
 Fact = str | int | float | None | list[str]
 
 
-def note(level: int, event: str, sentence: str, **facts: Fact) -> None:
-    """Log one of `EVENTS`."""
-    log.log(level, sentence, extra={"event": event, "facts": facts})
+def note(level: int, event: str, sentence: str, *, error: BaseException | None = None, **facts: Fact) -> None:
+    """Log one of `EVENTS`; with `error` its traceback too."""
+    _log(level, event, sentence, facts, error)
+
+
+def _log(level: int, event: str, sentence: str, facts: dict[str, Fact], error: BaseException | None) -> None:
+    told = {key: shown(fact) if isinstance(fact, str) else fact for key, fact in facts.items()}
+    log.log(level, shown(sentence), exc_info=error, extra={"event": event, "facts": told})
 
 
 class JsonFormatter(logging.Formatter):
@@ -52,3 +65,43 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             row["traceback"] = self.formatException(record.exc_info)
         return json.dumps(row, ensure_ascii=False, default=str)
+
+
+def shown(text: str) -> str:
+    """Return text of others so that it cannot move a terminal or forge a line: what is not printable is escaped."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+class Warnings:
+    """Says a warning once for each peer, cause and minute, and how often it was held back since.
+
+    A cause is the sentence without its numbers. No peer has more than `CAUSES` causes in a minute, and no more than
+    `PEERS` pairs of a peer and a cause are kept.
+    """
+
+    def __init__(self, process: str, clock: Callable[[], float] = time.monotonic) -> None:
+        """Take the name of this process, and the clock."""
+        self._process, self._clock = process, clock
+        self._said: dict[tuple[str, str], list[float]] = {}
+        """when it was last said, and how often it was held back since"""
+
+    def refuse(self, host: str, reason: str) -> None:
+        """Warn that a connection from a host is refused."""
+        sentence = f"{self._process} refuses a connection from {host}: {reason}"
+        self.say("refused", host, sentence, host=host, reason=reason)
+
+    def say(self, event: str, peer: str, sentence: str, /, **facts: Fact) -> None:
+        """Warn, unless that was said within the last minute."""
+        now, key = self._clock(), (peer, _NUMBERS.sub("#", f"{event} {sentence}"))
+        self._said = {each: said for each, said in self._said.items() if now - said[0] < 2 * MINUTE}
+        if key in self._said and now - self._said[key][0] < MINUTE:
+            self._said[key][1] += 1
+            return
+        held_back = int(self._said.pop(key, [0.0, 0])[1])
+        if len(self._said) >= PEERS or sum(other == peer for other, _ in self._said) >= CAUSES:
+            return
+        self._said[key] = [now, 0]
+        more = f" ({held_back} more like this in the last minute)" if held_back else ""
+        _log(logging.WARNING, event, sentence + more, {"process": self._process, **facts}, None)

@@ -1,7 +1,9 @@
 """What an application holds of a message: the message itself, and the transaction that deals with it in one step.
 
-Law. A transaction is committed together with the end of its message and its sends, or nothing of it happened. While it
-is open the writer is its own; it ends within `transaction_seconds`, or is rolled back with an error.
+Invariant: a transaction is committed together with the end of its message and its sends, or nothing of it happened.
+While it is open the writer is its own; it ends within `transaction_seconds`, or is rolled back with an error. A task
+that is cancelled inside the block rolls it back; one that is cancelled after the block does not: the commit runs to its
+end.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from thence.errors import MisuseError, ThenceError
 from thence.runtime.database import Row, Value
 from thence.runtime.inputs import Send
 from thence.runtime.step import Delivery
+from thence.runtime.trial import Trial
 
 if TYPE_CHECKING:
     from thence.runtime.endpoint import Endpoint
@@ -23,6 +26,10 @@ if TYPE_CHECKING:
 
 class RolledBackError(MisuseError):
     """A transaction was open for too long, perhaps because the process was suspended; nothing of it happened."""
+
+
+class DoneError(MisuseError):
+    """A transaction was opened for a message that is done, by an earlier one whose task was cancelled perhaps."""
 
 
 class Answer:
@@ -33,6 +40,11 @@ class Answer:
     def __init__(self) -> None:
         """Belong to the running loop."""
         self.future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def gone(self) -> bool:
+        """Whether whoever waited was cancelled."""
+        return self.future.cancelled()
 
     def settle(self, message: str | None) -> None:
         """Tell that the input is committed."""
@@ -65,6 +77,7 @@ class Message:
 
     async def done(self) -> None:
         """Say that the message is dealt with; it will not come again after a crash."""
+        self._endpoint.writer.check()
         answer = Answer()
         self._endpoint.station.finish(self.number, answer)
         await self._endpoint.writer.outcome(answer)
@@ -87,9 +100,13 @@ class Transaction:
     def __init__(self, endpoint: Endpoint, message: Message) -> None:
         """Belong to a message."""
         self._endpoint, self._message = endpoint, message
-        self._sends: list[tuple[Send, Answer]] = []
+        self._sends: list[Send] = []
+        self._trial: Trial | None = None
+        self._bytes = 0
         self._open = False
         self._expired = False
+        self._over: MisuseError | None = None
+        """why it will be rolled back, whatever the block does"""
         self._began = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -99,6 +116,10 @@ class Transaction:
         await endpoint.writer.turn.acquire()
         try:
             endpoint.writer.check()
+            if self._message.number not in endpoint.station.core.inbox:
+                raise DoneError(
+                    f"{self._message.id} is done already; a transaction that was cancelled may be committed"
+                )
             endpoint.journal.begin()
         except BaseException:
             endpoint.writer.turn.release()
@@ -119,14 +140,38 @@ class Transaction:
             database.guard(True)
 
     def send(self, destinations: Iterable[str], payload: bytes, *, label: str | None = None) -> None:
-        """Send a message with the commit."""
+        """Send a message with the commit.
+
+        Raises `MisuseError` for a send that cannot be made. One beyond `limits.transaction_sends` or
+        `limits.transaction_bytes` rolls the transaction back, also if the block goes on.
+        """
         self._check()
         given = self._endpoint.checked_send(destinations, payload, label)
-        self._sends.append((given, Answer()))
+        self._check_size(given)
+        if self._trial is None:
+            self._trial = Trial(self._endpoint.station.core)
+        self._trial.send(given)
+        self._sends.append(given)
+
+    def _check_size(self, given: Send) -> None:
+        limits, name = self._endpoint.config.limits, self._message.id
+        sends, size = len(self._sends) + 1, self._bytes + len(given.payload)
+        over = None
+        if sends > limits.transaction_sends:
+            over = f"{sends} sends; limits.transaction_sends is {limits.transaction_sends}"
+        elif size > limits.transaction_bytes:
+            over = f"payloads of {size} bytes; limits.transaction_bytes is {limits.transaction_bytes}"
+        if over is not None:
+            self._over = MisuseError(f"the transaction of {name} has {over}; it is rolled back, nothing of it happened")
+            raise self._over
+        self._bytes = size
 
     def _check(self) -> None:
+        self._endpoint.writer.check()
         if self._expired:
             raise self._late()
+        if self._over is not None:
+            raise self._over
         if not self._open:
             raise MisuseError("the transaction is not open; use it inside `async with`")
 
@@ -140,7 +185,10 @@ class Transaction:
     def _expire(self) -> None:
         if self._open:
             self._expired = True
-            self._give_back()
+            try:
+                self._give_back()
+            except ThenceError as error:
+                self._endpoint.station.broken(error)
 
     def _give_back(self) -> None:
         self._open = False
@@ -159,16 +207,20 @@ class Transaction:
             if error is None:
                 raise self._late()
             return
-        if error is not None:
+        if error is not None or self._over is not None:
             self._give_back()
+            if error is None and self._over is not None:
+                raise self._over
             return
         if time.monotonic() - self._began > self._endpoint.config.limits.transaction_seconds:
             self._give_back()
             raise self._late()
+        try:
+            self._endpoint.writer.check()
+        except ThenceError:
+            self._give_back()
+            raise
         self._open = False
         if self._timer is not None:
             self._timer.cancel()
-        try:
-            await self._endpoint.writer.commit_with(self._message.number, self._sends)
-        finally:
-            self._endpoint.writer.turn.release()
+        await self._endpoint.writer.commit_with(self._message.number, self._sends)

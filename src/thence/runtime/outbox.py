@@ -58,6 +58,12 @@ class Outbox:
         self.front.append(entry)
         self.bytes += len(entry.head) + len(entry.body or b"")
 
+    def remember(self, entry: Entry, body: bytes) -> None:
+        """Keep the payload of an item that leaves next."""
+        if entry.body is None:
+            entry.body = body
+            self.bytes += len(body)
+
     def refill(self, entries: Iterable[Entry]) -> None:
         """Take the next items back from the journal."""
         for entry in entries:

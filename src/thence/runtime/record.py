@@ -78,7 +78,7 @@ class Recorder:
         """index of the last row that was written; 0 if there is none"""
 
     def _open(self) -> int:
-        return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def aside(self) -> list[tuple[int, Path]]:
         """Return the files that were set aside, with the index of the last row of each, the oldest first."""

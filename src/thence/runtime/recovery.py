@@ -1,8 +1,9 @@
 """From a journal back to the core that wrote it.
 
 Law. The core is restored from a snapshot, the inputs behind it are replayed, and after each of them the digest must be
-the one that stands in the row: the same effects, byte for byte. A row of another release, a digest that differs, a
-journal behind its mark or behind the trace it wrote: each refuses to start, and says what to do.
+the one that stands in the row: the same effects, byte for byte. So rows of another release are replayed too, as long
+as this release gives them the same effects. A digest that differs, a journal behind its mark or behind the trace it
+wrote: each refuses to start, and says what to do.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ def _start(journal: Journal, run: str, record: bool, recorded: tuple[int, int] |
             return None
         fit = snapshots
     try:
-        return load(fit[0].data, run=run, record=record)
+        return load(fit[0].data, run=run, record=record, inbox=journal.inbox)
     except ThenceError as error:
         raise JournalError(f"the snapshot after input {fit[0].number} cannot be used: {error}; {RESTORE}") from error
 
@@ -150,19 +151,24 @@ def _replayed(journal: Journal, core: Core) -> Recovered:
 
 def _replay(journal: Journal, core: Core, row: InputRow, found: Recovered) -> None:
     what = f"input {row.number} ({KIND_NAMES.get(row.kind, row.kind)})"
-    if row.version != RELEASE:
-        raise JournalError(
-            f"{what} was written by thence {row.version}, this is {RELEASE}: start it once more with {row.version}, "
-            "stop it cleanly, and upgrade then"
-        )
     try:
         step = core.apply(read_input(row.kind, row.data), row.time)
     except (ThenceError, ValueError, KeyError, IndexError) as error:
-        raise JournalError(f"{what} cannot be replayed: {error}; {RESTORE}") from error
+        raise JournalError(f"{what} cannot be replayed: {error}; {_advice(row)}") from error
     if step.digest != row.digest:
-        raise JournalError(f"{what} does not set free today what it set free when it was written; {RESTORE}")
+        raise JournalError(f"{what} does not set free today what it set free when it was written; {_advice(row)}")
     for peer, entry, spill in step.sent:
         if spill:
             journal.spill(peer, entry)
     found.replayed += 1
     found.events += step.events
+
+
+def _advice(row: InputRow) -> str:
+    """Say what to do about an input that cannot be replayed."""
+    if row.version == RELEASE:
+        return RESTORE
+    return (
+        f"it was written by thence {row.version}, this is {RELEASE}: start it once more with {row.version}, stop it "
+        "cleanly, and upgrade then"
+    )

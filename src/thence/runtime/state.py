@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
+from collections.abc import Callable
 from typing import Any
 
 from thence.errors import PeerError, ThenceError
@@ -18,13 +19,18 @@ from thence.runtime.inputs import Key
 from thence.runtime.outbox import Entry, Outbox
 from thence.runtime.step import Aside, Delivery, Ref
 
-STATE_VERSION = 1
+Kept = Callable[[int, int], list[Delivery]]
+"""gives the inbox after an input, when there were so many deliveries"""
+STATE_VERSION = 2
+"""version 1 always has the inbox in it"""
 
 
-def dump(core: Core) -> bytes:
-    """Write a state."""
+def dump(core: Core, *, inbox: bool = True) -> bytes:
+    """Write a state, with or without its inbox."""
+    waiting = {"inbox": [[d.number, *d.key, d.ref] for d in core.inbox.values()]} if inbox else {}
     return json.dumps(
         {
+            **waiting,
             "version": STATE_VERSION,
             "protocol": core.member.name,
             "member": _text(core.member.snapshot()),
@@ -39,7 +45,6 @@ def dump(core: Core) -> bytes:
             "payloads": [[*key, *ref] for key, ref in core.payloads.items()],
             "aside": [[*key, [[a.peer, _text(a.stamp)] for a in waiting]] for key, waiting in core.aside.items()],
             "deferred": [[*ticket, ref, core.deferred_sizes.get(ref, 0)] for ticket, ref in core.deferred.items()],
-            "inbox": [[d.number, *d.key, d.ref] for d in core.inbox.values()],
             "labels": sorted(core.labels),
             "floors": [[label, sender, count] for (label, sender), count in core.floors.items()],
         },
@@ -47,13 +52,20 @@ def dump(core: Core) -> bytes:
     ).encode()
 
 
-def load(data: bytes, *, run: str = "run", record: bool = True) -> Core:
-    """Read a state."""
+def load(data: bytes, *, run: str = "run", record: bool = True, inbox: Kept | None = None) -> Core:
+    """Read a state; `inbox` is asked for its inbox if that is not in it."""
     try:
         state = json.loads(data)
-        if state["version"] != STATE_VERSION:
-            raise PeerError(f"a state of version {state['version']}; this release reads {STATE_VERSION}")
-        return _core(state, run, record)
+        if state["version"] not in (1, STATE_VERSION):
+            raise PeerError(f"a state of version {state['version']}; this release reads 1 and {STATE_VERSION}")
+        core = _core(state, run, record)
+        if "inbox" in state:
+            waiting = [Delivery(row[0], _key(row[1:]), row[4]) for row in state["inbox"]]
+        else:
+            waiting = [] if inbox is None else inbox(core.number, core.deliveries)
+        core.inbox = {delivery.number: delivery for delivery in waiting}
+        core.recount()
+        return core
     except (ThenceError, ValueError, KeyError, TypeError, IndexError) as error:
         raise PeerError(f"a snapshot of {len(data)} bytes cannot be read: {error}") from error
 
@@ -78,7 +90,6 @@ def _core(state: Row, run: str, record: bool) -> Core:
     core.aside = {_key(row): [Aside(peer, b64decode(stamp)) for peer, stamp in row[3]] for row in state["aside"]}
     core.deferred = {(label, ticket): ref for label, ticket, ref, _ in state["deferred"]}
     core.deferred_sizes = {ref: size for _, _, ref, size in state["deferred"]}
-    core.inbox = {row[0]: Delivery(row[0], _key(row[1:]), row[4]) for row in state["inbox"]}
     core.labels = set(state["labels"])
     core.floors = {(label, sender): count for label, sender, count in state["floors"]}
     return core

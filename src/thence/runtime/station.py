@@ -11,7 +11,8 @@ Time comes in as an argument, connections as channels, so that a test can drive 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,22 +21,29 @@ from thence.model.events import Event
 from thence.runtime.core import HELD_LIMIT, Core
 from thence.runtime.database import JournalError
 from thence.runtime.frames import Hello, ack_frame, data_frame
-from thence.runtime.inputs import KIND_OF, Done, Input, Receive, payload_in
-from thence.runtime.journal import RELEASE, InputRow, Journal, Snapshot
+from thence.runtime.inputs import KIND_OF, Abandon, Done, Input, Receive, payload_in
+from thence.runtime.journal import RELEASE, InputRow, Journal
 from thence.runtime.link import Link, Refused
+from thence.runtime.logs import shown
 from thence.runtime.outbox import LIMIT_ITEMS
 from thence.runtime.session import Channel, Session
-from thence.runtime.state import dump
-from thence.runtime.step import Delivery
+from thence.runtime.snapshots import Snapshots
+from thence.runtime.step import Delivery, Step
 
 SNAPSHOT_EVERY = 2000
 GROUP_INPUTS = 512
 GROUP_BYTES = 1 << 22
 INBOX_LIMIT = 100_000
+SMALLEST_ITEM = 20
+"""bytes of the shortest copy; so many of them a window may bring after the last credit was granted"""
 
 
 class Waiter(Protocol):
     """Somebody who asked for an input and wants to know what became of it."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether nobody waits any more: an input that is not applied yet is withdrawn."""
 
     def settle(self, message: str | None) -> None:
         """Hear that it is committed; a send is told the name of its message."""
@@ -72,6 +80,8 @@ class _Group:
     settled: list[tuple[Waiter, str | None]] = field(default_factory=list)
     wrote: dict[int, int] = field(default_factory=dict)
     """bytes of items received, by peer"""
+    abandoned: list[int] = field(default_factory=list)
+    """peers that were given up"""
 
 
 class Station:
@@ -96,6 +106,8 @@ class Station:
         """why this process must not go on: a peer knows more of it than it does itself"""
         self.wake: Callable[[], None] = lambda: None
         """called when there is something to prepare"""
+        self.broken: Callable[[BaseException], object] = lambda error: None
+        """called with an exception that nothing expected, in whatever task of the endpoint"""
         self.notice: Callable[[str, str, str | None], None] = lambda event, peer, reason: None
         """called with what became of a connection (connected, lost, refused, refuses), the peer's name, and why"""
         self.record: Callable[[list[Event]], None] = lambda events: None
@@ -106,6 +118,7 @@ class Station:
         self._acked: set[int] = set()
         self._group: _Group | None = None
         self._tickets: dict[tuple[str | None, int], Waiter] = {}
+        self._snapshots = Snapshots(core, journal)
         self._snapshot_at = core.number
         self.full = False
         """whether the journal is larger than it may be"""
@@ -113,6 +126,7 @@ class Station:
         """whether items are taken; what is not taken will come again"""
         self._checkpoint = False
         self.sessions: dict[int, Session] = {}
+        core.held_most = 2 * HELD_LIMIT + len(core.roster) * window // SMALLEST_ITEM
         known = journal.peers()
         self.links = [
             Link(name, core.outboxes[position], core.received[position], known.get(name, (None, 0))[0], window=window)
@@ -169,7 +183,7 @@ class Station:
     def refuse(self, session: Session, error: PeerError) -> None:
         """Remember why a peer is refused; stop if it is this process that has lost its memory."""
         if session.peer is not None:
-            self.links[session.peer].refusal = str(error)
+            self.links[session.peer].refusal = shown(str(error))
         self.notice("refused", self._name(session), str(error))
         if isinstance(error, Refused) and error.forgetful == self.core.roster.name(self.core.me):
             self.forgetful = str(error)
@@ -177,6 +191,7 @@ class Station:
 
     def refused_by(self, session: Session, reason: str) -> None:
         """Remember why a peer refuses."""
+        reason = shown(reason)
         if session.peer is not None:
             self.links[session.peer].refusal = f"{self.links[session.peer].name} refuses: {reason}"
         self.notice("refuses", self._name(session), reason)
@@ -197,9 +212,14 @@ class Station:
     def item(self, session: Session, number: int, item: bytes) -> None:
         """Take an item from a peer into the queue, if it is new."""
         assert session.peer is not None
-        if self.intake and self.links[session.peer].accept(number, len(item)):
+        if not self.intake:
+            return
+        link = self.links[session.peer]
+        if link.accept(number, len(item)):
             self.queue.append(Asked(Receive(session.peer, number, item)))
             self.wake()
+        elif number <= link.received:
+            self._acknowledge(session.peer)  # the peer has not heard so, and may wait for the credit
 
     def acknowledged(self, session: Session, number: int, credit: int) -> None:
         """Take an acknowledgement, and send what the credit allows."""
@@ -219,7 +239,9 @@ class Station:
         frames = []
         for entry in link.ready():
             body = self.journal.payload(entry.ref) if entry.body is None else entry.body
-            link.spend(len(entry.head) + len(body))
+            if not link.take(entry, len(entry.head) + len(body)):
+                link.outbox.remember(entry, body)
+                break
             frames.append(data_frame(entry.number, entry.head, body))
         if frames:
             session.channel.write(b"".join(frames))
@@ -241,19 +263,34 @@ class Station:
         """Whether there is nothing to prepare."""
         return not (self.queue or self.done or self._met)
 
-    def prepare(self, now: float, *, begin: bool = True) -> None:
-        """Apply the next group of inputs and write their rows; `commit` must follow.
-
-        With `begin=False` the rows join a transaction that is open already.
-        """
-        if begin:
-            self.journal.begin()
-        self._group = _Group()
-        try:
+    def prepare(self, now: float) -> None:
+        """Apply the next group of inputs and write their rows; `commit` must follow."""
+        self.journal.begin()
+        self.open_group()
+        with self._ends_on_failure():
             self._apply_group(now)
+        self.close_group()
+
+    def open_group(self) -> None:
+        """Begin a group of inputs; the journal has begun to write."""
+        self._group = _Group()
+
+    def apply_own(self, given: Input, now: float) -> None:
+        """Add an input of this process to the open group; it was tried before, so it is taken or the station ends."""
+        with self._ends_on_failure():
+            self._take(Asked(given), self.core.apply(given, now), now)
+
+    def close_group(self) -> None:
+        """Write what else belongs to the group; `commit` must follow."""
+        with self._ends_on_failure():
             self._note_peers()
             if self.core.number - self._snapshot_at >= self.snapshot_every:
                 self.snapshot()
+
+    @contextmanager
+    def _ends_on_failure(self) -> Iterator[None]:
+        try:
+            yield
         except JournalError as error:
             self.journal.failed = self.journal.failed or str(error)
             raise
@@ -264,22 +301,28 @@ class Station:
             if not self.queue or size > GROUP_BYTES:
                 break
             size += self._apply(self.queue.popleft(), now)
-        if self.done:
-            waiters = [waiter for _, waiter in self.done]
-            self._apply(Asked(Done(tuple(number for number, _ in self.done))), now)
+        done = [(number, waiter) for number, waiter in self.done if waiter is None or not waiter.gone]
+        self.done = []
+        if done:
+            self._apply(Asked(Done(tuple(number for number, _ in done))), now)
             assert self._group is not None
-            self._group.settled += [(waiter, None) for waiter in waiters if waiter is not None]
-            self.done = []
+            self._group.settled += [(waiter, None) for _, waiter in done if waiter is not None]
 
     def _apply(self, asked: Asked, now: float) -> int:
         """Apply one input and write its row; return the bytes it takes."""
-        core, given, group = self.core, asked.given, self._group
-        assert group is not None
+        if asked.waiter is not None and asked.waiter.gone:
+            return 0
         try:
-            step = core.apply(given, now)
+            step = self.core.apply(asked.given, now)
         except (MisuseError, PeerError) as error:
             self._refuse_input(asked, error)
             return 0
+        return self._take(asked, step, now)
+
+    def _take(self, asked: Asked, step: Step, now: float) -> int:
+        """Write the row of an input that was applied; return the bytes it takes."""
+        core, given, group = self.core, asked.given, self._group
+        assert group is not None
         row = InputRow(core.number, KIND_OF[type(given)], now, RELEASE, step.data, step.digest)
         self.journal.append(row)
         for peer, entry, spill in step.sent:
@@ -289,6 +332,9 @@ class Station:
             group.wrote[given.peer] = group.wrote.get(given.peer, 0) + len(given.item)
             if any(delivery.ref == row.number for delivery in step.delivered):
                 group.released.bodies[row.number] = payload_in(row.kind, row.data)
+        elif type(given) is Abandon:
+            group.abandoned.append(core.roster.position(given.process))
+        self._snapshots.done(step.done)
         group.released.delivered += step.delivered
         group.released.events += step.events
         group.released.without += step.without
@@ -326,12 +372,9 @@ class Station:
 
     def snapshot(self) -> None:
         """Write a snapshot into the open group, and prune."""
-        core = self.core
-        core.forget()
         self.sync()
-        taken = Snapshot(core.number, core.rows.index, RELEASE, dump(core))
-        self.journal.snapshot(taken, core.needed())
-        self._snapshot_at = core.number
+        self._snapshots.take()
+        self._snapshot_at = self.core.number
         self._checkpoint = True
         self.full = self.journal.bytes() > self.journal_limit
 
@@ -356,6 +399,9 @@ class Station:
                 self._acknowledge(position)
             if link.next <= link.durable:
                 self.pump(position)
+        for peer in group.abandoned:
+            if peer in self.sessions:
+                self.sessions[peer].channel.close()
         self._to_self()
         for waiter, message in group.settled:
             waiter.settle(message)

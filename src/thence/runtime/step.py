@@ -46,6 +46,8 @@ class Step:
     digest: bytes = b""
     sent: list[tuple[int, Entry, bool]] = field(default_factory=list)
     """(peer, item, whether it belongs into the journal)"""
+    done: list[Delivery] = field(default_factory=list)
+    """deliveries that the application is done with"""
     delivered: list[Delivery] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     message: str | None = None

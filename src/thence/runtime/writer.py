@@ -1,8 +1,11 @@
 """The one task that writes: groups of inputs, applied, committed, and then let out.
 
-Law. A group of inputs is applied and committed (in a thread of its own where the disk is waited for), and only then is
-let out what it has set free. Everything else only puts inputs into the queue. So nothing leaves before its commit, and
-commits are shared by whatever has gathered meanwhile.
+Invariant: a group of inputs is applied and committed (in a thread of its own where the disk is waited for), and only
+then is let out what it has set free. Everything else only puts inputs into the queue. So nothing leaves before its
+commit, and commits are shared by whatever has gathered meanwhile.
+
+Invariant: memory that may be ahead of the disk is never written or shown. Whatever goes wrong, here or in any other
+task of the endpoint, ends the endpoint: `failure` says why, everyone who waits hears it, the log has it once.
 
 While an application's transaction is open the writer waits for it; receipts gather in memory, unacknowledged, up to the
 credit that was granted.
@@ -13,17 +16,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from thence.errors import MisuseError, ThenceError
 from thence.runtime.database import JournalError
 from thence.runtime.inbox import Inbox
-from thence.runtime.inputs import Send, Stop
+from thence.runtime.inputs import Done, Send, Stop
 from thence.runtime.logs import note
 from thence.runtime.message import Answer
 from thence.runtime.station import Asked, Station
+from thence.runtime.tasks import to_the_end
+
+SLICE = 256
+"""sends of a transaction that are applied before other tasks get their turn"""
+
+
+class FailedError(ThenceError):
+    """An endpoint has ended because of an exception that nothing in it expected."""
 
 
 class Writer:
@@ -35,14 +45,18 @@ class Writer:
         self.turn = asyncio.Lock()
         """held by whoever writes"""
         self.failure: ThenceError | None = None
+        self.stopped = False
+        """whether the last words are written: nothing more is taken"""
         self.room = asyncio.Event()
         """set when something may have become free"""
         self.timed: Callable[[float], None] = lambda seconds: None
         """called with the seconds that each commit took"""
+        self.ended: Callable[[], None] = lambda: None
+        """called once, when the endpoint has failed"""
         self._work = asyncio.Event()
         self._answers: set[Answer] = set()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="thence-commit") if threaded else None
-        station.wake = self._work.set
+        station.wake, station.broken = self._work.set, self.fail
 
     async def run(self) -> None:
         """Write whatever comes, until it cannot be written."""
@@ -55,34 +69,33 @@ class Writer:
                 return
             await asyncio.sleep(0)  # let what has arrived at the same time join the group
             async with self.turn:
-                try:
-                    while not station.idle and self.failure is None:
-                        station.prepare(time.time())
-                        await self._commit()
-                except ThenceError as error:
-                    self.fail(error)
+                while not station.idle and self.failure is None:
+                    station.prepare(time.time())
+                    await self._commit()
 
-    async def commit_with(self, delivery: int, sends: Collection[tuple[Send, Answer]]) -> None:
-        """Commit an open transaction together with its sends and the end of a delivery. The caller has the turn."""
-        station = self.station
+    async def commit_with(self, delivery: int, sends: Sequence[Send]) -> None:
+        """Commit an open transaction together with its sends and the end of a delivery, all in one; pass the turn on.
+
+        The caller has the turn and has tried the sends. From here on nothing takes the transaction back: a caller that
+        is cancelled hears of it when the commit is done, and whatever goes wrong ends the endpoint.
+        """
+        await to_the_end(self._commit_with(delivery, sends))
+
+    async def _commit_with(self, delivery: int, sends: Sequence[Send]) -> None:
+        station, now = self.station, time.time()
         try:
-            self._check_all([given for given, _ in sends])
-        except MisuseError:
-            station.journal.rollback()
-            raise
-        waiting, station.queue = station.queue, deque(Asked(given, answer) for given, answer in sends)
-        done, station.done = station.done, [(delivery, None)]
-        try:
-            station.prepare(time.time(), begin=False)
+            station.open_group()
+            for number, given in enumerate(sends, 1):
+                station.apply_own(given, now)
+                if number % SLICE == 0:
+                    await asyncio.sleep(0)
+            station.apply_own(Done((delivery,)), now)
+            station.close_group()
             await self._commit()
-        except ThenceError as error:
-            self.fail(error)
-            raise
+        except BaseException as error:  # a cancelled one too: memory is ahead of the disk
+            raise self.fail(error) from error
         finally:
-            waiting.extend(station.queue)  # what came meanwhile comes after what waited
-            station.queue, station.done = waiting, done + station.done
-            if not station.idle:
-                self._work.set()
+            self.turn.release()
 
     async def last_words(self) -> None:
         """Write that the process stops, and a snapshot. The caller has the turn."""
@@ -90,18 +103,32 @@ class Writer:
         station = self.station
         station.queue.clear()
         station.queue.append(Asked(Stop()))
-        station.prepare(time.time())
-        station.snapshot()
-        await self._commit()
+        try:
+            station.prepare(time.time())
+            station.snapshot()
+            await self._commit()
+        except Exception as error:
+            raise self.fail(error) from error
 
     async def _commit(self) -> None:
         """Put the prepared group on disk, and let out what it has set free."""
         began = time.perf_counter()
-        if self._thread is None:
-            self.station.commit()
-        else:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self.station.commit)
-        self.timed(time.perf_counter() - began)
+        try:
+            if self._thread is None:
+                self.station.commit()
+            else:
+                work = asyncio.get_running_loop().run_in_executor(self._thread, self.station.commit)
+                await to_the_end(work)
+        except asyncio.CancelledError:
+            self._let_out()  # it is committed
+            raise
+        finally:
+            self.timed(time.perf_counter() - began)
+        self._let_out()
+
+    def _let_out(self) -> None:
+        if self.failure is not None:
+            return  # another task has failed meanwhile: what is on disk comes out after the restart
         released = self.station.release()
         for delivery in released.delivered:
             self.inbox.put(delivery, released.bodies.get(delivery.ref))
@@ -112,24 +139,22 @@ class Writer:
             self.inbox.news.set()
         self.room.set()
 
-    def _check_all(self, sends: Collection[Send]) -> None:
-        """Refuse a send that the member would refuse, before anything is changed."""
-        if not sends:
-            return
-        twin = self.station.core.member.fork()
-        for given in sends:
-            self.station.core.check_send(given)
-            twin.send(given.destinations, label=given.label)
-
-    def fail(self, error: ThenceError) -> None:
-        """Stop taking part: memory may be ahead of the disk."""
-        note(logging.ERROR, "failed", f"{self.name} stops: {error}", process=self.name, reason=str(error))
-        self.failure = error
-        self.fail_answers(error)
-        for session in list(self.station.sessions.values()):
-            session.channel.close()
+    def fail(self, error: BaseException) -> ThenceError:
+        """End the endpoint, and return what everyone hears; only the first reason counts."""
+        if self.failure is not None:
+            return self.failure
+        expected = isinstance(error, ThenceError)
+        self.failure = failure = error if isinstance(error, ThenceError) else _unexpected(error)
+        sentence = f"{self.name} stops: {failure}"
+        trace = None if expected else error
+        note(logging.ERROR, "failed", sentence, error=trace, process=self.name, reason=str(failure))
+        self.station.intake = False
+        self.station.journal.failed = self.station.journal.failed or str(failure)
+        self.fail_answers(failure)
         self.inbox.news.set()
         self.room.set()
+        self.ended()
+        return failure
 
     def fail_answers(self, error: ThenceError) -> None:
         """Tell all who wait for a commit that none will come."""
@@ -137,15 +162,14 @@ class Writer:
             answer.fail(error)
 
     def check(self) -> None:
-        """Raise if the endpoint has failed, or stops and cannot write."""
+        """Raise if the endpoint has failed or stopped."""
         if self.failure is not None:
             raise self.failure
-        if not self.station.intake and self.station.journal.failed:
-            raise JournalError(self.station.journal.failed)
+        if self.stopped:
+            raise MisuseError(f"{self.name} has stopped")
 
     async def outcome(self, answer: Answer) -> str | None:
         """Wait until an input is committed; raise if the endpoint fails or stops first."""
-        self.check()
         self._answers.add(answer)
         try:
             return await answer.future
@@ -156,3 +180,9 @@ class Writer:
         """Give the thread back."""
         if self._thread is not None:
             self._thread.shutdown(wait=False)
+
+
+def _unexpected(error: BaseException) -> FailedError:
+    failed = FailedError(f"{type(error).__name__}: {error}; the endpoint has ended, and can be started again")
+    failed.__cause__ = error
+    return failed
