@@ -10,69 +10,59 @@ so that about one delivery in a thousand is late. Each file holds one contiguous
 from __future__ import annotations
 
 import argparse
+from collections import deque
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numba import njit
 
 ROW_GROUP = 250_000
 
 
-@njit(cache=True)
 def simulate(events: int, processes: int, fanout: int, backlog: int, swap: float, seed: int) -> Any:
     """Return (process, index, is a send, sender, number of the message at its sender, destinations)."""
-    np.random.seed(seed)
+    random = Random(seed)
+    chance = random.random
     capacity = 8 * backlog + 64
-    queue = np.empty((processes, capacity), np.int64)
-    head = np.zeros(processes, np.int64)
-    tail = np.zeros(processes, np.int64)
-    process = np.empty(events, np.int32)
-    index = np.zeros(events, np.int64)
+    queues: list[deque[int]] = [deque() for _ in range(processes)]
+    process, sender = np.empty(events, np.int32), np.empty(events, np.int32)
+    index, number = np.zeros(events, np.int64), np.empty(events, np.int64)
     send = np.zeros(events, np.bool_)
-    sender = np.empty(events, np.int32)
-    number = np.empty(events, np.int64)
     destinations = np.full((events, fanout), -1, np.int32)
-    indexes = np.zeros(processes, np.int64)
-    sent = np.zeros(processes, np.int64)
-    flying = 0
-    row = 0
+    origins: list[tuple[int, int]] = []  # sender and number of each send, by its place among the sends
+    indexes, sent = [0] * processes, [0] * processes
+    flying = row = 0
     while row < events:
-        p = np.random.randint(processes)
-        held = tail[p] - head[p]
-        if held > 0 and np.random.random() < flying / (flying + backlog * processes * 0.5):
-            at = head[p] % capacity
-            if held > 1 and np.random.random() < swap:
-                other = (head[p] + 1) % capacity
-                queue[p, at], queue[p, other] = queue[p, other], queue[p, at]
-            origin = queue[p, at]
-            head[p] += 1
+        p = int(chance() * processes)
+        queue = queues[p]
+        if queue and chance() < flying / (flying + backlog * processes * 0.5):
+            if len(queue) > 1 and chance() < swap:
+                queue[0], queue[1] = queue[1], queue[0]
+            origin = origins[queue.popleft()]
             flying -= 1
-            sender[row], number[row] = sender[origin], number[origin]
         elif flying < backlog * processes:
             send[row] = True
             sent[p] += 1
-            sender[row], number[row] = p, sent[p]
-            start = np.random.randint(processes)
-            step = 1 + np.random.randint(processes - 1) if processes > 1 else 1
+            origin = (p, sent[p])
+            start = int(chance() * processes)
+            step = 1 + int(chance() * (processes - 1)) if processes > 1 else 1
+            chosen: list[int] = []
             for k in range(min(fanout, processes)):
                 d = (start + k * step) % processes
-                again = False
-                for j in range(k):
-                    again = again or destinations[row, j] == d
-                if again or tail[d] - head[d] >= capacity - 1:
-                    continue
-                destinations[row, k] = d
-                queue[d, tail[d] % capacity] = row
-                tail[d] += 1
-                flying += 1
+                if d not in chosen and len(queues[d]) < capacity - 1:
+                    chosen.append(d)
+                    queues[d].append(len(origins))
+            destinations[row, : len(chosen)] = chosen
+            flying += len(chosen)
+            origins.append(origin)
         else:
             continue
         indexes[p] += 1
-        process[row], index[row] = p, indexes[p]
+        process[row], index[row], (sender[row], number[row]) = p, indexes[p], origin
         row += 1
     return process, index, send, sender, number, destinations
 

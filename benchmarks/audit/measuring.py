@@ -7,12 +7,11 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import psutil
 
@@ -69,36 +68,6 @@ def run(command: Sequence[str], *, cores: Sequence[int] | None = None, env: Mapp
         "peak_mb": watch.peak >> 20,
         "said": said.decode().strip(),
     }
-
-
-COMPILED = """
-import json, sys, time
-began, clock = time.process_time(), time.perf_counter()
-from numba.core import event
-loops, open_ones, found = {}, [], {}
-class Told(event.Listener):
-    def on_start(self, told): open_ones.append(time.process_time())
-    def on_end(self, told):
-        name, since = told.data["dispatcher"].py_func, open_ones.pop()
-        if not open_ones:
-            loops.setdefault(f"{name.__module__}.{name.__name__}", []).append(round(time.process_time() - since, 2))
-event.register("numba:compile", Told())
-WORK
-taken = {"seconds": round(time.perf_counter() - clock, 2), "cpu_seconds": round(time.process_time() - began, 2)}
-compiled = round(sum(map(sum, loops.values())), 2)
-print(json.dumps({**taken, **found, "compiling_cpu_seconds": compiled, "loops": loops}))
-"""
-
-
-def compiled(work: str, arguments: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
-    """Run some lines in a process of their own; return what that took, and the loops that it compiled.
-
-    The lines find their arguments in `sys.argv[1:]`, and may put what they found into `found`.
-    """
-    command = [sys.executable, "-c", COMPILED.replace("WORK", work), *arguments]
-    ended = subprocess.run(command, env=os.environ | dict(env), stdout=subprocess.PIPE, check=True)
-    found: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
-    return found
 
 
 def middle(taken: Sequence[Taken], what: str) -> float:

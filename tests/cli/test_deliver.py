@@ -107,7 +107,7 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("by", ["depends_on", "clock", "stamp"])
-def test_a_few_rows_load_no_numba(by: str, tmp_path: Path) -> None:
+def test_a_few_rows_load_no_pandas(by: str, tmp_path: Path) -> None:
     """Nothing is loaded that takes longer than the rows themselves."""
     file, roster = tmp_path / "in.jsonl", Roster(["a", "b"])
     with file.open("w") as lines:
@@ -118,7 +118,7 @@ def test_a_few_rows_load_no_numba(by: str, tmp_path: Path) -> None:
             lines.write(json.dumps(row) + "\n")
     asked = ["deliver", str(file), "--by", by, "--out", str(tmp_path / "out"), "--engine", "local"]
     asked += ["--roster", "a,b"] if by == "stamp" else []
-    code = f"import sys; from thence.cli import main; assert main({asked!r}) == 0; print('numba' in sys.modules)"
+    code = f"import sys; from thence.cli import main; assert main({asked!r}) == 0; print('pandas' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split("\n")
     assert said[0].endswith(": 257 delivered")
     assert said[-2] == "False"

@@ -33,8 +33,8 @@ def said(*arguments: str, code: int, capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     ("arguments", "lacking", "extras"),
     [
-        (["demo"], ["pyspark", "pyarrow", "numba"], "spark"),
-        (["deliver", "t.jsonl", "--by", "depends_on", "--out", "o"], ["pyarrow", "numpy", "numba"], "arrays"),
+        (["demo"], ["pyspark", "pyarrow"], "spark"),
+        (["deliver", "t.jsonl", "--by", "depends_on", "--out", "o"], ["pyarrow", "numpy"], "arrays"),
         (["reproduce", "ci-dc", "--quick"], ["matplotlib", "networkx", "pyarrow"], "report,topology,trace"),
         (["reproduce", "ci-dc"], ["matplotlib", "pyarrow", "pyspark"], "report,spark"),
         (["cost", "t.jsonl", "--plot", "c.svg"], ["matplotlib"], "report"),

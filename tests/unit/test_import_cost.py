@@ -14,7 +14,7 @@ import pytest
 from thence.model.events import parse
 from thence.trace.jsonl import format_line
 
-HEAVY = {"asyncio", "matplotlib", "networkx", "numba", "numpy", "pandas", "pyarrow", "pyspark", "rich", "typer"}
+HEAVY = {"asyncio", "matplotlib", "networkx", "numpy", "pandas", "pyarrow", "pyspark", "rich", "typer"}
 
 
 def modules_after(statement: str) -> set[str]:

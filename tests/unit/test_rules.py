@@ -82,13 +82,13 @@ def unused(source: str) -> Iterator[str]:
 
 
 def too_long(source: str) -> Iterator[str]:
-    """Yield a module and functions that have too many lines; loops that numba compiles are excused."""
+    """Yield a module and functions that have too many lines; compiled loops are excused."""
     count = source.count("\n")
+    compiled = "import cython" in source  # a loop that makes no calls, each of whose variables is declared
     if count > MOST_LINES:
         yield f"the module has {count} lines"
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name not in LONG:
-            compiled = any("njit" in ast.unparse(each) for each in node.decorator_list)
             lines = (node.end_lineno or 0) - node.lineno + 1
             if lines > MOST_OF_A_FUNCTION and not compiled:
                 yield f"{node.name} has {lines} lines"

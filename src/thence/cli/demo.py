@@ -67,7 +67,7 @@ def command(
     Exit code 1 means that a protocol broke its promise, that the liar was not caught, or that Spark and the
     definition disagree.
     """
-    needs("pyspark", "pyarrow", "numba")
+    needs("pyspark", "pyarrow")
     out.mkdir(parents=True, exist_ok=True)
     made = Demo(out, console(json_file), seed, cores)
     try:

@@ -118,16 +118,3 @@ def clock_rows(senders: list, starts: list, names: list, codes: list, counts: li
             span = slice(starts[row], starts[row + 1])
             found.append(_clock(senders[row], keys[span], counts[span]))
     return found
-
-
-# -- what arrays read of stamps ----------------------------------------------------------------------------------------
-
-
-def stamp_rows(senders: list, numbers: list, starts: list, lengths: list, need_source: list, need_number: list) -> list:
-    """Return what was read of stamps; the needs of row r are `lengths[r]` from `starts[r]` on."""
-    found: list = []
-    row: cython.Py_ssize_t
-    for row in range(len(senders)):
-        span = slice(starts[row], starts[row] + lengths[row])
-        found.append((None, senders[row], numbers[row], need_source[span], need_number[span], None))
-    return found

@@ -17,9 +17,5 @@ Law. Every function here is pure: arrays in, arrays out, no Spark, no files, no 
 - `path`: the causal chains that prove violations.
 - `findings`: what is found, as rows of one tagged table.
 - `stamps`, `causes`: what the delivery rule asks of stamps, clocks and explicit causes.
-- `arrival_rows`, `records`, `waiting`, `holes`, `outlook`, `cycles`, `event_times`, `receive`: the delivery rule.
 - `scan_cy`, `order_cy`, `chunk_clocks_cy`, `path_cy`, `ids_cy`: the loops of the audit, compiled.
-- `compiling`: how loops are compiled, and whether they are being compiled.
-
-This package is the only importer of numba.
 """

@@ -24,11 +24,7 @@ S = TypeVar("S", bound=np.generic)
 
 
 def fixed(array: NDArray[S]) -> NDArray[S]:
-    """Return an array that cannot be written to.
-
-    To numba it is of another type than one that can, and what comes from Arrow is now this, now that: every loop would
-    be compiled more than once.
-    """
+    """Return a view that cannot be written to."""
     view = array.view()
     view.flags.writeable = False
     return view

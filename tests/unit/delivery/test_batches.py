@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from support.arrivals import PROTOCOLS, Row, arrivals
+from thence.kernels.stamps import LARGE
 
 from thence import Orderer
 from thence.delivery import Columns, Reading
@@ -18,7 +19,6 @@ from thence.delivery.policy import Policy
 from thence.delivery.state import decode, encode
 from thence.errors import TraceError
 from thence.kernels import stamps
-from thence.kernels.stamps import LARGE
 from thence.protocols import lookup
 
 SCHEMA = pa.schema(
