@@ -20,9 +20,10 @@ def read_stamps(
     reading: Reading, senders: list[Field], destinations: list[Field], column: pa.Array | None, count: int
 ) -> list[Read | str]:
     """Read the stamps of one key."""
+    stamps: list[Field] = [None] * count if column is None else column.to_pylist()
 
     def read(row: int) -> Read | str:
-        return reading.read(None, senders[row], destinations[row], None if column is None else column[row].as_py())
+        return reading.read(None, senders[row], destinations[row], stamps[row])
 
     found: list[Read | str | None] = [None] * count
     start = 0
