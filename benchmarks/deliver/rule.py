@@ -161,7 +161,8 @@ def shell(rows: int) -> dict[str, float]:
             asked = ["deliver", f"{folder}/in.parquet", "--by", "depends_on", "--engine", "local", "--quiet", "--out"]
             for place in range(2):  # the first time bytecode may have to be made
                 before = resource.getrusage(resource.RUSAGE_CHILDREN)
-                command = [sys.executable, "-m", "thence", *asked, f"{folder}/out{place}"]
+                program = "import sys; from thence.cli import main; sys.exit(main(sys.argv[1:]))"
+                command = [sys.executable, "-c", program, *asked, f"{folder}/out{place}"]
                 subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
                 after = resource.getrusage(resource.RUSAGE_CHILDREN)
             found[f"thence deliver, {count} rows, seconds"] = (
