@@ -25,7 +25,8 @@ from thence.runtime.inputs import KIND_OF, Abandon, Done, Input, Receive, payloa
 from thence.runtime.journal import RELEASE, InputRow, Journal
 from thence.runtime.link import Link, Refused
 from thence.runtime.logs import shown
-from thence.runtime.outbox import LIMIT_ITEMS
+from thence.runtime.outbox import LIMIT_ITEMS, Entry
+from thence.runtime.payloads import Payloads
 from thence.runtime.session import Channel, Session
 from thence.runtime.snapshots import Snapshots
 from thence.runtime.step import Delivery, Step
@@ -118,7 +119,7 @@ class Station:
         self._acked: set[int] = set()
         self._group: _Group | None = None
         self._tickets: dict[tuple[str | None, int], Waiter] = {}
-        self._snapshots = Snapshots(core, journal)
+        self._snapshots, self._payloads = Snapshots(core, journal), Payloads()
         self._snapshot_at = core.number
         self.full = False
         """whether the journal is larger than it may be"""
@@ -238,13 +239,18 @@ class Station:
             link.outbox.refill(self.journal.spilled(peer, first, LIMIT_ITEMS // 2))
         frames = []
         for entry in link.ready():
-            body = self.journal.payload(entry.ref) if entry.body is None else entry.body
+            body = self._body(entry)
             if not link.take(entry, len(entry.head) + len(body)):
                 link.outbox.remember(entry, body)
                 break
             frames.append(data_frame(entry.number, entry.head, body))
         if frames:
             session.channel.write(b"".join(frames))
+
+    def _body(self, entry: Entry) -> bytes:
+        """Return the payload of an item that leaves, from memory if it is there."""
+        body = self._payloads.get(entry.ref) if entry.body is None else entry.body
+        return self.journal.payload(entry.ref) if body is None else body
 
     # -- groups of inputs --------------------------------------------------------------------------------------------
 
@@ -330,11 +336,15 @@ class Station:
                 self.journal.spill(peer, entry)
         if type(given) is Receive:
             group.wrote[given.peer] = group.wrote.get(given.peer, 0) + len(given.item)
-            if any(delivery.ref == row.number for delivery in step.delivered):
-                group.released.bodies[row.number] = payload_in(row.kind, row.data)
+            if row.number in core.kept:
+                self._payloads.put(row.number, payload_in(row.kind, row.data))
         elif type(given) is Abandon:
             group.abandoned.append(core.roster.position(given.process))
         self._snapshots.done(step.done)
+        for delivery in step.delivered:  # where messages are handed on, others may still ask for it
+            body = self._payloads.get(delivery.ref) if core.relays else self._payloads.pop(delivery.ref)
+            if body is not None:
+                group.released.bodies[delivery.ref] = body
         group.released.delivered += step.delivered
         group.released.events += step.events
         group.released.without += step.without
@@ -430,7 +440,7 @@ class Station:
             link.outbox.refill(self.journal.spilled(me, link.outbox.spilled_from, LIMIT_ITEMS // 2))
         for entry in list(link.outbox.after(link.arrived)):
             if entry.number <= link.durable:
-                body = self.journal.payload(entry.ref) if entry.body is None else entry.body
+                body = self._body(entry)
                 link.arrived = entry.number
                 self.queue.append(Asked(Receive(me, entry.number, entry.head + body)))
         if self.queue:
