@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from thence.delivery.local import PLAIN_UP_TO
-
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
@@ -73,13 +71,3 @@ def test_the_table_of_pages_is_that_of_its_results() -> None:
     shown = runpy.run_path(str(ROOT / "benchmarks" / "page" / "table.py"))
     rows = shown["rows_of"](json.loads(shown["RESULT"].read_text()))
     assert "\n".join(rows) in (ROOT / "docs" / "show.md").read_text(encoding="utf-8")
-
-
-def test_few_rows_are_few() -> None:
-    """Up to the limit plain Python takes no longer than arrays; with twice as many rows it does, or in random order."""
-    found = json.loads((ROOT / "benchmarks" / "deliver" / "results" / "compiling.json").read_text())
-    for by, limit in PLAIN_UP_TO.items():
-        taken = found[f"few rows: {by}"]["CPU seconds"]
-        assert taken[str(limit // 2)]["plain"] <= taken[str(limit // 2)]["by arrays"], by
-        beyond = found[f"shuffled: {by}"]["CPU seconds"] if by == "depends_on" else taken[str(2 * limit)]
-        assert beyond["plain"] >= beyond["by arrays"], by
