@@ -23,11 +23,12 @@ RESULT = HERE / "results" / "held.json"
 def measure(messages: int) -> dict:
     from thence.runtime.core import Core
     from thence.runtime.database import StandardDatabase
+    from thence.runtime.group import Asked
     from thence.runtime.inbox import Inbox
     from thence.runtime.inputs import Receive, Send
     from thence.runtime.journal import Journal
     from thence.runtime.recovery import recover
-    from thence.runtime.station import Asked, Station
+    from thence.runtime.station import Station
 
     names = ["a", "b", "c"]
     a, b = (Core.fresh("ks", names, name, record=False) for name in "ab")

@@ -23,8 +23,8 @@ def test_every_key_comes_from_the_environment_too(folder: Path) -> None:
     said = {
         "NAME": "b",
         "PROCESSES": "a, b",
-        "PROTOCOL": "ks-ft",
-        "OPTIONS": '{groups = "ab"}',
+        "PROTOCOL": "ks",
+        "OPTIONS": "{explicit = true}",
         "RUN": "7",
         "JOURNAL": "b.journal",
         "SYNCHRONOUS": "normal",
@@ -33,6 +33,7 @@ def test_every_key_comes_from_the_environment_too(folder: Path) -> None:
         "METRICS": "127.0.0.1:1",
         "HEALTH": "127.0.0.1:2",
         "BIND": "0.0.0.0:3",
+        "DEAD_LETTER": "a",
         "ADDRESSES": '{a = "10.0.0.1:4", b = "10.0.0.2:5"}',
         "TLS__CERTIFICATE": "b.crt",
         "TLS__KEY": "b.key",
@@ -46,7 +47,7 @@ def test_every_key_comes_from_the_environment_too(folder: Path) -> None:
     keys |= {f"{table.upper()}__{key.upper()}" for table in ("tls", "limits") for key in KEYS[table]}
     assert said.keys() == keys - {"PLAIN"}
     found = load(file, {f"THENCE_LIVE_{key}": value for key, value in said.items()})
-    assert (found.name, found.processes, found.run, found.options) == ("b", ("a", "b"), "7", {"groups": "ab"})
+    assert (found.name, found.processes, found.run, found.options) == ("b", ("a", "b"), "7", {"explicit": True})
     assert (found.listen, found.addresses["b"]) == (Address("0.0.0.0", 3), Address("10.0.0.2", 5))
     assert (found.limits.away, found.limits.payload_bytes, found.limits.heartbeat_seconds) == ("spill", 5000, 0.25)
     assert found.tls is not None

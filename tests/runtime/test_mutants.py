@@ -11,8 +11,9 @@ from support.live import SHARED, World, wander
 from thence.errors import ThenceError
 from thence.runtime.core import Core
 from thence.runtime.frames import ack_frame
+from thence.runtime.group import Released
 from thence.runtime.session import Session
-from thence.runtime.station import Released, Station
+from thence.runtime.station import Station
 
 SEEDS = range(40)
 

@@ -13,11 +13,12 @@ from support.live_pair import folder
 from thence.runtime import JournalError, snapshots
 from thence.runtime.core import Core
 from thence.runtime.database import StandardDatabase
+from thence.runtime.group import Asked
 from thence.runtime.inputs import Receive, Send, read_input
 from thence.runtime.journal import Journal
 from thence.runtime.recovery import recover
 from thence.runtime.state import dump, load
-from thence.runtime.station import Asked, Station
+from thence.runtime.station import Station
 
 assert folder is not None
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from thence.errors import MisuseError
-from thence.protocols import require
+from thence.protocols import Entry, require
 from thence.runtime.core import GIVEN
 from thence.runtime.database import Synchronous
 
@@ -57,6 +57,7 @@ class Limits:
     payload_bytes: int = 1 << 20
     credit_bytes: int = 1 << 20
     outbox_items: int = 10_000
+    attempts: int = 0
     journal_bytes: int = 1 << 34
     record_bytes: int = 1 << 30
     away: Away = "wait"
@@ -86,6 +87,7 @@ class Config:
     metrics: Address | None = None
     health: Address | None = None
     bind: Address | None = None
+    dead_letter: str | None = None
     synchronous: Synchronous = "full"
     tls: Tls | None = None
     limits: Limits = field(default_factory=Limits)
@@ -110,6 +112,7 @@ KEYS = {
         "metrics",
         "health",
         "bind",
+        "dead_letter",
         "addresses",
         "tls",
         "plain",
@@ -211,6 +214,7 @@ def read(values: Mapping[str, Toml], folder: Path, file: str) -> Config:
         metrics=metrics,
         health=health,
         bind=bind,
+        dead_letter=_dead_letter(top, processes, entry, limits),
         synchronous=cast(Synchronous, top.choice("synchronous", "full", "normal")),
         tls=tls,
         limits=limits,
@@ -245,6 +249,20 @@ def _address(table: _Table, key: str) -> Address:
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
         raise table.wrong(key, "host:port")
     return Address(host.strip("[]"), int(port))
+
+
+def _dead_letter(top: _Table, processes: tuple[str, ...], entry: Entry, limits: Limits) -> str | None:
+    if "dead_letter" not in top.values:
+        if limits.attempts:
+            raise MisuseError(f"{top.file}: limits.attempts is {limits.attempts}; dead_letter, a process, is expected")
+        return None
+    name = top.text("dead_letter")
+    if name not in processes:
+        raise top.wrong("dead_letter", f"one of processes ({', '.join(processes)})")
+    bound = [need for need in ("broadcast only", "groups") if need in entry.needs]
+    if bound:
+        raise MisuseError(f"{top.file}: dead_letter: protocol {entry.name} ({bound[0]}) cannot send to one process")
+    return name
 
 
 def _optional_address(top: _Table, key: str) -> Address | None:
@@ -282,6 +300,7 @@ def _limits(table: _Table) -> Limits:
         payload_bytes=int(table.number("payload_bytes", d.payload_bytes, 1)),
         credit_bytes=int(table.number("credit_bytes", d.credit_bytes, 1024)),
         outbox_items=int(table.number("outbox_items", d.outbox_items, 1)),
+        attempts=int(table.number("attempts", d.attempts, 0)),
         journal_bytes=int(table.number("journal_bytes", d.journal_bytes, 1 << 20)),
         record_bytes=int(table.number("record_bytes", d.record_bytes, 0)),
         away=cast(Away, table.choice("away", "wait", "spill", "abandon")),

@@ -30,7 +30,7 @@ from thence.runtime.inbox import Inbox
 from thence.runtime.inputs import Abandon, Send
 from thence.runtime.journal import Journal, Mark
 from thence.runtime.logs import Warnings, note
-from thence.runtime.message import Answer, Message
+from thence.runtime.message import Answer, Message, bury
 from thence.runtime.metrics import LiveMetrics
 from thence.runtime.private import make_private
 from thence.runtime.record import Records
@@ -57,6 +57,8 @@ class Endpoint:
         self._stop: asyncio.Task[None] | None = None
         self._patient = True
         """whether a stop waits for the peers"""
+        self._counted = False
+        """whether the attempt of the next delivery is in the journal already"""
         self._reader: object = None
         self._reading = False
         """whether a reader of deliveries waits"""
@@ -319,16 +321,46 @@ class Endpoint:
         """
         if self._reading:
             raise MisuseError("deliveries() is being read already; one reader keeps the order")
-        self._reader = mine = object()
+        self._reader = reader = object()
         handed = 0
         while await self._more():
-            if self._reader is not mine:
+            if self._reader is not reader:
                 raise MisuseError("deliveries() is read by another reader since; one reader keeps the order")
-            delivery, payload, again = self.inbox.take()
-            yield Message(self, delivery, payload, redelivered=again)
+            if not await self._worth_handing_over():
+                continue
+            if self._reader is not reader:
+                continue  # which says so
+            yield self._message()
             handed += 1
             if handed % SLICE == 0:
                 await asyncio.sleep(0)
+
+    def _message(self) -> Message:
+        delivery, payload, again = self.inbox.take()
+        attempt = self.station.attempts.get(delivery.number, 0) + (not self._counted)
+        self._counted = False
+        return Message(self, delivery, payload, redelivered=again, attempt=attempt)
+
+    async def _worth_handing_over(self) -> bool:
+        """Deal with what is done or was tried often enough; note first that a message of an earlier life is tried."""
+        delivery, again = self.inbox.next()
+        if delivery.number not in self.station.core.inbox:
+            self.inbox.drop()
+            return False
+        limit = self.config.limits.attempts
+        if not (limit and again):
+            return True
+        begun = self.station.attempts.get(delivery.number, 0) + 1
+        if begun > limit:
+            payload = self.journal.payload(delivery.ref)
+            dead = Message(self, delivery, payload, redelivered=True, attempt=begun - 1)
+            await bury(dead, "the process has ended while it was in work")
+            return False
+        answer = Answer()
+        self.station.tried(delivery.number, begun, answer)
+        await self.writer.outcome(answer)
+        self._counted = True
+        return self.inbox.next()[0] is delivery
 
     async def _more(self) -> bool:
         """Wait for a delivery; tell whether there is one, or none will come any more."""

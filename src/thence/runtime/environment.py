@@ -14,7 +14,19 @@ from thence.errors import MisuseError
 from thence.runtime.config import KEYS, Toml
 
 PREFIX = "THENCE_LIVE_"
-TEXTS = {"name", "protocol", "run", "journal", "synchronous", "record", "admin", "metrics", "health", "bind"}
+TEXTS = {
+    "name",
+    "protocol",
+    "run",
+    "journal",
+    "synchronous",
+    "record",
+    "admin",
+    "metrics",
+    "health",
+    "bind",
+    "dead_letter",
+}
 TEXTS |= {f"tls.{key}" for key in KEYS["tls"]} | {"limits.away"}
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from thence.runtime.journal import Journal
@@ -32,11 +33,13 @@ class Inbox:
         """set when there is something to take, or nothing will come any more"""
         self._journal = journal
         self._waiting: deque[tuple[Delivery, bool]] = deque()
+        self._back: list[tuple[int, Delivery]] = []
+        """deliveries that were given back, a heap: they come before what was never handed over"""
         self._payloads: dict[int, bytes] = {}
         self._memory = 0
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + len(self._back)
 
     def put(self, delivery: Delivery, payload: bytes | None = None, *, again: bool = False) -> None:
         """Take a delivery in, with its payload if that is at hand."""
@@ -45,11 +48,33 @@ class Inbox:
             self._memory += len(payload)
         self._waiting.append((delivery, again))
 
+    def give_back(self, delivery: Delivery) -> None:
+        """Take in a delivery that was handed over and is to be handed over again."""
+        heappush(self._back, (delivery.number, delivery))
+        self.news.set()
+
+    def next(self) -> tuple[Delivery, bool]:
+        """Return the oldest delivery, which stays, and whether it may have been handed over before."""
+        return (self._back[0][1], True) if self._back else self._waiting[0]
+
     def take(self) -> Taken:
         """Return the oldest delivery, which leaves."""
-        delivery, again = self._waiting.popleft()
+        delivery, again = self.next()
+        if self._back:
+            heappop(self._back)
+        else:
+            self._waiting.popleft()
         payload = self._payloads.pop(delivery.number, None)
         if payload is None:
             return Taken(delivery, self._journal.payload(delivery.ref), again)
         self._memory -= len(payload)
         return Taken(delivery, payload, again)
+
+    def drop(self) -> None:
+        """Forget the oldest delivery: it is done."""
+        delivery, _ = self.next()
+        if self._back:
+            heappop(self._back)
+        else:
+            self._waiting.popleft()
+        self._memory -= len(self._payloads.pop(delivery.number, b""))

@@ -45,6 +45,7 @@ SCHEMA = (
     "CREATE TABLE IF NOT EXISTS thence_inbox (number INTEGER PRIMARY KEY, label TEXT, sender INTEGER NOT NULL, "
     "count INTEGER NOT NULL, ref INTEGER NOT NULL, until INTEGER, crc INTEGER NOT NULL)",
     "CREATE INDEX IF NOT EXISTS thence_inbox_until ON thence_inbox (until) WHERE until IS NOT NULL",
+    "CREATE TABLE IF NOT EXISTS thence_attempts (number INTEGER PRIMARY KEY, attempts INTEGER NOT NULL)",
     "CREATE INDEX IF NOT EXISTS thence_outbox_ref ON thence_outbox (ref)",
 )
 
@@ -207,6 +208,13 @@ class Journal:
             "INSERT OR REPLACE INTO thence_inbox VALUES (?, ?, ?, ?, ?, ?, ?)", [(*row, _checksum(row)) for row in rows]
         )
 
+    def tried(self, delivery: int, attempts: int) -> None:
+        """Note how often a delivery was tried; 0 forgets it."""
+        if attempts:
+            self.database.execute("INSERT OR REPLACE INTO thence_attempts VALUES (?, ?)", (delivery, attempts))
+        else:
+            self.database.execute("DELETE FROM thence_attempts WHERE number = ?", (delivery,))
+
     def prune(self, numbers: Sequence[int]) -> None:
         """Forget these inputs, apart from those whose payload an item in the journal needs."""
         if numbers:
@@ -280,6 +288,11 @@ class Journal:
             key = (None if label is None else str(label), _int(sender), _int(count))
             found.append(Delivery(_int(number), key, _int(ref)))
         return found
+
+    def attempts(self) -> dict[int, int]:
+        """Return how often deliveries were tried, of those that are known to have been."""
+        rows = self.database.execute("SELECT number, attempts FROM thence_attempts")
+        return {_int(number): _int(attempts) for number, attempts in rows}
 
     def numbers(self, after: int, upto: int, limit: int = -1) -> list[int]:
         """Return the numbers of the inputs that are here, in order."""

@@ -25,6 +25,7 @@ EVENTS = {
     "refused": "a connection was refused, and why",
     "refuses": "a peer has refused a connection of this endpoint, and why",
     "trusted": "whom the failure detector trusts now",
+    "buried": "a message that was tried often enough has gone to the dead letters",
     "without": "a message is delivered without causes whose senders were given up",
     "renewed": "changed certificates were read",
     "unusable": "changed certificates cannot be used yet, and why",
@@ -45,8 +46,8 @@ def note(level: int, event: str, sentence: str, *, error: BaseException | None =
 
 
 def _log(level: int, event: str, sentence: str, facts: dict[str, Fact], error: BaseException | None) -> None:
-    told = {key: shown(fact) if isinstance(fact, str) else fact for key, fact in facts.items()}
-    log.log(level, shown(sentence), exc_info=error, extra={"event": event, "facts": told})
+    escaped = {key: shown(fact) if isinstance(fact, str) else fact for key, fact in facts.items()}
+    log.log(level, shown(sentence), exc_info=error, extra={"event": event, "facts": escaped})
 
 
 class JsonFormatter(logging.Formatter):
@@ -95,7 +96,7 @@ class Warnings:
     def say(self, event: str, peer: str, sentence: str, /, **facts: Fact) -> None:
         """Warn, unless that was said within the last minute."""
         now, key = self._clock(), (peer, _NUMBERS.sub("#", f"{event} {sentence}"))
-        self._said = {each: said for each, said in self._said.items() if now - said[0] < 2 * MINUTE}
+        self._said = {each: last for each, last in self._said.items() if now - last[0] < 2 * MINUTE}
         if key in self._said and now - self._said[key][0] < MINUTE:
             self._said[key][1] += 1
             return

@@ -9,6 +9,8 @@ end.
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
@@ -17,11 +19,16 @@ from typing import TYPE_CHECKING, Self
 from thence.errors import MisuseError, ThenceError
 from thence.runtime.database import Row, Value
 from thence.runtime.inputs import Send
+from thence.runtime.logs import note
 from thence.runtime.step import Delivery
 from thence.runtime.trial import Trial
 
 if TYPE_CHECKING:
     from thence.runtime.endpoint import Endpoint
+
+
+DEAD_LETTER = "dead-letter"
+"""the label of messages that were given up: an order of its own"""
 
 
 class RolledBackError(MisuseError):
@@ -60,12 +67,16 @@ class Answer:
 class Message:
     """A message that was delivered here, in causal order."""
 
-    __slots__ = ("_endpoint", "id", "label", "number", "payload", "redelivered", "sender")
+    __slots__ = ("_delivery", "_endpoint", "attempt", "id", "label", "number", "payload", "redelivered", "sender")
 
-    def __init__(self, endpoint: Endpoint, delivery: Delivery, payload: bytes, *, redelivered: bool) -> None:
+    def __init__(
+        self, endpoint: Endpoint, delivery: Delivery, payload: bytes, *, redelivered: bool, attempt: int = 1
+    ) -> None:
         """Take the delivery and its payload."""
         core = endpoint.station.core
-        self._endpoint = endpoint
+        self._endpoint, self._delivery = endpoint, delivery
+        self.attempt = attempt
+        """how often it was handed over, this time included, as far as the journal knows"""
         self.id = core.name(delivery.key)
         """unique in its run: the key to be idempotent by"""
         self.label, self.sender = delivery.key[0], core.roster.name(delivery.key[1])
@@ -85,6 +96,24 @@ class Message:
     def finish(self) -> None:
         """Say the same without waiting until it is on disk."""
         self._endpoint.station.finish(self.number)
+
+    async def nack(self, after: float = 0.0, *, reason: str = "") -> None:
+        """Give the message back: it is handed over again after so many seconds, before what was never handed over.
+
+        At the last of `limits.attempts` it goes to `dead_letter` instead, with the reason, and is done. Messages that
+        depend on it are handed over meanwhile. Returns once that is on disk.
+        """
+        endpoint = self._endpoint
+        endpoint.writer.check()
+        if self.number not in endpoint.station.core.inbox:
+            raise DoneError(f"{self.id} is done already; it cannot be given back")
+        if 0 < endpoint.config.limits.attempts <= self.attempt:
+            await bury(self, reason)
+            return
+        answer = Answer()
+        endpoint.station.tried(self.number, self.attempt, answer)
+        await endpoint.writer.outcome(answer)
+        asyncio.get_running_loop().call_later(max(0.0, after), endpoint.inbox.give_back, self._delivery)
 
     def transaction(self) -> Transaction:
         """Deal with the message in one step: rows of the application, sends, and being done are one commit."""
@@ -146,12 +175,19 @@ class Transaction:
         `limits.transaction_bytes` rolls the transaction back, also if the block goes on.
         """
         self._check()
-        given = self._endpoint.checked_send(destinations, payload, label)
+        self._add(self._endpoint.checked_send(destinations, payload, label))
+
+    def _add(self, given: Send) -> None:
         self._check_size(given)
         if self._trial is None:
             self._trial = Trial(self._endpoint.station.core)
         self._trial.send(given)
         self._sends.append(given)
+
+    def send_dead(self, destination: str, payload: bytes) -> None:
+        """Send a dead letter with the commit; it may be longer than other payloads by its first line."""
+        self._check()
+        self._add(Send(self._endpoint.station.core.roster.mask((destination,)), payload, DEAD_LETTER))
 
     def _check_size(self, given: Send) -> None:
         limits, name = self._endpoint.config.limits, self._message.id
@@ -224,3 +260,19 @@ class Transaction:
         if self._timer is not None:
             self._timer.cancel()
         await self._endpoint.writer.commit_with(self._message.number, self._sends)
+
+
+async def bury(message: Message, reason: str) -> None:
+    """Send a message that was tried often enough to `dead_letter`, and be done with it, in one commit.
+
+    The payload follows a line of JSON that says what it was: message, sender, label, attempts, reason.
+    """
+    endpoint = message._endpoint
+    target = endpoint.config.dead_letter
+    assert target is not None
+    origin = {"message": message.id, "sender": message.sender, "label": message.label}
+    head = json.dumps({**origin, "attempts": message.attempt, "reason": reason}).encode()
+    async with message.transaction() as tx:
+        tx.send_dead(target, head + b"\n" + message.payload)
+    sentence = f"{endpoint.config.name} gives {message.id} up after {message.attempt} attempts and sends it to {target}"
+    note(logging.WARNING, "buried", sentence, process=endpoint.config.name, message=message.id, reason=reason)

@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Protocol
 
-from thence.errors import MisuseError, PeerError, ThenceError
+from thence.errors import MisuseError, PeerError
 from thence.model.events import Event
 from thence.runtime.core import HELD_LIMIT, Core
 from thence.runtime.database import JournalError
 from thence.runtime.frames import Hello, ack_frame, data_frame
+from thence.runtime.group import Asked, Group, Released, Waiter
 from thence.runtime.inputs import KIND_OF, Abandon, Done, Input, Receive, payload_in
 from thence.runtime.journal import RELEASE, InputRow, Journal
 from thence.runtime.link import Link, Refused
@@ -29,7 +28,7 @@ from thence.runtime.outbox import LIMIT_ITEMS, Entry
 from thence.runtime.payloads import Payloads
 from thence.runtime.session import Channel, Session
 from thence.runtime.snapshots import Snapshots
-from thence.runtime.step import Delivery, Step
+from thence.runtime.step import Step
 
 SNAPSHOT_EVERY = 2000
 GROUP_INPUTS = 512
@@ -37,52 +36,6 @@ GROUP_BYTES = 1 << 22
 INBOX_LIMIT = 100_000
 SMALLEST_ITEM = 20
 """bytes of the shortest copy; so many of them a window may bring after the last credit was granted"""
-
-
-class Waiter(Protocol):
-    """Somebody who asked for an input and wants to know what became of it."""
-
-    @property
-    def gone(self) -> bool:
-        """Whether nobody waits any more: an input that is not applied yet is withdrawn."""
-
-    def settle(self, message: str | None) -> None:
-        """Hear that it is committed; a send is told the name of its message."""
-
-    def fail(self, error: ThenceError) -> None:
-        """Hear that it was refused."""
-
-
-@dataclass(slots=True)
-class Asked:
-    """An input in the queue."""
-
-    given: Input
-    waiter: Waiter | None = None
-
-
-@dataclass(slots=True)
-class Released:
-    """What a committed group sets free beside frames."""
-
-    delivered: list[Delivery] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    without: list[tuple[str, list[str]]] = field(default_factory=list)
-    """messages delivered without these causes, whose senders were given up"""
-    bodies: dict[int, bytes] = field(default_factory=dict)
-    """payloads of deliveries that are still in memory, by input"""
-
-
-@dataclass(slots=True)
-class _Group:
-    """A group of inputs that is applied and not yet released."""
-
-    released: Released = field(default_factory=Released)
-    settled: list[tuple[Waiter, str | None]] = field(default_factory=list)
-    wrote: dict[int, int] = field(default_factory=dict)
-    """bytes of items received, by peer"""
-    abandoned: list[int] = field(default_factory=list)
-    """peers that were given up"""
 
 
 class Station:
@@ -115,9 +68,12 @@ class Station:
         """called with the rows of the trace of a committed group, before anything else of it leaves"""
         self.sync: Callable[[], None] = lambda: None
         """called before inputs are pruned: whatever was told of them must be on disk"""
+        self.attempts = journal.attempts()
+        """how often deliveries were tried that are not done, as far as the journal knows"""
+        self._tried: list[tuple[int, int, Waiter]] = []
         self._met: list[tuple[str, str]] = []
         self._acked: set[int] = set()
-        self._group: _Group | None = None
+        self._group: Group | None = None
         self._tickets: dict[tuple[str | None, int], Waiter] = {}
         self._snapshots, self._payloads = Snapshots(core, journal), Payloads()
         self._snapshot_at = core.number
@@ -264,10 +220,15 @@ class Station:
         self.done.append((delivery, waiter))
         self.wake()
 
+    def tried(self, delivery: int, attempts: int, waiter: Waiter) -> None:
+        """Note how often the application has tried a delivery."""
+        self._tried.append((delivery, attempts, waiter))
+        self.wake()
+
     @property
     def idle(self) -> bool:
         """Whether there is nothing to prepare."""
-        return not (self.queue or self.done or self._met)
+        return not (self.queue or self.done or self._met or self._tried)
 
     def prepare(self, now: float) -> None:
         """Apply the next group of inputs and write their rows; `commit` must follow."""
@@ -279,7 +240,7 @@ class Station:
 
     def open_group(self) -> None:
         """Begin a group of inputs; the journal has begun to write."""
-        self._group = _Group()
+        self._group = Group()
 
     def apply_own(self, given: Input, now: float) -> None:
         """Add an input of this process to the open group; it was tried before, so it is taken or the station ends."""
@@ -341,6 +302,9 @@ class Station:
         elif type(given) is Abandon:
             group.abandoned.append(core.roster.position(given.process))
         self._snapshots.done(step.done)
+        for delivery in step.done:
+            if self.attempts.pop(delivery.number, None):
+                self.journal.tried(delivery.number, 0)
         for delivery in step.delivered:  # where messages are handed on, others may still ask for it
             body = self._payloads.get(delivery.ref) if core.relays else self._payloads.pop(delivery.ref)
             if body is not None:
@@ -373,12 +337,19 @@ class Station:
             session.refuse(error)
 
     def _note_peers(self) -> None:
+        assert self._group is not None
         for peer in sorted(self._acked):
             self.journal.acknowledged(peer, self.links[peer].name, self.links[peer].outbox.acked)
         self._acked.clear()
         for name, identity in self._met:
             self.journal.acquainted(name, identity)
         self._met.clear()
+        for delivery, attempts, waiter in self._tried:
+            if delivery in self.core.inbox:
+                self.attempts[delivery] = attempts
+                self.journal.tried(delivery, attempts)
+            self._group.settled.append((waiter, None))
+        self._tried.clear()
 
     def snapshot(self) -> None:
         """Write a snapshot into the open group, and prune."""

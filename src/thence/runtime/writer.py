@@ -21,11 +21,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 from thence.errors import MisuseError, ThenceError
 from thence.runtime.database import JournalError
+from thence.runtime.group import Asked
 from thence.runtime.inbox import Inbox
 from thence.runtime.inputs import Done, Send, Stop
 from thence.runtime.logs import note
 from thence.runtime.message import Answer
-from thence.runtime.station import Asked, Station
+from thence.runtime.station import Station
 from thence.runtime.tasks import to_the_end
 
 SLICE = 256
