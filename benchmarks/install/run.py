@@ -49,7 +49,7 @@ def main() -> None:
     own = sum(
         file.stat().st_size
         for file in (ROOT / "src").rglob("*")
-        if file.is_file() and file.suffix not in (".pyc", ".nbi", ".nbc")
+        if file.is_file() and file.suffix not in (".pyc", ".so")
     )
     rows = {"": {"MB": round(own / 1e6, 1), "packages": {}}}
     for extra, requirements in extras.items():

@@ -49,11 +49,11 @@ def test_the_version_loads_no_command() -> None:
     assert not loaded & {"typer", "thence.model", "thence.cli._common"}
 
 
-def test_an_audit_of_json_lines_loads_nothing_heavy(tmp_path: Path) -> None:
+def test_an_audit_of_json_lines_loads_arrow_and_nothing_heavier(tmp_path: Path) -> None:
     trace = tmp_path / "trace.jsonl"
     trace.write_bytes(b"".join(map(format_line, parse("a!1>b b?a1"))))
     loaded = loaded_by(f"from thence.cli import main\nassert main(['audit', {str(trace)!r}]) == 0")
-    assert not loaded & (HEAVY - {"typer"} | {"pydantic"})
+    assert not loaded & (HEAVY - {"typer", "numpy", "pyarrow"} | {"pydantic"})
 
 
 def test_import_takes_a_fraction_of_the_interpreter(capsys: pytest.CaptureFixture[str]) -> None:

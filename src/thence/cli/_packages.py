@@ -17,16 +17,16 @@ EXTRA_OF = {
     "networkx": "topology",
     "perfetto": "perfetto",
     "prometheus_client": "live",
-    "numpy": "arrays",
+    "numpy": "cli",
     "pandas": "spark",
-    "pyarrow": "trace",
+    "pyarrow": "cli",
     "pyspark": "spark",
     "rich": "cli",
     "typer": "cli",
 }
 """Which extra brings a package, for the advice when it is missing."""
 
-HOLDS = {"trace": {"arrays", "spark"}, "arrays": {"spark"}}
+HOLDS = {"cli": {"spark"}}
 """Extras whose packages, as far as verbs ask for them, come with others."""
 
 

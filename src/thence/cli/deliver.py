@@ -133,6 +133,9 @@ def _choice(engine: str, arrivals: str, stream: bool) -> Choice:
 def _local(asked: Asked) -> Row:
     """Deliver in this process; what comes out is one Parquet file in the folder."""
     needs("pyarrow", "numpy")
+    from thence.kernels.without_pandas import without_pandas
+
+    without_pandas()  # before modules are imported that make Arrow arrays: Arrow would look for pandas
     import pyarrow.parquet as pq
 
     from thence.delivery.local import counts_in, deliver_table, keyed, setup_of, waiting_in

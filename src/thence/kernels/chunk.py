@@ -170,8 +170,8 @@ def _trouble(rows: Rows, fate: Bytes) -> str | None:
 def _lane_trouble(lane: Lane, matched: Matched) -> str | None:
     if matched.disorder:
         return "a delivery comes before its send"
-    told = int(np.count_nonzero((matched.role == IMPORTED) & (lane.process < lane.senders)))
-    if lane.width * (3 * lane.senders + told) > STATE_CELLS:
+    reported = int(np.count_nonzero((matched.role == IMPORTED) & (lane.process < lane.senders)))
+    if lane.width * (3 * lane.senders + reported) > STATE_CELLS:
         return f"{lane.width} processes are too many for chunks"
     return None
 

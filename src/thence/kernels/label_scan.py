@@ -228,16 +228,16 @@ def _marks(lane: Lane, imports: Longs, kind: ClockType, *, wanted: bool) -> tupl
     if not wanted:
         nothing = np.zeros((0, lane.width), np.int32)
         return Marks(np.zeros(0, kind), np.zeros(1, np.int64), nothing), np.zeros(0, np.int64)
-    told = np.flatnonzero(lane.process[imports] < lane.senders)
-    at = lane.process[imports[told]]
+    heard = np.flatnonzero(lane.process[imports] < lane.senders)
+    at = lane.process[imports[heard]]
     counts = np.bincount(at, minlength=lane.senders) + 1
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     marks = np.ones(starts[-1], kind)
     order = np.argsort(at, kind="stable")
     places = np.full(len(imports), starts[-1], np.int64)
     # each sender before takes one mark more than it has imports
-    places[told[order]] = np.arange(len(told)) + at[order] + 1
-    marks[places[told]] = lane.index[imports[told]]
+    places[heard[order]] = np.arange(len(heard)) + at[order] + 1
+    marks[places[heard]] = lane.index[imports[heard]]
     return Marks(marks, starts, np.full((len(marks) + 1, lane.width), -1, np.int32)), places
 
 

@@ -242,8 +242,8 @@ class ChunkMerger:
         copies.to += [lane.processes[i] for i in lane.copy_to]
         copies.at.update(zip(zip(names, to.tolist(), strict=True), range(start, start + len(names)), strict=True))
         settled = (start + np.flatnonzero(lane.copy_state == SETTLED)).tolist()
-        told = zip(lane.settled_early, lane.settled_at.tolist(), strict=True)
-        copies.early.update(zip(settled, told, strict=True))
+        pairs = zip(lane.settled_early, lane.settled_at.tolist(), strict=True)
+        copies.early.update(zip(settled, pairs, strict=True))
         fresh = np.stack([to, columns[lane.sender[lane.copy_of]], lane.index[lane.copy_of], lane.copy_state], axis=1)
         copies.numbers = np.concatenate([copies.numbers, fresh.astype(np.int64)])
         self._astray |= {(lane.exports[i], int(codes[p])) for i, p in zip(lane.astray_of, lane.astray_at, strict=True)}

@@ -16,7 +16,8 @@ class Entries(Shape):
 
     def write(self, value: Log, out: bytearray, size: int) -> None:
         """Write the entries by ascending sender."""
-        value.write(out, size)
+        log = value if isinstance(value, Log) else Log(value)  # a mapping made by hand is accepted
+        log.write(out, size)
 
     def read(self, reader: Reader) -> Log:
         """Read them, or say what is wrong with them."""

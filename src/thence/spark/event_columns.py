@@ -94,8 +94,8 @@ def _typed(found: T.DataType | None, column: Column) -> tuple[str, str | None]:
     value, name = f"`{column.name}`", column.name
     if column.type == "array<string>" and isinstance(found, T.ArrayType):
         value, name, found = f"get({value}, 0)", f"an entry of {name}", found.elementType
-    said = mistyped(name, _FOUND, "string" if name != column.name else column.type)
-    return null, f"CASE WHEN {value} IS NOT NULL THEN {_sentence(said, _shown(value, found))} END"
+    template = mistyped(name, _FOUND, "string" if name != column.name else column.type)
+    return null, f"CASE WHEN {value} IS NOT NULL THEN {_sentence(template, _shown(value, found))} END"
 
 
 def _fits(found: T.DataType, kind: str) -> bool:
@@ -116,9 +116,9 @@ def _shown(value: str, found: T.DataType) -> str:
     return quoted(_PYTHON.get(type(found), found.simpleString()))
 
 
-def _sentence(said: str, found: str) -> str:
+def _sentence(template: str, found: str) -> str:
     """Return a sentence of SQL about what a row holds."""
-    before, after = said.split(_FOUND)
+    before, after = template.split(_FOUND)
     return f"concat({quoted(before)}, {found}, {quoted(after)})"
 
 

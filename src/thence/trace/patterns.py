@@ -58,7 +58,7 @@ def finder(pattern: str, groups: Sequence[str] = ()) -> Finder:
     try:
         import re2
     except ModuleNotFoundError as error:
-        raise MisuseError('a pattern of your own needs google-re2: pip install "thence[trace]"') from error
+        raise MisuseError('a pattern of your own needs google-re2: pip install "thence[tables]"') from error
     options = re2.Options()
     options.log_errors = False
     try:
