@@ -310,6 +310,7 @@ class Station:
             if body is not None:
                 group.released.bodies[delivery.ref] = body
         group.released.delivered += step.delivered
+        group.released.clocks += step.clocks
         group.released.events += step.events
         group.released.without += step.without
         for ticket, message in step.released:
