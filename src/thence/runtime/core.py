@@ -332,6 +332,7 @@ class Core:
         delivery = Delivery(self.deliveries, key, ref.number)
         self.inbox[delivery.number] = delivery
         step.delivered.append(delivery)
+        step.clocks.append(ref.order)
         self.rows.came("deliver", key, copy, ref.stamp, time, step)
 
     def _transmit(self, copy: Copy, number: int, body: bytes | None, time: float, step: Step) -> None:

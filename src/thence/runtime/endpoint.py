@@ -38,6 +38,7 @@ from thence.runtime.recovery import Recovered, recover
 from thence.runtime.station import Station
 from thence.runtime.tasks import to_the_end
 from thence.runtime.tcp import TcpTransport
+from thence.runtime.work import Handler, Work
 from thence.runtime.writer import Writer
 from thence.trace.formats import MARK
 
@@ -207,7 +208,7 @@ class Endpoint:
             self.writer.stopped = True
             await self._end()
             self.writer.fail_answers(MisuseError(f"{self.config.name} has stopped before this was taken"))
-            self.inbox.news.set()
+            self.inbox.wake()
         note(logging.INFO, "stopped", f"{self.config.name} has stopped", process=self.config.name)
 
     async def _say_goodbye(self) -> None:
@@ -336,14 +337,14 @@ class Endpoint:
                 await asyncio.sleep(0)
 
     def _message(self) -> Message:
-        delivery, payload, again = self.inbox.take()
+        delivery, payload, again, clock = self.inbox.take()
         attempt = self.station.attempts.get(delivery.number, 0) + (not self._counted)
         self._counted = False
-        return Message(self, delivery, payload, redelivered=again, attempt=attempt)
+        return Message(self, delivery, payload, redelivered=again, attempt=attempt, clock=clock)
 
     async def _worth_handing_over(self) -> bool:
         """Deal with what is done or was tried often enough; note first that a message of an earlier life is tried."""
-        delivery, again = self.inbox.next()
+        delivery, _, again = self.inbox.next()
         if delivery.number not in self.station.core.inbox:
             self.inbox.drop()
             return False
@@ -361,6 +362,15 @@ class Endpoint:
         await self.writer.outcome(answer)
         self._counted = True
         return self.inbox.next()[0] is delivery
+
+    async def run(self, handler: Handler, *, concurrency: int = 1, retry_after: float = 1.0) -> None:
+        """Deal with every message by a handler, up to `concurrency` at once, until the endpoint stops.
+
+        A handler begins when all messages that may be causes of its own are done. A message is done when its handler
+        returns, unless that has said so itself (`transaction`, `done`, `nack`). A handler that raises gives the message
+        back: after `retry_after` seconds, doubled with each attempt; what depends on it waits.
+        """
+        await Work(self, handler, concurrency, retry_after).run()
 
     async def _more(self) -> bool:
         """Wait for a delivery; tell whether there is one, or none will come any more."""

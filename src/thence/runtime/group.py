@@ -38,6 +38,8 @@ class Released:
     """What a committed group sets free beside frames."""
 
     delivered: list[Delivery] = field(default_factory=list)
+    clocks: list[int] = field(default_factory=list)
+    """of each of `delivered` the clock of its send"""
     events: list[Event] = field(default_factory=list)
     without: list[tuple[str, list[str]]] = field(default_factory=list)
     """messages delivered without these causes, whose senders were given up"""

@@ -67,14 +67,37 @@ class Answer:
 class Message:
     """A message that was delivered here, in causal order."""
 
-    __slots__ = ("_delivery", "_endpoint", "attempt", "id", "label", "number", "payload", "redelivered", "sender")
+    __slots__ = (
+        "_delivery",
+        "_endpoint",
+        "attempt",
+        "clock",
+        "given_back",
+        "id",
+        "label",
+        "number",
+        "payload",
+        "redelivered",
+        "sender",
+    )
 
     def __init__(
-        self, endpoint: Endpoint, delivery: Delivery, payload: bytes, *, redelivered: bool, attempt: int = 1
+        self,
+        endpoint: Endpoint,
+        delivery: Delivery,
+        payload: bytes,
+        *,
+        redelivered: bool,
+        attempt: int = 1,
+        clock: int | None = None,
     ) -> None:
         """Take the delivery and its payload."""
         core = endpoint.station.core
         self._endpoint, self._delivery = endpoint, delivery
+        self.clock = clock
+        """clock of its send: lower than that of whatever depends on it; None if that is not known"""
+        self.given_back = False
+        """whether it was given back, and will be handed over again"""
         self.attempt = attempt
         """how often it was handed over, this time included, as far as the journal knows"""
         self.id = core.name(delivery.key)
@@ -113,7 +136,14 @@ class Message:
         answer = Answer()
         endpoint.station.tried(self.number, self.attempt, answer)
         await endpoint.writer.outcome(answer)
-        asyncio.get_running_loop().call_later(max(0.0, after), endpoint.inbox.give_back, self._delivery)
+        self.given_back = True
+        back = endpoint.inbox.give_back
+        asyncio.get_running_loop().call_later(max(0.0, after), back, self._delivery, self.clock, True)
+
+    def return_unread(self) -> None:
+        """Leave the message to the next reader; nothing is noted of it."""
+        if self.number in self._endpoint.station.core.inbox:
+            self._endpoint.inbox.give_back(self._delivery, self.clock, self.redelivered)
 
     def transaction(self) -> Transaction:
         """Deal with the message in one step: rows of the application, sends, and being done are one commit."""

@@ -297,7 +297,9 @@ class Station:
                 self.journal.spill(peer, entry)
         if type(given) is Receive:
             group.wrote[given.peer] = group.wrote.get(given.peer, 0) + len(given.item)
-            if row.number in core.kept:
+            if any(delivery.ref == row.number for delivery in step.delivered):
+                group.released.bodies[row.number] = payload_in(row.kind, row.data)
+            elif row.number in core.kept:
                 self._payloads.put(row.number, payload_in(row.kind, row.data))
         elif type(given) is Abandon:
             group.abandoned.append(core.roster.position(given.process))
@@ -310,6 +312,7 @@ class Station:
             if body is not None:
                 group.released.bodies[delivery.ref] = body
         group.released.delivered += step.delivered
+        group.released.clocks += step.clocks
         group.released.events += step.events
         group.released.without += step.without
         for ticket, message in step.released:

@@ -49,6 +49,8 @@ class Step:
     done: list[Delivery] = field(default_factory=list)
     """deliveries that the application is done with"""
     delivered: list[Delivery] = field(default_factory=list)
+    clocks: list[int] = field(default_factory=list)
+    """of each of `delivered` the clock of its send"""
     events: list[Event] = field(default_factory=list)
     message: str | None = None
     """name of the message that the input sent"""

@@ -131,8 +131,8 @@ class Writer:
         if self.failure is not None:
             return  # another task has failed meanwhile: what is on disk comes out after the restart
         released = self.station.release()
-        for delivery in released.delivered:
-            self.inbox.put(delivery, released.bodies.get(delivery.ref))
+        for delivery, clock in zip(released.delivered, released.clocks, strict=True):
+            self.inbox.put(delivery, released.bodies.get(delivery.ref), clock)
         for message, causes in released.without:
             sentence = f"{self.name} delivers {message} without {', '.join(causes)}"
             note(logging.WARNING, "without", sentence, process=self.name, message=message, causes=causes)
@@ -152,7 +152,7 @@ class Writer:
         self.station.intake = False
         self.station.journal.failed = self.station.journal.failed or str(failure)
         self.fail_answers(failure)
-        self.inbox.news.set()
+        self.inbox.wake()
         self.room.set()
         self.ended()
         return failure
