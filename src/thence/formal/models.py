@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from thence.errors import MisuseError
 from thence.formal.tlc import Model
-from thence.formal.values import written
+from thence.formal.values import Written, written
 
 ORDER = ("CausalOrder", "NoNeedlessWaiting", "ExactlyOnce", "ExactLogs", "ExactCopies", "CanonicalLogs")
 """the invariants of KSProperties"""
@@ -38,3 +40,39 @@ def ks_member(processes: int, messages: int, destinations: str, *, to_self: bool
     """Return KS in the steps of the code, with the states that the explorer counts."""
     given = _constants(processes, messages, destinations, to_self=to_self)
     return Model("KSMember", given, "MSpec", ("CausalOrder",), view="View")
+
+
+FT = (
+    "CausalOrder", "Integrity", "AtMostOnce", "Genuine", "Validity", "UniformAgreement", "Secures", "ExactLogs",
+)  # fmt: skip
+"""the invariants of KsFt"""
+
+
+def ks_ft(
+    groups: Sequence[Iterable[int]],
+    messages: int,
+    crashes: int,
+    *,
+    workload: Iterable[tuple[int, Iterable[int]]] = (),
+    holds_back: bool = True,
+) -> Model:
+    """Return ks-ft with crashes and failure detectors; `holds_back=False` is without the repair of errata 20.
+
+    A `workload` names the sends that are made, each once in any order; without one any are.
+    """
+    asked = frozenset((_name(sender), frozenset(map(_name, to))) for sender, to in workload)
+    masks = [frozenset(map(_name, group)) for group in groups]
+    names = sorted(frozenset().union(*masks))
+    given = {
+        "Proc": written(frozenset(names)),
+        "Groups": written(frozenset(masks)),
+        "MaxMessages": str(messages),
+        "MaxCrashes": str(crashes),
+        "HoldsBack": written(holds_back),
+    }
+    symmetry = "" if asked else "Symmetry"
+    return Model("KsFt", given, "Spec", FT, symmetry=symmetry, named=names, definitions={"Workload": written(asked)})
+
+
+def _name(process: int) -> Written:
+    return Written(f"p{process}")

@@ -6,10 +6,8 @@ Both are written to a folder beside copies of the specifications; TLC runs there
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,14 +45,18 @@ class Model:
     invariants: Sequence[str] = ()
     properties: Sequence[str] = ()
     view: str = ""
+    symmetry: str = ""
     deadlock: bool = False
     """whether a state without a next one is a failure"""
     definitions: Mapping[str, str] = field(default_factory=dict)
+    named: Sequence[str] = ()
+    """names that stand for themselves: model values"""
 
     def text(self) -> str:
         """Return the module."""
         given = "\n".join(f"the_{name} == {value}" for name, value in self.definitions.items())
-        return f"---- MODULE Model ----\nEXTENDS {self.module}\n{given}\n====\n"
+        names = f"CONSTANTS {', '.join(self.named)}\n" if self.named else ""
+        return f"---- MODULE Model ----\nEXTENDS {self.module}\n{names}{given}\n====\n"
 
     def configuration(self) -> str:
         """Return the configuration."""
@@ -64,6 +66,8 @@ class Model:
         lines += [f"INVARIANT {name}" for name in self.invariants]
         lines += [f"PROPERTY {name}" for name in self.properties]
         lines += [f"VIEW {self.view}"] if self.view else []
+        lines += [f"SYMMETRY {self.symmetry}"] if self.symmetry else []
+        lines += [f"CONSTANTS {name} = {name}" for name in sorted(self.named)]
         return "\n".join([*lines, f"CHECK_DEADLOCK {'TRUE' if self.deadlock else 'FALSE'}", ""])
 
 
@@ -121,17 +125,27 @@ def _java() -> str:
 def _run(folder: Path, workers: int, patience: float) -> tuple[int, str]:
     java, jar = _java(), tlc_jar()
     command = [java, f"-Xmx{MEMORY}", "-Xss64m", "-XX:+UseParallelGC", f"-XX:ParallelGCThreads={workers}"]
-    command += [f"-Djava.io.tmpdir={folder}", "-cp", str(jar), "tlc2.TLC", "-workers", str(workers), "-nowarning"]
+    # TLC ends by itself a while later, should this process be killed before it can end TLC.
+    command += [
+        f"-Dtlc2.TLC.stopAfter={int(patience) + 60}",
+        f"-Djava.io.tmpdir={folder}",
+        "-cp",
+        str(jar),
+        "tlc2.TLC",
+        "-workers",
+        str(workers),
+        "-nowarning",
+    ]
     command += ["-metadir", str(folder / "states"), "-config", "Model.cfg", "Model.tla"]
     with (folder / "output.txt").open("w+", encoding="utf-8") as out:
-        process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+        process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=subprocess.STDOUT)
         try:
             code = process.wait(patience)
         except subprocess.TimeoutExpired:
             raise TlcError(f"TLC was not done after {patience:.0f} seconds; take a smaller model") from None
         finally:
             if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+                process.kill()
                 process.wait()
             shutil.rmtree(folder / "states", ignore_errors=True)
         out.seek(0)

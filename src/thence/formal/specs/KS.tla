@@ -15,7 +15,7 @@
 (* Nothing is asked of the network: copies overtake each other, and a copy *)
 (* that arrives a second time changes nothing (a stuttering step).         *)
 (***************************************************************************)
-EXTENDS Naturals, FiniteSets, Sequences
+EXTENDS DependencyLog, FiniteSets, Sequences
 
 CONSTANTS
     Proc,         \* the processes
@@ -32,8 +32,6 @@ VARIABLES
 
 vars == <<clock, SR, LOG, held, net>>
 
-\* An entry: message t of s may still be on its way to Dests.
-Entry(s, t, Dests) == [s |-> s, t |-> t, Dests |-> Dests]
 \* A copy: message t of s, addressed to Dests, on its way to d, with the stamp O.
 Copy(s, t, Dests, d, O) == [s |-> s, t |-> t, Dests |-> Dests, d |-> d, O |-> O]
 
@@ -46,35 +44,11 @@ Addressable ==
           [] Fanout = "any" -> SUBSET Others \ {{}}]
 
 -------------------------------------------------------------------------------
-(* Dependency logs.  What is absent speaks too: if the newest entry of s in   *)
-(* a log is t, each older message of s without an entry is delivered, or      *)
-(* guaranteed to be delivered in causal order, everywhere.                    *)
-
-\* PURGE_NULL_ENTRIES: an entry without destinations stays only as the newest of its sender.
-Purge(L) == {l \in L : l.Dests # {} \/ ~ \E k \in L : k.s = l.s /\ l.t < k.t}
-
-Without(L, D) == {[l EXCEPT !.Dests = @ \ D] : l \in L}
-
 \* SND(2): the stamp of the copy to d of a message to D.
 Stamp(L, D, d) == Purge({[l EXCEPT !.Dests = (@ \ D) \cup (@ \cap {d})] : l \in L})
 
-\* SND(3), SND(4), SND(5): the log after message t of s was sent to D.
-AfterSend(L, s, t, D) == Purge(Without(L, D) \cup {Entry(s, t, D)})
-
 \* RCV(3): what a copy teaches its destination.
 Learned(c) == Without({Entry(c.s, c.t, c.Dests)} \cup c.O, {c.d})
-
-Has(L, s, t) == \E l \in L : l.s = s /\ l.t = t
-\* An entry is redundant to a log that has none for the message, but a newer one of its sender.
-Redundant(e, L) == ~ Has(L, e.s, e.t) /\ \E l \in L : l.s = e.s /\ e.t < l.t
-
-\* RCV(4), RCV(5): two logs become one.
-Merge(L, O) ==
-    LET L1 == {l \in L : ~ Redundant(l, O)}
-        O1 == {o \in O : ~ Redundant(o, L)}
-        Both == {Entry(l.s, l.t, l.Dests \cap (CHOOSE o \in O1 : o.s = l.s /\ o.t = l.t).Dests) :
-                    l \in {l \in L1 : Has(O1, l.s, l.t)}}
-    IN Purge(Both \cup {l \in L1 : ~ Has(O1, l.s, l.t)} \cup {o \in O1 : ~ Has(L1, o.s, o.t)})
 
 -------------------------------------------------------------------------------
 Init ==
