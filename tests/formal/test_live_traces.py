@@ -28,7 +28,7 @@ def test_processes_that_are_killed(folder: Path) -> None:
         totals = fleet.check()
     finally:
         fleet.end()
-    rows = [event for event in open_trace([str(path) for path in sorted(folder.rglob("*.jsonl*"))]).events()]
+    rows = list(open_trace([str(path) for path in sorted(folder.rglob("*.jsonl*"))]).events())
     found = conform(rows)
     assert [each.sentence for each in found if not each.conforms] == []
     assert sum(event.kind == "crash" for event in rows) == totals["crash rows"] >= 1
