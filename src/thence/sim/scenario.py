@@ -103,6 +103,11 @@ class Scenario:
         if self.bound is not None:
             options["bound"] = self.bound
         check_options(self.entry, options)
+        if options.get("explicit"):
+            raise MisuseError(
+                "a simulated application hands over no contexts, so with explicit=true nothing would depend on "
+                "what was delivered; leave the option out"
+            )
         roster = self.roster
         return [create(self.protocol, roster, position, **options) for position in range(self.processes)]
 

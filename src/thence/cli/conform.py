@@ -1,0 +1,67 @@
+"""`thence conform`: is a recorded execution a behaviour of the specification of ks? TLC answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from thence.cli._common import ColumnsOption, JsonFile, console, finish, named_columns, write_json
+from thence.errors import MisuseError, TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from thence.model.events import Event
+
+EXAMPLE = "thence conform trace.jsonl"
+
+
+def command(
+    trace: Annotated[
+        list[str],
+        typer.Argument(metavar="TRACE...", help="Files, folders or globs; or one execution written by explore --save."),
+    ],
+    time_limit: Annotated[float, typer.Option(help="Give up after this many seconds for each run.")] = 600.0,
+    keep: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep what TLC was given, and its output, in a new folder.")
+    ] = None,
+    columns: ColumnsOption = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Check that each row of a trace of `ks` is a step of its specification (KS.tla), with the stamp it recorded.
+
+    Needs Java 17; TLC is fetched once. Stamps are compared entry by entry where the trace has them in the clear
+    (`simulate --stamps`), else by their recorded sizes. Exit code 1 if a row cannot happen: the first one is named.
+    """
+    from thence.formal.conform import conform
+
+    if not time_limit > 0:
+        raise MisuseError(f"a time limit of {time_limit:g} seconds; more than 0 is accepted")
+    out = console(json_file)
+    found = conform(_events(trace, named_columns(columns)), patience=time_limit, folder=keep)
+    for each in found:
+        label = "" if each.label is None else f", label {each.label}"
+        verdict = "conforms" if each.conforms else "does not conform"
+        out.print(f"{each.run}{label}: {verdict}: {each.sentence}", markup=False, highlight=False)
+    conforms = all(each.conforms for each in found)
+    verdict = "conforms" if conforms else "refused"
+    write_json(json_file, {"verdict": verdict, "runs": [each.row() for each in found]})
+    finish(0 if conforms else 1)
+
+
+def _events(paths: list[str], columns: dict[str, str]) -> Iterable[Event]:
+    """Return the rows of traces, or of a saved execution of the explorer."""
+    from thence.formal.executions import events_of, is_execution
+    from thence.trace.read import open_trace
+
+    if len(paths) == 1 and is_execution(Path(paths[0])):
+        return events_of(Path(paths[0]))
+    opened = open_trace(paths, columns=columns)
+    events = list(opened.events())
+    if opened.quarantine:
+        first = opened.quarantine[0]
+        place = first.file if first.line is None else f"{first.file}:{first.line}"
+        raise TraceError(f"{place}: {first.reason}; a whole trace is needed")
+    return events
