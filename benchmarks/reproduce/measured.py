@@ -14,7 +14,6 @@ from pages import result
 from sentence import Figures, Sentence
 
 FIRST, SECOND = 0, 1
-EARLIER = {"now": "thence", "first": "one_state", "before": "before_one_state"}
 
 
 def in_words(count: float) -> str:
@@ -193,25 +192,6 @@ def by_hand() -> Figures:
     return rival("a buffer by cause, by hand") | {"ours": rival("deliver")["last"]}
 
 
-def micro(nanoseconds: float) -> str:
-    """Return microseconds, to a tenth where they are few."""
-    return f"{nanoseconds / 1e3:.{1 if nanoseconds < 10_000 else 0}f}"
-
-
-def stepper(kind: str) -> Figures:
-    found = result("deliver/results/steppers.json")
-    plain = found["plain"] if kind == "stamps" else found[kind]["plain"]
-    turns = found["beside earlier releases"][kind]["ns a row, in turns"]
-    made: Figures = {short: micro(median(turns[name])) for short, name in EARLIER.items()}
-    return made | {"plain": micro(plain["ns a row"])}
-
-
-def released() -> Figures:
-    found = result("deliver/results/steppers.json")["explicit causes"]
-    lost = found["by arrays, a thousandth lost, released after 500 rows"]["ns a row"]
-    return {"arrays": micro(lost)}
-
-
 ROW = " | {rate} | {early} | {half}, {most} | {state} |"
 MEASURED = (
     Sentence(
@@ -302,15 +282,4 @@ MEASURED = (
         "once all has come | {rate} | {early} | {half}, {most} | - |",
         partial(rival, "global sort by time"),
     ),
-    Sentence(
-        "deliver.md",
-        "| stamps of 20 entries | {now} us | {plain} us | {first} us | {before} us |",
-        partial(stepper, "stamps"),
-    ),
-    Sentence(
-        "deliver.md",
-        "every second row names one | {now} us | {plain} us | {first} us | {before} us |",
-        partial(stepper, "explicit causes"),
-    ),
-    Sentence("deliver.md", "a thousandth lost, released after 500 rows | {arrays} us |", released),
 )

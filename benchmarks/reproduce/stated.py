@@ -120,7 +120,8 @@ def limits() -> Figures:
         "journal": known.journal_bytes >> 30, "record": known.record_bytes >> 30,
         "transaction": f"{known.transaction_seconds:g}", "handshake": f"{known.handshake_seconds:g}",
         "stop": f"{known.stop_seconds:g}", "heartbeat": f"{known.heartbeat_seconds:g}",
-        "suspect": f"{known.suspect_after:g}", "held": f"{HELD_LIMIT:,}", "inbox": f"{INBOX_LIMIT:,}",
+        "suspect": f"{known.suspect_after:g}", "silence": f"{known.silence_seconds:g}",
+        "held": f"{HELD_LIMIT:,}", "inbox": f"{INBOX_LIMIT:,}",
         "labels": f"{LABEL_LIMIT:,}", "every": f"{SNAPSHOT_EVERY:,}",
     }  # fmt: skip
 
@@ -137,7 +138,8 @@ SENTENCES = (
     Sentence("live.md", "| `transaction_seconds` | {transaction} |", limits),
     Sentence("live.md", "| `handshake_seconds` | {handshake} |", limits),
     Sentence("live.md", "| `stop_seconds` | {stop} |", limits),
-    Sentence("live.md", "| `heartbeat_seconds`, `suspect_after` | {heartbeat}, {suspect} |", limits),
+    Sentence("live.md", "| `heartbeat_seconds`, `silence_seconds` | {heartbeat}, {silence} |", limits),
+    Sentence("live.md", "| `suspect_after` | {suspect} |", limits),
     Sentence("live.md", "Held messages ({held}), labels ({labels}) and", limits),
     Sentence("live.md", "the inbox ({inbox} not done)", limits),
     Sentence("live.md", "A snapshot is taken every {every} inputs", limits),

@@ -35,7 +35,7 @@ def said(*arguments: str, code: int, capsys: pytest.CaptureFixture[str]) -> str:
     [
         (["demo"], ["pyspark", "pyarrow"], "spark"),
         (["deliver", "t.jsonl", "--by", "depends_on", "--out", "o"], ["pyarrow", "numpy"], "cli"),
-        (["reproduce", "ci-dc", "--quick"], ["matplotlib", "networkx", "pyarrow"], "report,topology,trace"),
+        (["reproduce", "ci-dc", "--quick"], ["matplotlib", "networkx", "pyarrow"], "cli,report,topology"),
         (["reproduce", "ci-dc"], ["matplotlib", "pyarrow", "pyspark"], "report,spark"),
         (["cost", "t.jsonl", "--plot", "c.svg"], ["matplotlib"], "report"),
         (["audit", "t.jsonl", "--engine", "spark"], ["pyspark", "pyarrow"], "spark"),

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 WITHOUT = """
 import sys
-sys.modules |= dict.fromkeys(("pyspark", "pandas", "matplotlib", "cryptography"))
+sys.modules |= dict.fromkeys(("pyspark", "matplotlib", "cryptography"))
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from support.pages import run_page

@@ -84,15 +84,16 @@ def render(events: Iterable[Event]) -> str:
 
 def _token(event: Event) -> str:
     label = f"/{event.label}" if event.label is not None else ""
+    message = (event.message or "").removesuffix(label)  # simulated ids end in their label
     if event.kind == "send":
         names = event.destinations or ()
         joined = (
             "".join(names) if all(len(n) == 1 for n in names) else ",".join([*names, ""] if len(names) == 1 else names)
         )
         assert event.message is not None
-        return f"{event.process}!{event.message[len(event.process) :]}>{joined}{label}"
+        return f"{event.process}!{message[len(event.process) :]}>{joined}{label}"
     marks = {"deliver": "?", "receive": "<", "internal": ".", "crash": "#"}
-    return f"{event.process}{marks[event.kind]}{event.message or ''}{label}"
+    return f"{event.process}{marks[event.kind]}{message}{label}"
 
 
 def order_of(events: Sequence[Event]) -> list[Event]:

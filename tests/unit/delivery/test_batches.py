@@ -17,7 +17,7 @@ from thence.delivery.key_state import KeyState, Setup
 from thence.delivery.policy import Policy
 from thence.delivery.state import decode, encode
 from thence.errors import TraceError
-from thence.protocols import lookup
+from thence.protocols import lookup, stamps_cy
 
 SCHEMA = pa.schema(
     [
