@@ -44,7 +44,7 @@ def command(
     for each in found:
         label = "" if each.label is None else f", label {each.label}"
         verdict = "conforms" if each.conforms else "does not conform"
-        out.print(f"{each.run}{label}: {verdict}: {each.sentence}", markup=False)
+        out.print(f"{each.run}{label}: {verdict}: {each.sentence}")
     conforms = all(each.conforms for each in found)
     verdict = "conforms" if conforms else "refused"
     write_json(json_file, {"verdict": verdict, "runs": [each.row() for each in found]})
