@@ -146,7 +146,7 @@ class _Runner:
 
     def _spread(self, grid: Grid, folder: Path) -> None:
         from thence.cli.sweep import bar
-        from thence.spark.sweeps import sweep
+        from thence.sim.sweep import sweep
 
         if self.spark is None:
             self.spark = start_spark(self.cores, quick=True)
