@@ -45,7 +45,7 @@ def sweeps(cores: int, *, pinned: bool) -> None:
     """Sweep once for each line that comes in, and say what it took."""
     from thence.sim.grid import parse_grid, read_grid
     from thence.spark.session import local_session
-    from thence.spark.sweeps import sweep
+    from thence.sim.sweep import sweep
 
     if pinned:
         os.sched_setaffinity(0, {0})
@@ -66,7 +66,7 @@ def sweeps(cores: int, *, pinned: bool) -> None:
 
 def allowed(guessed: list[float], taken: list[float], cores: int) -> float:
     """Return how many times faster so many free cores would be, by our tasks and the seconds scenarios took."""
-    from thence.spark.sweeps import places
+    from thence.sim.sweep import places
 
     tasks = places(guessed, cores)
     busy = [0.0] * cores

@@ -180,7 +180,7 @@ def sweeps(spark: Any) -> None:
     """Sweep four scenarios; the files are those of a plain loop, byte for byte."""
     from thence.sim.grid import parse_grid
     from thence.sim.sweep_task import Store, run_one
-    from thence.spark.sweeps import sweep
+    from thence.sim.sweep import sweep
 
     def files(folder: str) -> dict[str, bytes]:
         found = [path for what in ("results", "traces") for path in Path(folder, what).rglob("*.parquet")]

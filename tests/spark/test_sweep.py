@@ -17,7 +17,7 @@ from thence.sim import simulate
 from thence.sim.grid import Grid, parse_grid
 from thence.sim.stats import estimate
 from thence.sim.sweep_task import MEASURES, Store, run_one
-from thence.spark.sweeps import LEAST, OVERHEAD, SHARE, places, sweep
+from thence.sim.sweep import LEAST, OVERHEAD, SHARE, places, sweep
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -131,7 +131,7 @@ KILLED = """
 import sys
 from thence.sim.grid import read_grid
 from thence.spark.session import local_session
-from thence.spark.sweeps import sweep
+from thence.sim.sweep import sweep
 
 def run(scenario, **how):
     from time import sleep

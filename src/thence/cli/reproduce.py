@@ -54,8 +54,9 @@ def command(
     needs("matplotlib", "networkx", "pyarrow", *(["pyspark"] if used > 1 else []))
     from thence.cli.simulate import print_table
     from thence.papers.paper import Scale
-    from thence.papers.run import PAPERS, counted, write
+    from thence.papers.run import PAPERS, counted
     from thence.papers.run import reproduce as measured
+    from thence.report.reproduced import write
 
     if full and quick:
         raise MisuseError("--full and --quick exclude each other")
@@ -145,7 +146,7 @@ class _Runner:
 
     def _spread(self, grid: Grid, folder: Path) -> None:
         from thence.cli.sweep import bar
-        from thence.spark.sweeps import sweep
+        from thence.sim.sweep import sweep
 
         if self.spark is None:
             self.spark = start_spark(self.cores, quick=True)

@@ -43,8 +43,8 @@ def command(
 
     plan = read_grid(grid)
     needs("pyspark", "pyarrow", *(["matplotlib"] if plot is not None else []))
+    from thence.sim.sweep import sweep as run_sweep
     from thence.sim.sweep_task import MEASURES, SETTING
-    from thence.spark.sweeps import sweep as run_sweep
 
     for name, known in ((x, SETTING), (by, SETTING), (y, MEASURES)):
         if name not in known:

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 from thence.model.plain import Row
 from thence.papers.claims import Claim, Data, Finding, NoDataError, Rows, found, near
-from thence.papers.paper import Paper, Scale
+from thence.papers.paper import Drawing, Paper, Scale
 from thence.papers.rows import choose, joined, total
 from thence.papers.variants import VARIANTS
 from thence.protocols.base import Member
 from thence.protocols.effects import Sent
 from thence.protocols.wire import MESSAGE_AT
-from thence.report.plots import curves, figure, legend
 from thence.report.tables import Table
 from thence.sim import Meter, Observer, Scenario, Simulation
 from thence.sim.stats import Estimate, estimate
@@ -266,13 +265,13 @@ def tables(data: Data) -> list[Table]:
     ]  # fmt: skip
 
 
-def plots(data: Data) -> dict[str, Figure]:
+def plots(data: Data, draw: Drawing) -> dict[str, Figure]:
     """Return the bytes of a stamp over the length of the run."""
-    drawn, (panel,) = figure(6.0, 3.4)
+    drawn, (panel,) = draw.figure(6.0, 3.4)
     both = {"bounded, B = 100": lengths(data, "bounded"), "gossip, unbounded": lengths(data, "gossip")}
-    curves(panel, both, x="messages in the run", y="bytes of a stamp, n = 4")
+    draw.curves(panel, both, x="messages in the run", y="bytes of a stamp, n = 4")
     panel.set_ylim(bottom=0)
-    legend(drawn, panel)
+    draw.legend(drawn, panel)
     return {"bounded-length": drawn}
 
 

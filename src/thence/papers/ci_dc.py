@@ -29,9 +29,8 @@ from thence.papers.claims import (
     words,
 )
 from thence.papers.claims import shown as text
-from thence.papers.paper import Paper
+from thence.papers.paper import Drawing, Paper
 from thence.papers.rows import choose, curve, exact, growth
-from thence.report.plots import curves, figure, legend
 from thence.report.tables import Cell, Table
 from thence.sim.stats import Estimate
 
@@ -321,15 +320,15 @@ def _sensitivity(data: Data) -> Table:
                  ("delay", "fifo", "mode", "n", "ci-dc", "prs", "prs / n²"), tuple(rows), note)  # fmt: skip
 
 
-def plots(data: Data) -> dict[str, Figure]:
+def plots(data: Data, draw: Drawing) -> dict[str, Figure]:
     """Return figures 2 and 3, both modes side by side."""
     made: dict[str, Figure] = {}
     for name, (_, size, label) in FIGURES.items():
-        drawn, panels = figure(9.0, 3.8, columns=2)
+        drawn, panels = draw.figure(9.0, 3.8, columns=2)
         for panel, mode in zip(panels, MODES, strict=True):
-            curves(panel, lines(data, size, mode), x="n", y=label, log=True)
+            draw.curves(panel, lines(data, size, mode), x="n", y=label, log=True)
             panel.set_title(mode, loc="left", fontsize=10)
-        legend(drawn, panels[0])
+        draw.legend(drawn, panels[0])
         made[name] = drawn
     return made
 

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from thence.model.plain import Row
 from thence.papers.claims import Data, NoDataError, Rows, shown
-from thence.papers.paper import Paper, Scale
+from thence.papers.paper import Drawing, Paper, Scale
 from thence.papers.rows import MEASURED, choose, curve, joined
-from thence.report.plots import curves, figure, legend
 from thence.report.tables import Cell, Table
 from thence.sim.grid import Grid, grid_of
 from thence.sim.scenario import Scenario
@@ -179,22 +178,22 @@ def tables(data: Data) -> list[Table]:
     return [head, *(table_for(data, traffic) for traffic in TRAFFIC)]
 
 
-def plots(data: Data) -> dict[str, Figure]:
+def plots(data: Data, draw: Drawing) -> dict[str, Figure]:
     """Return bytes per copy over n, for each traffic."""
     made: dict[str, Figure] = {}
     for name, some in (("even", TRAFFIC[:3]), ("other", TRAFFIC[3:])):
-        drawn, panels = figure(11.0, 3.8, columns=3)
+        drawn, panels = draw.figure(11.0, 3.8, columns=3)
         for panel, traffic in zip(panels, some, strict=True):
             rows = choose(data["runs"], workload=traffic.workload, fanout=traffic.fanout)
             lines = {p: curve(rows, "bytes_per_copy", protocol=p) for p in PROTOCOLS}
             if traffic.fanout == "broadcast":
                 lines[VECTOR] = curve(rows, "bytes_per_copy", protocol="bss")
-            curves(panel, lines, x="n (dark ring: run cut short)", y="bytes of a stamp", log=True)
+            draw.curves(panel, lines, x="n (dark ring: run cut short)", y="bytes of a stamp", log=True)
             cut = [row for row in rows if not is_settled(row, traffic)]
             sizes = [row["bytes_per_copy"] for row in cut]
             panel.scatter([row["processes"] for row in cut], sizes, 14, "white", edgecolors="#2e4057", zorder=5)
             panel.set_title(traffic.name, loc="left", fontsize=10)
-        legend(drawn, panels[2 if name == "even" else 0])
+        draw.legend(drawn, panels[2 if name == "even" else 0])
         made[f"costs-{name}"] = drawn
     return made
 

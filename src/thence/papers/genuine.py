@@ -15,12 +15,11 @@ from thence.check.setting import Setting
 from thence.model.plain import Row
 from thence.papers.claims import Claim, Data, Finding, NoDataError, Rows, found
 from thence.papers.lower_bound import possible_views, spared, undecided
-from thence.papers.paper import Paper, Scale
+from thence.papers.paper import Drawing, Paper, Scale
 from thence.papers.rows import choose, total
 from thence.papers.variants import setting_of
 from thence.protocols.effects import Deliver, Sent, Transmit
 from thence.protocols.registry import create
-from thence.report.plots import COLORS, GREY, figure, legend
 from thence.report.tables import Cell, Table
 from thence.sim import Scenario, simulate
 
@@ -290,22 +289,22 @@ def _line(row: Row) -> tuple[Cell, ...]:
     return (row["protocol"], *shape, row["executions"], row["crashes"], *(row[name] for name in PROPERTIES))
 
 
-def plots(data: Data) -> dict[str, Figure]:
+def plots(data: Data, draw: Drawing) -> dict[str, Figure]:
     """Return steps, published beside ours, and broken agreements with one step and two."""
     rows = _table_1(data)
-    drawn, (left, right) = figure(10.0, 1.2 + 0.32 * max(6, len(rows)), columns=2)
+    drawn, (left, right) = draw.figure(10.0, 1.2 + 0.32 * max(6, len(rows)), columns=2)
     places = list(range(len(rows)))
-    left.barh([p - 0.2 for p in places], [published for _, published in rows], 0.4, color=GREY, label="published")
-    left.barh([p + 0.2 for p in places], [row["steps"] for row, _ in rows], 0.4, color=COLORS[0], label="ours")
+    left.barh([p - 0.2 for p in places], [published for _, published in rows], 0.4, color=draw.GREY, label="published")
+    left.barh([p + 0.2 for p in places], [row["steps"] for row, _ in rows], 0.4, color=draw.COLORS[0], label="ours")
     left.set_yticks(places, [f"{row['protocol']}: {row['addressed']}" for row, _ in rows], fontsize=8)
     left.set_xlabel("steps of an isolated message")
     left.set_xticks([0, 1, 2])
     left.invert_yaxis()
-    legend(drawn, left)
+    draw.legend(drawn, left)
     shown = {"ks, one step": "ks", "A_causal, two steps": "a-causal"}
     part = [choose(data["one step"], protocol=p) for p in shown.values()]
     right.bar(list(shown), [100.0 * sum(bool(r["disagreements"]) for r in rows) / max(1, len(rows)) for rows in part],
-              0.5, color=[COLORS[1], COLORS[0]])  # fmt: skip
+              0.5, color=[draw.COLORS[1], draw.COLORS[0]])  # fmt: skip
     right.set_ylabel("runs that disagree after a crash, %")
     return {"genuine-table-1": drawn}
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from thence.model.roster import Roster
 from thence.papers.claims import Claim, Data, Finding, NoDataError, found
 from thence.papers.ks98_runs import SIZES, SPECIAL, measure
-from thence.papers.paper import Paper
+from thence.papers.paper import Drawing, Paper
 from thence.papers.rows import choose, exact, total
-from thence.report.plots import curves, figure, legend
 from thence.report.tables import Table
 
 if TYPE_CHECKING:
@@ -255,16 +254,16 @@ def tables(data: Data) -> list[Table]:
     ]
 
 
-def plots(data: Data) -> dict[str, Figure]:
+def plots(data: Data, draw: Drawing) -> dict[str, Figure]:
     """Return the special cases over n, the worst case beside them."""
-    drawn, (panel,) = figure(8.0, 4.4)
+    drawn, (panel,) = draw.figure(8.0, 4.4)
     lines = {
         f"{p}, {SPECIAL[p]}": {row["processes"]: exact([row["entries"]]) for row in choose(data["special"], protocol=p)}
         for p in ("ks", "two-hop", "bss", "serial-broadcast")
     }  # fmt: skip
     lines["ks, built worst case"] = {row["processes"]: exact([row["facts"]]) for row in data["worst case"]}
-    curves(panel, lines, x="n", y="most entries on a copy", log=True)
-    legend(drawn, panel)
+    draw.curves(panel, lines, x="n", y="most entries on a copy", log=True)
+    draw.legend(drawn, panel)
     return {"ks98-special-cases": drawn}
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from thence.papers.claims import Claim, Data, Rows
 from thence.report.tables import Table
 from thence.sim.grid import Grid
+from thence.sim.stats import Estimate
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 T = TypeVar("T")
+At = TypeVar("At", bound=float)
+"""A place on the axis that a curve is drawn over."""
 Sizes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """numbers of processes of each level"""
 Level = Literal["quick", "default", "full"]
@@ -51,6 +55,31 @@ def nothing_else(scale: Scale) -> dict[str, Rows]:
     return {}
 
 
+class Drawing(Protocol):
+    """What a paper's plots are drawn with; `report.plots` is passed in by the caller, which alone loads matplotlib."""
+
+    COLORS: Sequence[str]
+    GREY: str
+
+    def figure(self, width: float = 8.0, height: float = 4.5, *, columns: int = 1) -> tuple[Figure, list[Axes]]:
+        """Return an empty figure with panels side by side."""
+        ...
+
+    def curves(
+        self, panel: Axes, lines: Mapping[str, Mapping[At, Estimate]], *, x: str, y: str, log: bool = False
+    ) -> None:
+        """Draw a line for each name."""
+        ...
+
+    def shares(self, panel: Axes, counts: Mapping[str, Mapping[int, int]], *, x: str) -> None:
+        """Draw histograms beside each other."""
+        ...
+
+    def legend(self, made: Figure, panel: Axes, title: str = "") -> None:
+        """Put the names of a panel's lines below the whole figure."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Paper:
     """One paper: what to run, what to measure beside it, and how to read it. Simulated rows are the data set `runs`."""
@@ -61,7 +90,7 @@ class Paper:
     """what the paper leaves open, what was chosen, and how much it matters; a sentence each"""
     claims: tuple[Claim, ...]
     tables: Callable[[Data], list[Table]]
-    plots: Callable[[Data], dict[str, Figure]]
+    plots: Callable[[Data, Drawing], dict[str, Figure]]
     """pictures by file name, without ending"""
     grid: Callable[[Scale], Grid | None] = no_grid
     measure: Callable[[Scale], dict[str, Rows]] = nothing_else

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from thence.papers.chapter7.experiments import PUBLISHED
 from thence.papers.claims import Data
+from thence.papers.paper import Drawing
 from thence.papers.rows import choose, curve
 from thence.papers.separators_runs import DELAYS, NAMES, READINGS, WATCHED, cells, chosen, histogram, sizes_of
-from thence.report.plots import figure, legend, shares
 from thence.report.tables import Cell, Table
 
 if TYPE_CHECKING:
@@ -46,31 +46,31 @@ def tables(data: Data) -> list[Table]:
     return [*shown, Table("Figures 7.5 to 7.7: elements, without and with separators", columns, tuple(beside))]
 
 
-def plots(data: Data) -> dict[str, Figure]:
+def plots(data: Data, draw: Drawing) -> dict[str, Figure]:
     """Return the histograms of figures 7.2, 7.3, 7.4 and 7.7."""
     made: dict[str, Figure] = {}
     if 6 in sizes_of(data):
-        drawn, panels = figure(10.0, 3.4, columns=3)
+        drawn, panels = draw.figure(10.0, 3.4, columns=3)
         for panel, (place, name) in zip(panels, WATCHED.items(), strict=True):
             by = {s: dict(histogram(chosen(data, 6, s), f"history {place}")) for s in NAMES}
-            shares(panel, by, x=f"elements in the history of {name}")
-        legend(drawn, panels[0])
+            draw.shares(panel, by, x=f"elements in the history of {name}")
+        draw.legend(drawn, panels[0])
         made["separators-figure-7-2"] = drawn
-    drawn, panels = figure(9.0, 3.4, columns=len(sizes_of(data)))
+    drawn, panels = draw.figure(9.0, 3.4, columns=len(sizes_of(data)))
     for panel, n in zip(panels, sizes_of(data), strict=True):
-        shares(
+        draw.shares(
             panel, {s: dict(histogram(chosen(data, n, s), "stamps")) for s in NAMES}, x=f"elements of a stamp, n = {n}"
         )
-    legend(drawn, panels[0])
+    draw.legend(drawn, panels[0])
     made["separators-figures-7-3-and-7-4"] = drawn
     if data["figure 7.7"]:
-        drawn, panels = figure(9.0, 3.4, columns=2)
+        drawn, panels = draw.figure(9.0, 3.4, columns=2)
         pairs = [row for row in data["figure 7.7"] if "pairs" in row["network"]]
         for panel, column, label in zip(
             panels, ("stamps", "histories"), ("a stamp in G1", "the history of p1"), strict=True
         ):
             by = {s: dict(histogram(choose(pairs, separators=s), column)) for s in ("without", "with")}
-            shares(panel, by, x=f"elements of {label}")
-        legend(drawn, panels[0], "separators")
+            draw.shares(panel, by, x=f"elements of {label}")
+        draw.legend(drawn, panels[0], "separators")
         made["separators-figure-7-7"] = drawn
     return made

@@ -22,7 +22,17 @@ if TYPE_CHECKING:
 
 At = TypeVar("At", bound=float)
 """A place on the axis that a curve is drawn over."""
-COLORS = ("#1f6f8b", "#d1495b", "#66a182", "#edae49", "#6d597a", "#2e4057", "#8d96a3", "#b56576", "#355070")
+COLORS: Sequence[str] = (
+    "#1f6f8b",
+    "#d1495b",
+    "#66a182",
+    "#edae49",
+    "#6d597a",
+    "#2e4057",
+    "#8d96a3",
+    "#b56576",
+    "#355070",
+)
 GREY = "#b8bec6"
 SUFFIXES = (".png", ".svg")
 PROTOCOLS = ("ks", "rst", "ci-dc", "prs", "ses", "ech", "vector clock")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from thence.sim.sweep import sweep as sweep
     from thence.spark.auditing import audit as audit
     from thence.spark.costs import CostResult as CostResult
     from thence.spark.costs import cost as cost
@@ -18,22 +19,21 @@ if TYPE_CHECKING:
     from thence.spark.metrics import DeliveryListener as DeliveryListener
     from thence.spark.results import AuditResult as AuditResult
     from thence.spark.stamping import stamp as stamp
-    from thence.spark.sweeps import sweep as sweep
     from thence.spark.waits import waiting as waiting
 
 _WHERE = {
-    "audit": "auditing",
-    "AuditResult": "results",
-    "audit_files": "files",
-    "cost": "costs",
-    "CostResult": "costs",
-    "deliver": "delivering",
-    "split": "delivering",
-    "with_rosters": "delivering",
-    "waiting": "waits",
-    "stamp": "stamping",
-    "sweep": "sweeps",
-    "DeliveryListener": "metrics",
+    "audit": "thence.spark.auditing",
+    "AuditResult": "thence.spark.results",
+    "audit_files": "thence.spark.files",
+    "cost": "thence.spark.costs",
+    "CostResult": "thence.spark.costs",
+    "deliver": "thence.spark.delivering",
+    "split": "thence.spark.delivering",
+    "with_rosters": "thence.spark.delivering",
+    "waiting": "thence.spark.waits",
+    "stamp": "thence.spark.stamping",
+    "sweep": "thence.sim.sweep",
+    "DeliveryListener": "thence.spark.metrics",
 }
 
 
@@ -44,7 +44,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     try:
-        return getattr(import_module(f"thence.spark.{_WHERE[name]}"), name)
+        return getattr(import_module(_WHERE[name]), name)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "pyspark":
             raise

@@ -22,13 +22,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Event, Thread
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from thence.kernels.columns import schema_of_types
-from thence.model.plain import Option, Row
+from thence.model.plain import Row
 from thence.sim import simulate
 from thence.sim.grid import Grid, Planned
 from thence.sim.stats import estimate
@@ -44,6 +43,9 @@ from thence.sim.sweep_task import (
     run_one,
     write_result,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 SCENARIOS = "scenario string, place int, work double, spec string"
 RUNS = "scenario string, status string, error string, seconds double, cpu_seconds double"
@@ -67,6 +69,7 @@ _RUNS_ARROW = pa.schema(
 )  # fmt: skip
 _SUMMARY_ARROW = schema_of_types(dict(part.split() for part in SUMMARY.split(", ")))
 
+Batches = Iterator[pa.RecordBatch]
 Progress = Callable[[int, int], None]
 """told (finished, of how many)"""
 
@@ -119,16 +122,6 @@ def _again(store: Store, before: set[str], *, retry: bool, traces: bool) -> set[
     return found
 
 
-def scenarios_of(spark: SparkSession, planned: Sequence[Planned], *, cores: int = 2) -> DataFrame:
-    """Return scenarios as a DataFrame, the longest first; `place` is the task that runs one."""
-    order = sorted(planned, key=lambda each: (-each.work, each.id))
-    rows = [
-        (each.id, place, each.work, json.dumps(each.scenario.row()))
-        for each, place in zip(order, places([each.work for each in order], cores), strict=True)
-    ]
-    return spark.createDataFrame(rows, SCENARIOS)
-
-
 def places(works: Sequence[float], cores: int) -> list[int]:
     """Part scenarios, longest first, into tasks that shrink as the work does.
 
@@ -147,10 +140,10 @@ def places(works: Sequence[float], cores: int) -> list[int]:
     return found
 
 
-def run_scenarios(scenarios: DataFrame, store: Store, *, tasks: int, **how: Option) -> DataFrame:
-    """Return how each scenario went, one row each; whatever computes this frame runs them."""
+def _running(store: Store, how: Row) -> Callable[[Batches], Batches]:
+    """Return what a task does: run its scenarios one after the other and say how each went."""
 
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def work(batches: Batches) -> Batches:
         if not gc.get_freeze_count():  # PySpark collects after each task: what is loaded need not be looked at again
             gc.freeze()
         for batch in batches:
@@ -158,7 +151,7 @@ def run_scenarios(scenarios: DataFrame, store: Store, *, tasks: int, **how: Opti
                 done = run_one(store, row["scenario"], row["spec"], **how)
                 yield pa.RecordBatch.from_pylist([done], schema=_RUNS_ARROW)
 
-    return scenarios.repartitionById(tasks, F.col("place")).mapInArrow(work, RUNS)
+    return work
 
 
 @dataclass(slots=True)
@@ -183,11 +176,17 @@ class _Work:
             left = [each for each in left if each.id not in done]
 
     def _job(self, some: list[Planned]) -> Exception | None:
+        from thence.spark.tasks import run_placed
+
         cores = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 2)
-        tasks = places([each.work for each in sorted(some, key=lambda each: (-each.work, each.id))], cores)[-1] + 1
-        frame = scenarios_of(self.spark, some, cores=cores)
+        order = sorted(some, key=lambda each: (-each.work, each.id))  # the longest start first
+        rows = [
+            (each.id, place, each.work, json.dumps(each.scenario.row()))
+            for each, place in zip(order, places([each.work for each in order], cores), strict=True)
+        ]
+        frame = run_placed(self.spark, rows, SCENARIOS, "place", _running(self.store, self.how), RUNS)
         try:
-            run_scenarios(frame, self.store, tasks=tasks, **self.how).write.format("noop").mode("overwrite").save()
+            frame.write.format("noop").mode("overwrite").save()
         except Exception as error:
             return error
         return None
@@ -242,7 +241,7 @@ def results_of(spark: SparkSession, out: str, planned: Sequence[Planned]) -> Dat
     """
     store = Store(str(out))
 
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def read(batches: Batches) -> Batches:
         for batch in batches:
             for id in batch.column(0).to_pylist():
                 try:
