@@ -48,12 +48,12 @@ formal: install ## the specifications: TLC in small systems, traces and mutants 
 	$(PYTEST) -n 2 --dist loadfile tests/formal
 	$(BIN)/python formal/prove.py
 
-check: install ## format, lint, types, import rules, the list and pictures of rooms, links
+check: install ## format, lint, types, import rules, the tables of packages, links
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo --no-cache
-	$(BIN)/python tools/house.py --check
+	$(BIN)/python tools/architecture.py --check
 	$(BIN)/python tools/overtaking.py --check
 	$(BIN)/python tools/links.py
 

@@ -3,7 +3,7 @@
 python examples/compare_protocols.py
 """
 
-from thence.sim import Scenario, replicate
+from thence.lab.simulator import Scenario, replicate
 
 PROTOCOLS = ("ks", "ks-hardware", "ci-dc", "prs", "rst")
 TRAFFIC = Scenario(processes=8, messages=300, fanout="uniform", rate=10.0, delay="exponential:0.05")

@@ -5,8 +5,8 @@ An observer is told what happens; it writes only the methods it wants.
     python examples/watch_a_partition.py
 """
 
-from thence.model.message import Copy
-from thence.sim import Observer, Scenario, Simulation
+from thence.core.model.message import Copy
+from thence.lab.simulator import Observer, Scenario, Simulation
 
 SCENARIO = Scenario(protocol="ks", processes=6, messages=600, fanout="uniform", partitions=("2-5:abc|def",))
 

@@ -26,12 +26,12 @@ def measure() -> dict[str, float]:
     from generate import names, simulate, table
     from kernel import normal, payloads
 
-    from thence.kernels.chunk import summarise, summary_of
-    from thence.kernels.judge_run import in_order, judge
-    from thence.kernels.label_scan import lanes, meet, open_copies, run_clocks
-    from thence.kernels.merge_chunks import ChunkMerger
-    from thence.kernels.rows import code
-    from thence.kernels.usable import GOOD, fates
+    from thence.tables.judge.chunk import summarise, summary_of
+    from thence.tables.judge.coded_rows import code
+    from thence.tables.judge.label_scan import lanes, meet, open_copies, run_clocks
+    from thence.tables.judge.merge_chunks import ChunkMerger
+    from thence.tables.judge.usable_in_run import GOOD, fates
+    from thence.tables.judge.whole_run import in_order, judge
 
     found: dict[str, float] = {}
     for events, processes in SIZES:

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 from generate import names, simulate, table
 
-from thence.auditing.tables import of_table
-from thence.kernels.chunk import summarise, summary_of
-from thence.kernels.merge_chunks import ChunkMerger
+from thence.tables.judge.chunk import summarise, summary_of
+from thence.tables.judge.merge_chunks import ChunkMerger
+from thence.tables.judge.normal_table import of_table
 
 RESULTS = Path(__file__).with_name("results")
 

@@ -7,10 +7,10 @@ from time import process_time
 
 import pyarrow as pa
 
-from thence.auditing.tables import concatenated, of_batch
-from thence.kernels.rows import code
-from thence.model.columns import JUDGED_COLUMNS
-from thence.trace.read import open_trace
+from thence.tables.contract.columns import JUDGED_COLUMNS
+from thence.tables.files.read import open_trace
+from thence.tables.judge.coded_rows import code
+from thence.tables.judge.normal_table import concatenated, of_batch
 
 
 def measured(path: str) -> tuple[int, float, float]:

@@ -110,7 +110,7 @@ def serve(package: str) -> None:
 
 def leave_out(route: str) -> Any:
     """Take a route away; return what puts it back."""
-    from thence.auditing import route as choosing
+    from thence.tables.judge import route as choosing
 
     assert route == "row groups"
     kept = choosing.chunks_of
@@ -201,14 +201,15 @@ def on_spark(folder: Path, events: int, rounds: int, before: list[str] | None) -
 
 PROGRAM = """
 import json, sys
-from thence.trace.read import open_trace
+from thence.tables.files.read import open_trace
 way, data = sys.argv[1:]
 trace = open_trace(data)
 if way == "local":
-    from thence.auditing.local import audit_trace
+    from thence.tables.engines.local.audit import audit_trace
     result = audit_trace(trace, cores=2)
 else:
-    from thence.auditing import arrays, route
+    from thence.tables.engines.local import chunks as arrays
+    from thence.tables.judge import route
     if way == "whole":
         route.chunks_of = lambda *given: None
     result = arrays.audit_files(trace, cores=2, held_rows=10**9 if way == "whole" else 0)

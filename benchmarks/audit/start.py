@@ -32,8 +32,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
-    from thence.java import find_java
-    from thence.spark import archive
+    from thence.tables.engines.spark import archive
+    from thence.tables.engines.spark.java import find_java
 
     java = find_java()
     began = time.perf_counter()

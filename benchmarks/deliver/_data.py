@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from thence.model.message import Copy
-from thence.model.roster import Roster
-from thence.protocols.ks import KS
-from thence.protocols.wire import encode
+from thence.core.model.message import Copy
+from thence.core.model.roster import Roster
+from thence.core.protocols.ks import KS
+from thence.core.protocols.wire import encode
 
 PROCESSES = 64
 KEYS = 64

@@ -17,10 +17,10 @@ from random import Random
 from typing import Any
 
 from thence import Orderer
-from thence.delivery.minimal import from_events
-from thence.model.events import Event
-from thence.model.order import judge
-from thence.sim import Scenario, simulate
+from thence.core.model.events import Event
+from thence.core.model.order import judge
+from thence.lab.simulator import Scenario, simulate
+from thence.tables.delivery.minimal_stamps import from_events
 
 HERE = Path(__file__).parent
 SEED, MESSAGES = 1, 400

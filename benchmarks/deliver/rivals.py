@@ -47,12 +47,12 @@ class Rival(StatefulProcessor):
     """A stateful step over packed rows with one blob of state."""
 
     def init(self, handle: Any) -> None:
-        from thence.spark.streaming import BLOB
+        from thence.tables.engines.spark.stream import BLOB
 
         self.blob = handle.getValueState("state", BLOB)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:
-        from thence.spark.streaming import PACKED, ipc, sorted_rows
+        from thence.tables.engines.spark.stream import PACKED, ipc, sorted_rows
 
         blobs = [blob for frame in rows for blob in frame.iloc[:, -1]]
         state = pickle.loads(bytes(self.blob.get()[0])) if self.blob.exists() else None
@@ -112,7 +112,7 @@ def rival(table: Any, processor: Rival) -> Any:
     from pyspark.sql import functions as F
     from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-    from thence.spark.streaming import PACKED, packer, unpack
+    from thence.tables.engines.spark.stream import PACKED, packer, unpack
 
     keys = [StructField(name, table.schema[name].dataType) for name in KEY]
     packed = table.selectExpr("run as __key_0", "destination as __key_1", "*").mapInArrow(

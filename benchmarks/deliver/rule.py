@@ -77,7 +77,7 @@ def keyed(table: Any, rows: int, keys: int) -> Any:
 def setup_of(by: str, policy: dict[str, Any]) -> Any:
     import _data
 
-    from thence.delivery import local
+    from thence.tables.engines.local import deliver as local
 
     roster = list(_data.ROSTER.names) if by == "stamp" else None
     return local.setup_of(by, roster, {}, None, policy)
@@ -91,7 +91,7 @@ def bulk(rows: int) -> dict[str, float]:
     import _data
     import pyarrow as pa
 
-    from thence.delivery.local import deliver_table
+    from thence.tables.engines.local.deliver import deliver_table
 
     found: dict[str, float] = {}
     sink = _data.ROSTER.name(_data.SINK)
@@ -124,7 +124,7 @@ def single(rows: int) -> dict[str, float]:
     import pyarrow as pa
 
     from thence import Orderer
-    from thence.delivery.key_state import KeyState
+    from thence.tables.delivery.key_state import KeyState
 
     found: dict[str, float] = {}
     rows = min(rows, 4000)

@@ -70,7 +70,7 @@ def pass_through(table: Any, size: int) -> Any:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
     from pyspark.sql.types import BinaryType, StructField, StructType
 
-    from thence.spark.streaming import BLOB, PACKED, packer, unpack
+    from thence.tables.engines.spark.stream import BLOB, PACKED, packer, unpack
 
     class Same(StatefulProcessor):
         def init(self, handle: Any) -> None:

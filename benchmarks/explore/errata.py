@@ -15,15 +15,15 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "reproduce"))
 
 from prose import figures, filled
 
-from thence.check.coverage import Coverage
-from thence.check.directed_walk import hunt
-from thence.check.search import promised
-from thence.check.shrink import Smallest, find, shrunk
-from thence.check.witness import Witness, loads
-from thence.model.events import parse
-from thence.papers.variants import VARIANTS, setting_of
-from thence.trace.diagrams import diagram
-from thence.trace.scene import scene_of
+from thence.core.model.events import parse
+from thence.lab.explorer.coverage import Coverage
+from thence.lab.explorer.directed_walk import hunt
+from thence.lab.explorer.search import promised
+from thence.lab.explorer.shrink import Smallest, find, shrunk
+from thence.lab.explorer.witness import Witness, loads
+from thence.lab.papers.variants import VARIANTS, setting_of
+from thence.tables.explain.diagram import diagram
+from thence.tables.explain.scene import scene_of
 
 HERE = Path(__file__).parent
 INTRO = """# Where the papers, as printed, are ambiguous or wrong
@@ -37,7 +37,7 @@ the message that is missing to the one that came too early.
 
 "Holds" means: no counterexample in all executions of the sizes named and in the random ones named. It is not
 a proof. The page is made by `python benchmarks/explore/errata.py docs/errata.md`;
-`tests/check/test_errata_found.py` finds each failure again.
+`tests/explorer/test_errata_found.py` finds each failure again.
 """
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from thence.check.search import explore
-from thence.check.setting import Setting
+from thence.lab.explorer.search import explore
+from thence.lab.explorer.setting import Setting
 
 AGAINST_NAIVE = [
     {"protocol": "ks", "processes": 3, "messages": 3},

@@ -44,7 +44,7 @@ def produce(bootstrap: str, folder: Path, events: int, rate: int, seed: int) -> 
     """Produce the events from the last note on, so many a second."""
     from confluent_kafka import Producer
 
-    from thence.sources.headers import write_headers
+    from thence.tables.sources.headers import write_headers
 
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0})
     first, begun = noted(folder), time.monotonic()

@@ -21,14 +21,14 @@ RESULT = HERE / "results" / "held.json"
 
 
 def measure(messages: int) -> dict:
-    from thence.runtime.core import Core
-    from thence.runtime.database import StandardDatabase
-    from thence.runtime.group import Asked
-    from thence.runtime.inbox import Inbox
-    from thence.runtime.inputs import Receive, Send
-    from thence.runtime.journal import Journal
-    from thence.runtime.recovery import recover
-    from thence.runtime.station import Station
+    from thence.live.core import Core
+    from thence.live.database import StandardDatabase
+    from thence.live.group import Asked
+    from thence.live.inbox import Inbox
+    from thence.live.inputs import Receive, Send
+    from thence.live.journal import Journal
+    from thence.live.process import Station
+    from thence.live.recovery import recover
 
     names = ["a", "b", "c"]
     a, b = (Core.fresh("ks", names, name, record=False) for name in "ab")

@@ -23,13 +23,13 @@ GROUP = 50
 
 def measure(waiting: int, messages: int) -> dict:
     """Return CPU a message and the longest group, with so many waiting."""
-    from thence.runtime.core import Core
-    from thence.runtime.database import StandardDatabase
-    from thence.runtime.group import Asked
-    from thence.runtime.inputs import Receive, Send
-    from thence.runtime.journal import Journal
-    from thence.runtime.recovery import recover
-    from thence.runtime.station import Station
+    from thence.live.core import Core
+    from thence.live.database import StandardDatabase
+    from thence.live.group import Asked
+    from thence.live.inputs import Receive, Send
+    from thence.live.journal import Journal
+    from thence.live.process import Station
+    from thence.live.recovery import recover
 
     sender, number = Core.fresh("ks", ["a", "b"], "a", record=False), 0
     with tempfile.TemporaryDirectory() as folder:

@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from thence.runtime.setup import initialise
+from thence.live.init import initialise
 
 HERE = Path(__file__).parent
 RESULT = HERE / "results" / "live.json"

@@ -13,10 +13,10 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from thence.check.random_walk import RandomWalk, walk
-from thence.check.setting import Setting
-from thence.papers.variants import setting_of
-from thence.protocols.ks_ft import KsFt
+from thence.core.protocols.ks_ft import KsFt
+from thence.lab.explorer.random_walk import RandomWalk, walk
+from thence.lab.explorer.setting import Setting
+from thence.lab.papers.variants import setting_of
 
 RESULTS = Path(__file__).parent / "results" / "multicast.json"
 PROTOCOLS = ("a-fifo", "a-causal", "ks-ft")

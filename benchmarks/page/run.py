@@ -24,13 +24,13 @@ from typing import Any
 
 from playwright.sync_api import Browser, Error, Page, sync_playwright
 
-from thence.model.events import Event
-from thence.report.spacetime import page
-from thence.sim import Scenario, simulate
-from thence.trace.causality import Causality
-from thence.trace.explain import shortest
-from thence.trace.scene import scene_of, violated
-from thence.trace.slice import overtakings
+from thence.core.model.events import Event
+from thence.lab.simulator import Scenario, simulate
+from thence.show.spacetime import page
+from thence.tables.explain.around import overtakings
+from thence.tables.explain.causality import Causality
+from thence.tables.explain.scene import scene_of, violated
+from thence.tables.explain.sentence import shortest
 
 HERE = Path(__file__).parent
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run", "--disable-sync"]

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from support.literal_ks import LiteralKS
 
-from thence.model.roster import Roster, positions
+from thence.core.model.roster import Roster, positions
 from thence.protocols import Deliver, create
 
 RESULTS = Path(__file__).parent / "results" / "literal.json"

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from thence.papers.costs import PROTOCOLS, SIZES, TRAFFIC, is_settled
+from thence.lab.papers.costs import PROTOCOLS, SIZES, TRAFFIC, is_settled
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "default"

@@ -24,9 +24,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def costing() -> Figures:
-    from thence.costing.local import SAMPLE
-    from thence.costing.recommending import GROWTH, MARGIN
-    from thence.costing.replaying import ENOUGH, LOOK
+    from thence.tables.costing.recommend import GROWTH, MARGIN
+    from thence.tables.costing.replay import ENOUGH, LOOK
+    from thence.tables.engines.local.cost import SAMPLE
 
     shares = {"growth": round(100 * GROWTH), "margin": round(100 * MARGIN)}
     return {"sample": f"{SAMPLE:,}", "look": LOOK, "enough": ENOUGH} | shares
@@ -34,8 +34,8 @@ def costing() -> Figures:
 
 @cache
 def first_exploration() -> Figures:
-    from thence.check.search import explore
-    from thence.check.setting import Setting
+    from thence.lab.explorer.search import explore
+    from thence.lab.explorer.setting import Setting
 
     setting = Setting("ks", 3, 4)
     found = explore(setting)
@@ -45,15 +45,15 @@ def first_exploration() -> Figures:
 
 
 def drawn() -> Figures:
-    from thence.check.graph import MOST
+    from thence.lab.explorer.graph import MOST
 
     return {"most": f"{MOST:,}"}
 
 
 def scales() -> Figures:
     """The counts of each level, from the runs that they make for n = 50."""
-    from thence.papers import ci_dc_runs, separators_runs
-    from thence.papers.paper import Scale
+    from thence.lab.papers import ci_dc_runs, separators_runs
+    from thence.lab.papers.paper import Scale
 
     made: Figures = {}
     for level in ("default", "full"):
@@ -110,9 +110,9 @@ def printed() -> Figures:
 
 
 def limits() -> Figures:
-    from thence.runtime.config import Limits
-    from thence.runtime.core import HELD_LIMIT, LABEL_LIMIT
-    from thence.runtime.station import INBOX_LIMIT, SNAPSHOT_EVERY
+    from thence.live.config import Limits
+    from thence.live.core import HELD_LIMIT, LABEL_LIMIT
+    from thence.live.process import INBOX_LIMIT, SNAPSHOT_EVERY
 
     known = Limits()
     return {

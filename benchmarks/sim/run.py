@@ -25,11 +25,11 @@ from typing import Any
 
 from simpy_twin import Twin
 
+from thence.core.model.roster import Roster
+from thence.core.protocols.registry import REGISTRY, lookup
 from thence.errors import MisuseError
-from thence.model.roster import Roster
-from thence.protocols.registry import REGISTRY, lookup
-from thence.sim import Scenario, Simulation, simulate
-from thence.sim.cpu import Clock
+from thence.lab.simulator import Scenario, Simulation, simulate
+from thence.lab.simulator.cpu import Clock
 
 RESULTS = Path(__file__).parent / "results" / "sim.json"
 SIZES = (10, 30, 50)

@@ -16,11 +16,11 @@ from typing import Any
 
 import simpy
 
-from thence.model.message import Copy
-from thence.model.roster import Roster
-from thence.protocols.effects import Deliver, Sent
-from thence.protocols.registry import create
-from thence.sim.fanout import choose, parse_fanout
+from thence.core.model.message import Copy
+from thence.core.model.roster import Roster
+from thence.core.protocols.effects import Deliver, Sent
+from thence.core.protocols.registry import create
+from thence.lab.simulator.fanout import choose, parse_fanout
 
 
 class Twin:

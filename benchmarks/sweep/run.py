@@ -43,9 +43,9 @@ def digest(folder: Path) -> str:
 
 def sweeps(cores: int, *, pinned: bool) -> None:
     """Sweep once for each line that comes in, and say what it took."""
-    from thence.sim.grid import parse_grid, read_grid
+    from thence.lab.sweep.driver import sweep
+    from thence.lab.sweep.grid import parse_grid, read_grid
     from thence.spark.session import local_session
-    from thence.sim.sweep import sweep
 
     if pinned:
         os.sched_setaffinity(0, {0})
@@ -66,7 +66,7 @@ def sweeps(cores: int, *, pinned: bool) -> None:
 
 def allowed(guessed: list[float], taken: list[float], cores: int) -> float:
     """Return how many times faster so many free cores would be, by our tasks and the seconds scenarios took."""
-    from thence.sim.sweep import places
+    from thence.lab.sweep.driver import places
 
     tasks = places(guessed, cores)
     busy = [0.0] * cores
@@ -76,8 +76,8 @@ def allowed(guessed: list[float], taken: list[float], cores: int) -> float:
 
 
 def looped() -> dict[str, Any]:
-    from thence.sim.grid import read_grid
-    from thence.sim.sweep_task import Store, run_one
+    from thence.lab.sweep.grid import read_grid
+    from thence.lab.sweep.task import Store, run_one
 
     grid = read_grid(HERE / "grid.toml")
     works = []

@@ -12,8 +12,8 @@ import argparse
 import json
 from pathlib import Path
 
-from thence.papers.chapter7.experiments import PUBLISHED, PUBLISHED_7_5, SCENARIOS, stamp_sizes, table_7_1
-from thence.papers.chapter7.networks import broadcasts, gateway, office
+from thence.lab.papers.chapter7.experiments import PUBLISHED, PUBLISHED_7_5, SCENARIOS, stamp_sizes, table_7_1
+from thence.lab.papers.chapter7.networks import broadcasts, gateway, office
 
 RESULTS = Path(__file__).parent / "results" / "topology.json"
 DELAYS = (0.005, 0.025, 0.05, 0.1, 0.5)

@@ -7,8 +7,8 @@ import asyncio
 import tempfile
 from pathlib import Path
 
+from thence.live.init import initialise
 from thence.runtime import Endpoint
-from thence.runtime.setup import initialise
 
 
 async def show(me: Endpoint, lines: int, answer: dict[bytes, bytes]) -> list[str]:

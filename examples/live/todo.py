@@ -9,8 +9,8 @@ import asyncio
 import tempfile
 from pathlib import Path
 
+from thence.live.init import initialise
 from thence.runtime import Endpoint
-from thence.runtime.setup import initialise
 
 EVERYBODY = {"home", "work", "phone"}
 

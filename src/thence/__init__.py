@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from thence.auditing.local import audit
-    from thence.costing.local import cost
-    from thence.delivery import Orderer
+    from thence.tables.delivery import Orderer
+    from thence.tables.engines.local.audit import audit
+    from thence.tables.engines.local.cost import cost
 
 __all__ = ["Orderer", "__version__", "audit", "cost"]
 
@@ -34,7 +34,11 @@ def _refuse_stale_modules() -> None:
                     raise ImportError(f"{compiled} is older than its source; run: make install")
 
 
-_WHERE = {"Orderer": "thence.delivery", "audit": "thence.auditing.local", "cost": "thence.costing.local"}
+_WHERE = {
+    "Orderer": "thence.tables.delivery",
+    "audit": "thence.tables.engines.local.audit",
+    "cost": "thence.tables.engines.local.cost",
+}
 """where the public names live; each is loaded when it is asked for"""
 
 

@@ -11,14 +11,14 @@ import pytest
 from playwright.sync_api import Page
 from support.traces import draw_knobs, random_trace
 
-from thence.auditing.local import audit_events
-from thence.model.events import Event, parse
-from thence.model.order import Execution, by_label, usable
+from thence.core.model.events import Event, parse
+from thence.core.model.order import Execution, by_label, usable
+from thence.lab.simulator import Scenario, simulate
 from thence.protocols import create
-from thence.report.spacetime import page
-from thence.report.spacetime.findings import by_run, findings_of
-from thence.sim import Scenario, simulate
-from thence.trace.scene import scenes_of
+from thence.show.spacetime import page
+from thence.show.spacetime.findings import by_run, findings_of
+from thence.tables.engines.local.audit import audit_events
+from thence.tables.explain.scene import scenes_of
 
 Open = Callable[..., Page]
 TRIANGLE = "a!1>c a!2>b b<a2 b?a2 b!1>c c<b1 c?b1 c<a1 c?a1"

@@ -12,14 +12,14 @@ from playwright.sync_api import Page
 from support.recorded import read_events
 
 from thence.cli import main
-from thence.model.events import Event
-from thence.model.order import Execution, judge
-from thence.report.spacetime import page
-from thence.sim import Scenario, simulate
-from thence.trace.causality import Causality
-from thence.trace.explain import shortest
-from thence.trace.scene import scene_of, violated
-from thence.trace.slice import overtakings
+from thence.core.model.events import Event
+from thence.core.model.order import Execution, judge
+from thence.lab.simulator import Scenario, simulate
+from thence.show.spacetime import page
+from thence.tables.explain.around import overtakings
+from thence.tables.explain.causality import Causality
+from thence.tables.explain.scene import scene_of, violated
+from thence.tables.explain.sentence import shortest
 
 Open = Callable[..., Page]
 ROOT = Path(__file__).parents[2]

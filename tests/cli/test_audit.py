@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from thence.cli import main
-from thence.model.events import Event, parse
-from thence.trace.jsonl import write_jsonl
-from thence.trace.parquet import write_parquet
+from thence.core.model.events import Event, parse
+from thence.tables.files.jsonl import write_jsonl
+from thence.tables.files.parquet import write_parquet
 
 VIOLATED = "a!1>bc b?a1 b!1>c c?b1 c?a1"
 KEYS = {
@@ -223,10 +223,10 @@ def test_the_route_is_said_when_asked_for(trace: Path, capsys: pytest.CaptureFix
 def test_an_interrupt_ends_it_with_a_sentence(tmp_path: Path) -> None:
     """A thread that sleeps stands for long work in a kernel."""
     program = (
-        "import signal, sys, thence.auditing.local as local\n"
+        "import signal, sys, thence.tables.engines.local.audit as local\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started us beside itself\n"
         "def forever(*a, **k):\n"
-        "    from thence.auditing.threads import in_threads\n"
+        "    from thence.tables.judge.threads import in_threads\n"
         "    import time\n"
         "    def work(_):\n"
         "        print('working', flush=True)\n"

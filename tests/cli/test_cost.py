@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from thence import cli, cost
-from thence.model.events import Event, parse
-from thence.sim import Scenario, simulate
-from thence.trace.jsonl import write_jsonl
+from thence.core.model.events import Event, parse
+from thence.lab.simulator import Scenario, simulate
+from thence.tables.files.jsonl import write_jsonl
 
 
 def recorded(run: str, protocol: str = "ks", delay: str = "exponential:0.05") -> list[Event]:

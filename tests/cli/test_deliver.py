@@ -14,11 +14,11 @@ import pytest
 
 from thence import Orderer
 from thence.cli import main
-from thence.delivery.outcome import OUTPUT_COLUMNS
-from thence.model.message import Copy
-from thence.model.roster import Roster
-from thence.protocols.bss import BSS
-from thence.protocols.wire import encode
+from thence.core.model.message import Copy
+from thence.core.model.roster import Roster
+from thence.core.protocols.bss import BSS
+from thence.core.protocols.wire import encode
+from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 
 ROWS = [
     {"run": "r", "destination": "d", "arrival": 3, "message": "c", "depends_on": ["b"], "line": 1},
@@ -139,7 +139,7 @@ def test_what_python_can_say_of_a_delivery_the_command_can_too() -> None:
     from inspect import signature
 
     from thence.cli.deliver import command
-    from thence.spark.delivering import deliver
+    from thence.tables.engines.spark.deliver import deliver
 
     of_python = set(signature(deliver).parameters) - {"give_up"}  # a folder of its own
     assert of_python <= set(signature(command).parameters)

@@ -10,9 +10,9 @@ import pytest
 from support.pages import run_page
 
 from thence.cli import explain_fact, main
-from thence.model.events import parse
-from thence.trace.jsonl import write_jsonl
-from thence.trace.read import open_trace
+from thence.core.model.events import parse
+from thence.tables.files.jsonl import write_jsonl
+from thence.tables.files.read import open_trace
 
 RUN = parse("a!1>bc a!2>d d?a2 d!1>b b?a1 b?d1 b!1>c c?a1 c?b1 c!1>b")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from thence import cli
-from thence.sim import sweep_task
+from thence.lab.sweep import task as sweep_task
 
 
 def files(out: Path) -> dict[str, bytes]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from thence.cli import main
-from thence.model.events import parse
-from thence.trace.jsonl import write_jsonl
+from thence.core.model.events import parse
+from thence.tables.files.jsonl import write_jsonl
 
 TRIANGLE = "a!1>c a!2>b b<a2 b?a2 b!1>c c<b1 c?b1 c<a1 c?a1"
 SAID = "c delivered b1 before a1, though a1 happened before b1: a sent a1, then sent a2; b delivered a2, then sent b1"

@@ -15,8 +15,8 @@ import pytest
 from support.recorded import read_events
 
 from thence import cli
-from thence.model.order import judge
-from thence.protocols.registry import REGISTRY
+from thence.core.model.order import judge
+from thence.core.protocols.registry import REGISTRY
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("simulate", "--processes", "5", "--messages", "60")

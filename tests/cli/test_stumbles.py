@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from thence import cli
-from thence.trace.formats import Unfit, detect
+from thence.tables.files.formats import Unfit, detect
 
 GOOD = '{"run":"r","process":"a","index":1,"kind":"internal"}\n'
 

@@ -11,9 +11,9 @@ import pytest
 from thence import cli
 from thence.cli._common import as_options
 from thence.cli._targets import check_target, declared
+from thence.core.model.events import parse
 from thence.errors import MisuseError
-from thence.model.events import parse
-from thence.trace.jsonl import write_jsonl
+from thence.tables.files.jsonl import write_jsonl
 
 HANDLED_ELSEWHERE = {("convert", "out")}
 """FILE or DIR, as another option says."""

@@ -6,8 +6,8 @@ import pytest
 from support.waits import needless
 from support.walk import NETWORKS, Walk, walk
 
-from thence.model.minimum import Minimum
-from thence.model.order import Execution, by_label
+from thence.core.model.minimum import Minimum
+from thence.core.model.order import Execution, by_label
 from thence.protocols import REGISTRY
 
 PROTOCOLS = [name for name, entry in REGISTRY.items() if "failure detector" not in entry.needs]

@@ -9,11 +9,11 @@ import pytest
 from support.mutant_ks import MUTANTS, DeliversEarly, DropsAFact, Honest, joined, recorded
 
 from thence.cli import main
-from thence.formal.conform import Conformance, conform
-from thence.papers.variants import VARIANTS
-from thence.protocols.ks import KS
-from thence.protocols.ks_hardware import KSHardware
-from thence.trace.jsonl import format_line
+from thence.core.protocols.ks import KS
+from thence.core.protocols.ks_hardware import KSHardware
+from thence.lab.formal.conform import Conformance, conform
+from thence.lab.papers.variants import VARIANTS
+from thence.tables.files.jsonl import format_line
 
 SEEDS = (1, 2, 3)
 
@@ -95,7 +95,7 @@ def test_sizes_are_compared_where_stamps_are_not_recorded() -> None:
 
 
 def test_an_early_delivery_is_named_with_what_it_must_wait_for() -> None:
-    from thence.model.events import parse
+    from thence.core.model.events import parse
 
     rows = parse("a!1>c a!2>b b?a2 b!1>c c?b1 c?a1")
     stamps = {"a2": (("a1", ("c",)),), "b1": (("a1", ("c",)), ("a2", ()))}
@@ -148,7 +148,7 @@ def test_without_java_there_is_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from thence.errors import MisuseError
-    from thence.formal import tlc
+    from thence.lab.formal import tlc
 
     def nothing() -> None:
         raise MisuseError("Spark needs Java 17 or newer and none was found (JAVA_HOME: not set). Install one")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from thence.formal import models, tlc
-from thence.formal.tlc import check
+from thence.lab.formal import models, tlc
+from thence.lab.formal.tlc import check
 
 ERRATUM_20 = ((1, [3]), (1, [2]), (2, [3]))
 ALONE = ([1], [2], [3])

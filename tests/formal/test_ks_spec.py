@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from thence.check.search import explore
-from thence.check.setting import Setting
-from thence.formal import models, tlc
-from thence.formal.tlc import check
+from thence.lab.explorer.search import explore
+from thence.lab.explorer.setting import Setting
+from thence.lab.formal import models, tlc
+from thence.lab.formal.tlc import check
 
 ORDERLY = frozenset({"causal order", "no duplicates"})
 

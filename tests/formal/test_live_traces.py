@@ -8,8 +8,8 @@ from pathlib import Path
 from support.live_fleet import Fleet
 from support.live_pair import folder
 
-from thence.formal.conform import conform
-from thence.trace.read import open_trace
+from thence.lab.formal.conform import conform
+from thence.tables.files.read import open_trace
 
 SEED = int(os.environ.get("THENCE_SEED", "1"))
 

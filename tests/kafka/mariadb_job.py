@@ -48,7 +48,7 @@ def main(port: str, target: str, transactions: int) -> None:
     import jpype
     from support.jars import fetch
 
-    from thence.java import find_java
+    from thence.tables.engines.spark.java import find_java
 
     library = next((find_java().home / "lib").rglob("libjvm.so"))
     jars = [str(jar) for jar in fetch(*COORDINATES)]

@@ -13,22 +13,22 @@ from support.soak import first
 from support.waits import needless
 from support.walk import Walk, assert_in_order, destinations_for, play, start, walk
 
-from thence.check.search import explore
-from thence.check.setting import Setting
-from thence.check.variant import Variant
+from thence.core.model.events import render
+from thence.core.model.message import MESSAGE, Copy
+from thence.core.model.roster import Roster
+from thence.core.protocols.bounded import Bounded
+from thence.core.protocols.epochs import Epochs, ThreeEpochs
+from thence.core.protocols.gossip import Gossip, GossipReceiver
+from thence.core.protocols.time_rows import PackedRow
+from thence.core.protocols.wire import HEADER_BYTES, encode
+from thence.core.wire.reader_cy import Reader
 from thence.errors import MisuseError, PeerError
-from thence.model.events import render
-from thence.model.message import MESSAGE, Copy
-from thence.model.reader_cy import Reader
-from thence.model.roster import Roster
-from thence.papers.variants.ageing import OwnDelivKept, OwnSentKept
-from thence.papers.variants.bounded import VARIANTS, NeverAged
+from thence.lab.explorer.search import explore
+from thence.lab.explorer.setting import Setting
+from thence.lab.explorer.variant import Variant
+from thence.lab.papers.variants.ageing import OwnDelivKept, OwnSentKept
+from thence.lab.papers.variants.bounded import VARIANTS, NeverAged
 from thence.protocols import REGISTRY, Deferred, Deliver, Effect, Member, create
-from thence.protocols.bounded import Bounded
-from thence.protocols.epochs import Epochs, ThreeEpochs
-from thence.protocols.gossip import Gossip, GossipReceiver
-from thence.protocols.time_rows import PackedRow
-from thence.protocols.wire import HEADER_BYTES, encode
 
 FAMILY = ("gossip", "epochs", "bounded")
 SEEDS = 100

@@ -9,12 +9,12 @@ import pytest
 from support.waits import needless
 from support.walk import play, walk
 
-from thence.check.search import explore
+from thence.core.model.roster import Roster
 from thence.errors import MisuseError
-from thence.model.roster import Roster
-from thence.papers.channel_clocks import ChannelClocks, ReceiverAlone
-from thence.papers.variants import setting_of
-from thence.papers.variants.channels import VARIANTS
+from thence.lab.explorer.search import explore
+from thence.lab.papers.channel_clocks import ChannelClocks, ReceiverAlone
+from thence.lab.papers.variants import setting_of
+from thence.lab.papers.variants.channels import VARIANTS
 from thence.protocols import Deferred
 
 WHOLE: list[tuple[dict, int]] = [

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thence.core.model.message import Copy
+from thence.core.model.roster import Roster
+from thence.core.protocols.effects import Deliver, Sent
+from thence.core.protocols.ks import KS
+from thence.core.protocols.ks import KS as Member
+from thence.core.wire.dependency_log_cy import Log
 from thence.errors import PeerError
-from thence.model.log_cy import Log
-from thence.model.message import Copy
-from thence.model.roster import Roster
-from thence.papers.differential import DIFFERENCE, ReceivingEnd, SendingEnd
-from thence.protocols.effects import Deliver, Sent
-from thence.protocols.ks import KS
-from thence.protocols.ks import KS as Member
+from thence.lab.papers.differential import DIFFERENCE, ReceivingEnd, SendingEnd
 
 
 def conversation(seed: int, n: int = 6, messages: int = 150) -> tuple[int, int]:

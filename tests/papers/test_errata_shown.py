@@ -10,14 +10,14 @@ from papers import test_separators as separators
 from support.neighbours import Changing
 from support.walk import play
 
-from thence.model.events import render
-from thence.model.log_cy import Log
-from thence.model.roster import Roster
-from thence.papers.variants.topology import Letter
-from thence.protocols.ech import ECH
-from thence.protocols.ech_r9 import ECHR9
-from thence.sim import Scenario, simulate
-from thence.topology.joins import Membership
+from thence.core.model.events import render
+from thence.core.model.roster import Roster
+from thence.core.protocols.ech import ECH
+from thence.core.protocols.ech_r9 import ECHR9
+from thence.core.wire.dependency_log_cy import Log
+from thence.lab.papers.variants.topology import Letter
+from thence.lab.simulator import Scenario, simulate
+from thence.lab.topology.joins import Membership
 
 PAGE = (Path(__file__).parents[2] / "docs" / "errata.md").read_text(encoding="utf-8")
 

@@ -11,16 +11,16 @@ from functools import cached_property
 
 import pytest
 
-from thence.check.random_walk import RandomWalk, walk
-from thence.check.setting import Setting
-from thence.check.variant import Variant
-from thence.model.message import Copy
-from thence.model.order import Execution
-from thence.protocols.a_causal import ACausal, CausalOkays, matrix
-from thence.protocols.a_fifo import AFifo
-from thence.protocols.ack_receiver import OK, leader
-from thence.protocols.effects import Deliver, Effect, Sent, Transmit
-from thence.protocols.registry import create
+from thence.core.model.message import Copy
+from thence.core.model.order import Execution
+from thence.core.protocols.a_causal import ACausal, CausalOkays, matrix
+from thence.core.protocols.a_fifo import AFifo
+from thence.core.protocols.ack_receiver import OK, leader
+from thence.core.protocols.effects import Deliver, Effect, Sent, Transmit
+from thence.core.protocols.registry import create
+from thence.lab.explorer.random_walk import RandomWalk, walk
+from thence.lab.explorer.setting import Setting
+from thence.lab.explorer.variant import Variant
 
 Key = tuple[int, int]
 """sender and count of a message"""

@@ -9,15 +9,15 @@ from __future__ import annotations
 import pytest
 from support.multicast import FOUND, MEASURE
 
-from thence.check.random_walk import RandomWalk, walk
-from thence.check.setting import Setting
+from thence.core.model.faults import groups_of, least, legal, legalise
+from thence.core.model.order import Execution
+from thence.core.model.roster import Roster, positions
+from thence.core.protocols.effects import Deferred, Deliver, Sent, Transmit
+from thence.core.protocols.registry import create
 from thence.errors import MisuseError, PeerError
-from thence.model.faults import groups_of, least, legal, legalise
-from thence.model.order import Execution
-from thence.model.roster import Roster, positions
-from thence.papers.variants import setting_of
-from thence.protocols.effects import Deferred, Deliver, Sent, Transmit
-from thence.protocols.registry import create
+from thence.lab.explorer.random_walk import RandomWalk, walk
+from thence.lab.explorer.setting import Setting
+from thence.lab.papers.variants import setting_of
 
 FT = ["a-fifo", "a-causal", "ks-ft"]
 LAYOUTS = [(4, ""), (5, "ab|cd|e"), (6, "abc|def"), (4, "a|bc|d")]

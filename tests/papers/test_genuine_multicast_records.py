@@ -12,20 +12,20 @@ import pytest
 from support.multicast import FOUND, MEASURE
 from support.soak import first
 
-from thence.check.random_walk import RandomWalk, walk
-from thence.check.search import explore
-from thence.check.setting import Setting
+from thence.core.model.faults import legal
+from thence.core.model.message import Copy
+from thence.core.protocols.ack_member import AckMember
+from thence.core.protocols.ack_receiver import GATHERED
+from thence.core.protocols.base import Member
+from thence.core.protocols.effects import Deliver, Duplicate, Effect, Sent, Transmit
+from thence.core.protocols.registry import create
 from thence.errors import MisuseError
-from thence.model.faults import legal
-from thence.model.message import Copy
-from thence.papers.rejected_designs import AFifoLazy
-from thence.papers.variants import setting_of
-from thence.protocols.ack_member import AckMember
-from thence.protocols.ack_receiver import GATHERED
-from thence.protocols.base import Member
-from thence.protocols.effects import Deliver, Duplicate, Effect, Sent, Transmit
-from thence.protocols.registry import create
-from thence.sim import Recorder, Scenario, Simulation
+from thence.lab.explorer.random_walk import RandomWalk, walk
+from thence.lab.explorer.search import explore
+from thence.lab.explorer.setting import Setting
+from thence.lab.papers.rejected_designs import AFifoLazy
+from thence.lab.papers.variants import setting_of
+from thence.lab.simulator import Recorder, Scenario, Simulation
 
 FT = ["a-fifo", "a-causal", "ks-ft"]
 AT_DELIVERY: dict[str, Any] = {"counts": False}

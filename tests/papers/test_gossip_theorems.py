@@ -10,13 +10,13 @@ from random import Random
 import pytest
 from support.walk import start
 
-from thence.model.message import Copy
-from thence.model.roster import Roster
-from thence.papers.naive_gossip import Gossiped, NaiveGossip
-from thence.protocols.bounded import Bounded
-from thence.protocols.effects import Deferred, Deliver, Sent
-from thence.protocols.epochs import Epochs
-from thence.protocols.gossip import Gossip
+from thence.core.model.message import Copy
+from thence.core.model.roster import Roster
+from thence.core.protocols.bounded import Bounded
+from thence.core.protocols.effects import Deferred, Deliver, Sent
+from thence.core.protocols.epochs import Epochs
+from thence.core.protocols.gossip import Gossip
+from thence.lab.papers.naive_gossip import Gossiped, NaiveGossip
 
 Past = frozenset[tuple[int, int]]
 """events (process, number) that happened before, or are, the one asked about"""

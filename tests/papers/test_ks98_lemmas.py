@@ -12,12 +12,12 @@ from typing import NamedTuple
 import pytest
 from support.walk import play
 
-from thence.model.events import parse
-from thence.model.fixed_points import FixedPoints
-from thence.model.message import Copy
-from thence.model.roster import Roster, positions
-from thence.protocols.effects import Effect, Sent
-from thence.protocols.ks import KS
+from thence.core.model.events import parse
+from thence.core.model.fixed_points import FixedPoints
+from thence.core.model.message import Copy
+from thence.core.model.roster import Roster, positions
+from thence.core.protocols.effects import Effect, Sent
+from thence.core.protocols.ks import KS
 
 Log = dict[int, tuple[tuple[int, int], ...]]
 """{sender: ((count, destinations), ...)}"""

@@ -6,8 +6,8 @@ from random import Random
 
 from support.literal_ks import Entry, LiteralKS
 
-from thence.model.log_cy import Log
-from thence.model.roster import positions
+from thence.core.model.roster import positions
+from thence.core.wire.dependency_log_cy import Log
 from thence.protocols import Deliver, Sent, create
 
 

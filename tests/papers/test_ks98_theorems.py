@@ -14,16 +14,16 @@ from random import Random
 
 import pytest
 
-from thence.model.events import Event, Kind
-from thence.model.log_cy import Log
-from thence.model.message import Copy, MessageId, name_of
-from thence.model.minimum import Fact, Minimum
-from thence.model.order import Judgement, judge
-from thence.model.roster import Roster, positions
-from thence.protocols.dependency import facts_of
-from thence.protocols.effects import Deliver, Sent
-from thence.protocols.ks import KS
-from thence.protocols.receiver import Needs
+from thence.core.model.events import Event, Kind
+from thence.core.model.message import Copy, MessageId, name_of
+from thence.core.model.minimum import Fact, Minimum
+from thence.core.model.order import Judgement, judge
+from thence.core.model.roster import Roster, positions
+from thence.core.protocols.dependency import facts_of
+from thence.core.protocols.effects import Deliver, Sent
+from thence.core.protocols.ks import KS
+from thence.core.protocols.receiver import Needs
+from thence.core.wire.dependency_log_cy import Log
 
 NAMES = "abcd"
 SEEDS = range(8)

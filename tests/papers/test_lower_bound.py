@@ -6,7 +6,7 @@ from itertools import chain, combinations
 
 import pytest
 
-from thence.papers.lower_bound import View, breaks, possible_views, runs, spared, undecided
+from thence.lab.papers.lower_bound import View, breaks, possible_views, runs, spared, undecided
 
 ADDRESSED = {n: [mask for mask in range(1 << n) if mask.bit_count() >= 2] for n in (3, 4)} | {5: [0b00110, 0b11111]}
 SIZES = ((3, 2), (3, 3), (4, 2), (4, 3), (4, 4), (5, 2))

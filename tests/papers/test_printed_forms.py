@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from support.walk import play, walk
 
-from thence.check.variant import Variant
+from thence.core.model.minimum import Minimum
 from thence.errors import MisuseError
-from thence.model.minimum import Minimum
-from thence.papers.variants import ageing, ks, serial
+from thence.lab.explorer.variant import Variant
+from thence.lab.papers.variants import ageing, ks, serial
 from thence.protocols import REGISTRY
 
 VARIANTS = (*ks.VARIANTS, *serial.VARIANTS, *ageing.VARIANTS)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from thence.model.message import Copy
-from thence.model.roster import Roster, positions
-from thence.protocols.effects import Effect
-from thence.protocols.prs import PRS, _later
-from thence.sim import Meter, Scenario, Simulation
+from thence.core.model.message import Copy
+from thence.core.model.roster import Roster, positions
+from thence.core.protocols.effects import Effect
+from thence.core.protocols.prs import PRS, _later
+from thence.lab.simulator import Meter, Scenario, Simulation
 
 
 class RowsKept(PRS):

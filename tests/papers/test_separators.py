@@ -7,19 +7,19 @@ from support.delays import unkind
 from support.neighbours import Changing, changing, hop_walk
 from support.walk import play
 
-from thence.check.variant import Variant
+from thence.core.model.order import judge
+from thence.core.protocols.ech_r9 import ECHR9
 from thence.errors import MisuseError
-from thence.model.order import judge
-from thence.papers.chapter7.networks import broadcasts, gateway, office
-from thence.papers.variants.topology import LINE, SQUARE, VARIANTS, Anywhere, Unreported
+from thence.lab.explorer.variant import Variant
+from thence.lab.papers.chapter7.networks import broadcasts, gateway, office
+from thence.lab.papers.variants.topology import LINE, SQUARE, VARIANTS, Anywhere, Unreported
+from thence.lab.topology.graph import Graph, broadcast, graph_of
+from thence.lab.topology.joins import Join, Membership
+from thence.lab.topology.routed import Routed
+from thence.lab.topology.routed_driver import drive
+from thence.lab.topology.routes import Routes
+from thence.lab.topology.separators import both_ways
 from thence.protocols import REGISTRY
-from thence.protocols.ech_r9 import ECHR9
-from thence.topology.graph import Graph, broadcast, graph_of
-from thence.topology.joins import Join, Membership
-from thence.topology.routed import Routed
-from thence.topology.routed_driver import drive
-from thence.topology.routes import Routes
-from thence.topology.separators import both_ways
 
 # -- errata 15: R9 -------------------------------------------------------------------------------------------------
 

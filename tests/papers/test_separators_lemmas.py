@@ -15,7 +15,7 @@ from random import Random
 
 import pytest
 
-from thence.topology.separators import Separator
+from thence.lab.topology.separators import Separator
 
 SEEDS = range(12)
 NAMES = tuple("abcde")

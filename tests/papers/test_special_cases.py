@@ -11,15 +11,15 @@ import pytest
 from support.waits import needless
 from support.walk import Walk, assert_in_order, destinations_for, play, start, walk
 
+from thence.core.model.message import MESSAGE, Copy
+from thence.core.model.order import Execution
+from thence.core.model.roster import Roster
+from thence.core.protocols.hierarchy import parted
+from thence.core.protocols.serial_broadcast import SerialBroadcast
+from thence.core.wire.sets import rename_mask
 from thence.errors import MisuseError, PeerError
-from thence.model.message import MESSAGE, Copy
-from thence.model.order import Execution
-from thence.model.roster import Roster
-from thence.model.sets import rename_mask
-from thence.papers.variants.serial import LogAlone, OwnIsAwaited, OwnIsDelivered
+from thence.lab.papers.variants.serial import LogAlone, OwnIsAwaited, OwnIsDelivered
 from thence.protocols import REGISTRY, Deferred, Deliver, Sent, create
-from thence.protocols.hierarchy import parted
-from thence.protocols.serial_broadcast import SerialBroadcast
 
 SERIAL = ("serial-broadcast", "serial-multicast")
 UNICAST = ("synchronous", "acked")

@@ -8,13 +8,13 @@ from random import Random
 
 import pytest
 
-from thence.model.events import Event, Kind
-from thence.model.message import Copy, MessageId
-from thence.model.order import judge
-from thence.model.roster import Roster
-from thence.papers.stable_histories import StableHistories
-from thence.protocols.ech import ECH, Elements
-from thence.protocols.effects import Deliver, Sent
+from thence.core.model.events import Event, Kind
+from thence.core.model.message import Copy, MessageId
+from thence.core.model.order import judge
+from thence.core.model.roster import Roster
+from thence.core.protocols.ech import ECH, Elements
+from thence.core.protocols.effects import Deliver, Sent
+from thence.lab.papers.stable_histories import StableHistories
 
 SLOWEST = 12
 """steps within which everything arrives; as causes left before, within which everything is delivered, too"""

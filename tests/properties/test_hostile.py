@@ -8,8 +8,8 @@ from time import thread_time
 import pytest
 from support.hostile import Hostile, names
 
+from thence.core.model.roster import Roster
 from thence.errors import PeerError
-from thence.model.roster import Roster
 from thence.protocols import REGISTRY, create
 
 SEED = 1

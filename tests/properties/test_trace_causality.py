@@ -10,15 +10,15 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thence.model.events import Event
-from thence.model.order import Execution, by_label, judge
-from thence.trace.causality import Causality, causal_order, vector_clocks
-from thence.trace.clocks import audit_clocks
-from thence.trace.explain import Step, path, sentence
-from thence.trace.scene import shown_by, violated
-from thence.trace.shiviz import ClockEvent, parse_log
-from thence.trace.shiviz_writer import write_shiviz
-from thence.trace.slice import around, overtakings
+from thence.core.model.events import Event
+from thence.core.model.order import Execution, by_label, judge
+from thence.tables.explain.around import around, overtakings
+from thence.tables.explain.causality import Causality, causal_order, vector_clocks
+from thence.tables.explain.clock_findings import audit_clocks
+from thence.tables.explain.scene import shown_by, violated
+from thence.tables.explain.sentence import Step, path, sentence
+from thence.tables.export.shiviz import write_shiviz
+from thence.tables.files.shiviz import ClockEvent, parse_log
 
 
 def execution(seed: int, *, labels: int = 1) -> list[Event]:

@@ -12,12 +12,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.recorded import read_events
 
-from thence.model.events import KINDS, Event
-from thence.trace.jsonl import format_line, located, write_jsonl
-from thence.trace.parquet import write_parquet
-from thence.trace.schema import event_of, row_of
-from thence.trace.shiviz import ClockEvent, parse_log
-from thence.trace.source import Quarantined
+from thence.core.model.events import KINDS, Event
+from thence.tables.contract.row_validity import event_of, row_of
+from thence.tables.files.jsonl import format_line, located, write_jsonl
+from thence.tables.files.parquet import write_parquet
+from thence.tables.files.shiviz import ClockEvent, parse_log
+from thence.tables.files.source import Quarantined
 
 TEXTS = st.text(max_size=8)
 NAMES = st.text(min_size=1, max_size=6)

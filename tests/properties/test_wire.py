@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from support.slow_codec import Slow, slow_decode
 from support.wire import PROTOCOLS, inputs, stamps, survives
 
+from thence.core.model.message import Copy
+from thence.core.model.roster import Roster
+from thence.core.protocols.wire import decode, encode
+from thence.core.wire.codec import INT, ByProcess, Shape
+from thence.core.wire.dependency_log_cy import Log
+from thence.core.wire.entries import Entries
+from thence.core.wire.reader_cy import Reader
+from thence.core.wire.sets import mask_bytes
+from thence.core.wire.words_cy import put_varint
 from thence.errors import PeerError, ThenceError
-from thence.model.codec import INT, ByProcess, Shape
-from thence.model.entries import Entries
-from thence.model.log_cy import Log
-from thence.model.message import Copy
-from thence.model.reader_cy import Reader
-from thence.model.roster import Roster
-from thence.model.sets import mask_bytes
-from thence.model.words_cy import put_varint
 from thence.protocols import REGISTRY
-from thence.protocols.wire import decode, encode
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)

@@ -19,16 +19,16 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from thence.model.events import render
-from thence.model.log_cy import Log
-from thence.model.message import MESSAGE, Copy
-from thence.model.order import judge
-from thence.model.roster import Roster
+from thence.core.model.events import render
+from thence.core.model.message import MESSAGE, Copy
+from thence.core.model.order import judge
+from thence.core.model.roster import Roster
+from thence.core.protocols.ci_dc import CiDc
+from thence.core.protocols.ech import ECH
+from thence.core.protocols.gossip import Gossip
+from thence.core.wire.dependency_log_cy import Log
+from thence.lab.simulator import Scenario, simulate
 from thence.protocols import Deferred, Deliver, Duplicate, Effect, Hold, Member, Sent, Transmit, create
-from thence.protocols.ci_dc import CiDc
-from thence.protocols.ech import ECH
-from thence.protocols.gossip import Gossip
-from thence.sim import Scenario, simulate
 
 HERE = Path(__file__).parent
 ENTRY = re.compile(r"([A-Za-z]+)(\d+)\{([^}]*)\}")

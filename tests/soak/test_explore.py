@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from support.soak import RESULTS, keep
 
-from thence.check.random_walk import walk
-from thence.check.search import explore
-from thence.check.setting import Setting
+from thence.lab.explorer.random_walk import walk
+from thence.lab.explorer.search import explore
+from thence.lab.explorer.setting import Setting
 
 MINUTES = float(os.environ.get("THENCE_MINUTES", "25"))
 ANYWHERE = (

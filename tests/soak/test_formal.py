@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import pytest
 from support.mutant_ks import recorded
 
-from thence.check.search import explore
-from thence.check.setting import Setting
-from thence.formal import models
-from thence.formal.conform import conform
-from thence.formal.tlc import check
-from thence.protocols.ks import KS
+from thence.core.protocols.ks import KS
+from thence.lab.explorer.search import explore
+from thence.lab.explorer.setting import Setting
+from thence.lab.formal import models
+from thence.lab.formal.conform import conform
+from thence.lab.formal.tlc import check
 
 HOURS = 2 * 3600.0
 

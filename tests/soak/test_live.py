@@ -94,8 +94,8 @@ def keep_sums() -> None:
 
 
 def test_what_the_fleets_left_is_causal_on_spark_too() -> None:
-    from thence import spark
     from thence.spark.session import local_session
+    from thence.tables.engines import spark
 
     folders = sorted(traces().glob("seed-*")) if traces().exists() else []
     assert folders, "run test_killed_stopped_and_cut first; it leaves the traces"

@@ -35,7 +35,7 @@ def session(kind: str, log: str | None) -> Any:
     """Start a session of a kind."""
     from pyspark.sql import SparkSession
 
-    from thence.java import find_java
+    from thence.tables.engines.spark.java import find_java
 
     os.environ["JAVA_HOME"] = str(find_java().home)
     builder: Any = SparkSession.builder
@@ -65,8 +65,8 @@ def audit_one_large(spark: Any) -> None:
     from support.tables import as_found, normal
     from support.traces import Knobs, random_trace
 
-    from thence.kernels.judge_run import judge
     from thence.spark import audit
+    from thence.tables.judge.whole_run import judge
 
     events = random_trace(1, Knobs(processes=8, steps=12_000, late=0.05, again=0, astray=0, lost=0, crash=0))
     whole = as_found(judge(events[0].run, normal(events)).to_pylist())
@@ -114,7 +114,7 @@ def streams(spark: Any) -> None:
 
     from thence import Orderer
     from thence.spark import deliver, waiting
-    from thence.spark.streaming import PROVIDER, ROCKSDB
+    from thence.tables.engines.spark.stream import PROVIDER, ROCKSDB
 
     spark.conf.set(PROVIDER, ROCKSDB)
     runs = many("stamp", [3], messages=40)
@@ -160,12 +160,12 @@ def costs(spark: Any) -> None:
     """Replay a run through two protocols."""
     import pyarrow as pa
 
-    from thence.costing import replay
-    from thence.costing.replaying import Cost
-    from thence.kernels.columns import arrow_schema
-    from thence.sim import Scenario, simulate
-    from thence.spark.costs import cost
-    from thence.trace.schema import row_of
+    from thence.lab.simulator import Scenario, simulate
+    from thence.tables.contract.row_validity import row_of
+    from thence.tables.contract.types import arrow_schema
+    from thence.tables.costing import replay
+    from thence.tables.costing.replay import Cost
+    from thence.tables.engines.spark.cost import cost
 
     run = simulate(Scenario(processes=4, messages=200), trace=True, measure=False)
     table = pa.Table.from_pylist([row_of(event) for event in run.events], schema=arrow_schema())
@@ -178,9 +178,9 @@ def costs(spark: Any) -> None:
 
 def sweeps(spark: Any) -> None:
     """Sweep four scenarios; the files are those of a plain loop, byte for byte."""
-    from thence.sim.grid import parse_grid
-    from thence.sim.sweep_task import Store, run_one
-    from thence.sim.sweep import sweep
+    from thence.lab.sweep.driver import sweep
+    from thence.lab.sweep.grid import parse_grid
+    from thence.lab.sweep.task import Store, run_one
 
     def files(folder: str) -> dict[str, bytes]:
         found = [path for what in ("results", "traces") for path in Path(folder, what).rglob("*.parquet")]

@@ -15,14 +15,14 @@ from support.results import check_paths, told
 from support.tables import by_definition
 from support.traces import random_trace, spoil
 
-from thence.auditing.plan import Plan
-from thence.auditing.tables import completed
-from thence.model.events import Event, order_of, parse
-from thence.model.order import Judgement, judge
+from thence.core.model.events import Event, order_of, parse
+from thence.core.model.order import Judgement, judge
 from thence.spark import audit
-from thence.spark.event_columns import with_event_columns
-from thence.spark.layout import look_at
-from thence.spark.transport import tables
+from thence.tables.engines.spark.event_columns import with_event_columns
+from thence.tables.engines.spark.frame_layout import look_at
+from thence.tables.engines.spark.transport import tables
+from thence.tables.judge.normal_table import completed
+from thence.tables.judge.plan import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,8 +13,8 @@ from support.odd_files import CORPUS, OddFile
 from support.traces import random_trace, spoil
 
 from thence.cli import main
-from thence.trace.jsonl import write_jsonl
-from thence.trace.parquet import write_parquet
+from thence.tables.files.jsonl import write_jsonl
+from thence.tables.files.parquet import write_parquet
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -67,7 +67,7 @@ def test_a_sample_of_odd_files(case: OddFile, tmp_path: Path, monkeypatch: pytes
 def test_a_long_list_is_brought_a_few_rows_at_a_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from thence.spark import results
+    from thence.tables.engines.spark import results
 
     file = tmp_path / "trace.jsonl"
     write_jsonl([e for events in small_runs()[:10] for e in events], file)

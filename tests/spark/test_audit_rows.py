@@ -14,12 +14,13 @@ from support.results import told
 from support.traces import Knobs, random_trace, spoil
 
 import thence
+from thence.core.model.events import parse
 from thence.errors import MisuseError
-from thence.model.events import parse
-from thence.spark import audit, audit_files, files
-from thence.spark.layout import look_at
-from thence.trace.jsonl import write_jsonl
-from thence.trace.parquet import write_parquet
+from thence.spark import audit, audit_files
+from thence.tables.engines.spark import audit_files as files
+from thence.tables.engines.spark.frame_layout import look_at
+from thence.tables.files.jsonl import write_jsonl
+from thence.tables.files.parquet import write_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,11 +16,11 @@ from support.results import check_paths, told
 from support.soak import keep
 from support.traces import changed, random_trace
 
-from thence.auditing.arrays import audit_table
-from thence.auditing.local import LocalAuditResult
-from thence.auditing.tables import of_events
-from thence.model.events import Event, order_of
+from thence.core.model.events import Event, order_of
 from thence.spark import audit
+from thence.tables.engines.local.audit import LocalAuditResult
+from thence.tables.engines.local.chunks import audit_table
+from thence.tables.judge.normal_table import of_events
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,9 +11,9 @@ import pytest
 from support.traces import random_trace
 
 from thence.cli import main
-from thence.model.events import Event
-from thence.trace.jsonl import write_jsonl
-from thence.trace.parquet import write_parquet
+from thence.core.model.events import Event
+from thence.tables.files.jsonl import write_jsonl
+from thence.tables.files.parquet import write_parquet
 
 pytestmark = pytest.mark.usefixtures("spark")
 SEED = 4

@@ -10,18 +10,18 @@ import pyarrow as pa
 import pytest
 
 from thence import cli
-from thence.costing import prefix, profile, recommend, replay
-from thence.costing.recommending import together, total
-from thence.costing.replaying import Cost
-from thence.kernels.columns import arrow_schema
-from thence.model.events import Event, parse
-from thence.model.order import by_label
-from thence.model.roster import Roster
-from thence.sim import Scenario, simulate
-from thence.spark.costs import cost
-from thence.trace.jsonl import write_jsonl
-from thence.trace.parquet import write_parquet
-from thence.trace.schema import row_of
+from thence.core.model.events import Event, parse
+from thence.core.model.order import by_label
+from thence.core.model.roster import Roster
+from thence.lab.simulator import Scenario, simulate
+from thence.tables.contract.row_validity import row_of
+from thence.tables.contract.types import arrow_schema
+from thence.tables.costing import prefix, profile, recommend, replay
+from thence.tables.costing.recommend import together, total
+from thence.tables.costing.replay import Cost
+from thence.tables.engines.spark.cost import cost
+from thence.tables.files.jsonl import write_jsonl
+from thence.tables.files.parquet import write_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 from support.traces import Knobs, random_trace
 
 from thence.cli import main
-from thence.model.columns import EVENT_COLUMNS, ddl
-from thence.model.events import Event
-from thence.spark.cutting import cut_events, cut_frame, rows_about
-from thence.trace.cutting import Cut, Stretch, cut_rows, message_cut
-from thence.trace.parquet import write_parquet
-from thence.trace.schema import row_of
+from thence.core.model.events import Event
+from thence.tables.contract.columns import EVENT_COLUMNS, ddl
+from thence.tables.contract.row_validity import row_of
+from thence.tables.engines.spark.excerpt import cut_events, cut_frame, rows_about
+from thence.tables.explain.excerpt import Cut, Stretch, cut_rows, message_cut
+from thence.tables.files.parquet import write_parquet
 
 EVENTS = [
     replace(event, time=0.1 * place, order=place)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from thence.trace.jsonl import write_jsonl
+from thence.tables.files.jsonl import write_jsonl
 
 from support.traces import random_trace  # isort: skip
 
@@ -21,7 +21,7 @@ PROGRAM = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started us beside itself
 from pathlib import Path
-from thence.spark import files
+from thence.tables.engines.spark import audit_files as files
 trace, mark = sys.argv[1:]
 
 def forever(spark, opened):

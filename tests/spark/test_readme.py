@@ -11,7 +11,7 @@ from pathlib import Path
 
 from support.recorded import read_events
 
-from thence.model.order import judge
+from thence.core.model.order import judge
 
 ROOT = Path(__file__).parents[2]
 ALL = """

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 import thence
 from thence.errors import MisuseError
-from thence.java import Java
-from thence.spark import archive
-from thence.spark.probing import probe
 from thence.spark.session import _environment, defaults, local_session
+from thence.tables.engines.spark import archive
+from thence.tables.engines.spark.java import Java
+from thence.tables.engines.spark.probe import probe
 
 
 def test_the_settings_hold(spark: SparkSession) -> None:
@@ -107,7 +107,7 @@ OLD, NEW = Java(Path("/j17"), "17.0.15", "PATH"), Java(Path("/j21"), "21.0.8", "
 def test_an_archive_is_made_once_and_by_one_process(started: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(3):
         archive.make_later(OLD)
-    assert started == [[sys.executable, "-m", "thence.spark.archive"]]
+    assert started == [[sys.executable, "-m", "thence.tables.engines.spark.archive"]]
     mark = next(archive.archive_path(OLD).parent.glob("*.making"))
     os.utime(mark, (0, 0))  # whoever made it was killed
     (mark.parent / "making-left").mkdir()

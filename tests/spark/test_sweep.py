@@ -13,11 +13,11 @@ import pytest
 from support.family import kill_family
 
 from thence import cli
-from thence.sim import simulate
-from thence.sim.grid import Grid, parse_grid
-from thence.sim.stats import estimate
-from thence.sim.sweep_task import MEASURES, Store, run_one
-from thence.sim.sweep import LEAST, OVERHEAD, SHARE, places, sweep
+from thence.lab.simulator import simulate
+from thence.lab.simulator.stats import estimate
+from thence.lab.sweep.driver import LEAST, OVERHEAD, SHARE, places, sweep
+from thence.lab.sweep.grid import Grid, parse_grid
+from thence.lab.sweep.task import MEASURES, Store, run_one
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,7 +92,7 @@ def test_a_failed_scenario_is_a_row_and_so_is_one_that_kills_its_worker(spark: S
     def run(scenario: Any, **how: Any) -> Any:
         import os
 
-        from thence.sim import simulate
+        from thence.lab.simulator import simulate
 
         if scenario.seed == 2:
             raise ValueError("two is too many")
@@ -129,13 +129,13 @@ def test_long_scenarios_stay_alone_and_tasks_shrink() -> None:
 
 KILLED = """
 import sys
-from thence.sim.grid import read_grid
+from thence.lab.sweep.grid import read_grid
 from thence.spark.session import local_session
-from thence.sim.sweep import sweep
+from thence.lab.sweep.driver import sweep
 
 def run(scenario, **how):
     from time import sleep
-    from thence.sim import simulate
+    from thence.lab.simulator import simulate
     if scenario.seed > 1:
         sleep(600)
     return simulate(scenario, **how)

@@ -15,13 +15,16 @@ from itertools import accumulate
 from random import Random
 
 from support.wire import PROTOCOLS, inputs
+from thence.core.protocols import stamps_cy
+from thence.core.protocols.wire import decode
+from thence.core.wire import dependency_log_cy as log_cy
+from thence.core.wire import dependency_log_reader_cy as log_reader_cy
+from thence.core.wire import reader_cy, words_cy
+from thence.core.wire.dependency_log_cy import Log
+from thence.core.wire.dependency_log_reader_cy import read_log
+from thence.core.wire.reader_cy import Reader
 from thence.errors import PeerError
-from thence.model import log_cy, log_reader_cy, reader_cy, words_cy
-from thence.model.log_cy import Log
-from thence.model.log_reader_cy import read_log
-from thence.model.reader_cy import Reader
-from thence.protocols import REGISTRY, stamps_cy
-from thence.protocols.wire import decode
+from thence.protocols import REGISTRY
 
 SIZES = (1, 3, 14, 15, 32, 55, 56, 57, 64, 112, 113, 128, 130, 300)
 HUGE = (0, 1, 127, 128, (1 << 62) - 1, (1 << 63) - 2)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from thence.model.events import Event, Kind
-from thence.model.message import Cause, Copy
-from thence.model.order import Execution, Judgement, by_label, judge, usable
-from thence.model.roster import Roster
+from thence.core.model.events import Event, Kind
+from thence.core.model.message import Cause, Copy
+from thence.core.model.order import Execution, Judgement, by_label, judge, usable
+from thence.core.model.roster import Roster
+from thence.core.protocols.wire import encode
 from thence.protocols import Deliver, Sent, create, lookup
-from thence.protocols.wire import encode
 
 PROTOCOLS = ("ks", "ks-hardware", "ci-dc", "rst", "bss", "history")
 Row = dict[str, Any]

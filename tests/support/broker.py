@@ -109,7 +109,7 @@ class Broker:
             consumer.close()
 
     def _java(self, *command: str) -> subprocess.Popen[bytes]:
-        from thence.java import find_java
+        from thence.tables.engines.spark.java import find_java
 
         path = os.pathsep.join(map(str, broker_jars()))
         with (self.folder / "log").open("ab") as log:

@@ -9,10 +9,10 @@ from random import Random
 import pyarrow as pa
 
 from support.tables import normal
-from thence.kernels.chunk import summarise, summary_of
-from thence.kernels.ids import repeated
-from thence.kernels.merge_chunks import ChunkMerger
-from thence.model.events import Event
+from thence.core.model.events import Event
+from thence.tables.judge.chunk import summarise, summary_of
+from thence.tables.judge.ids import repeated
+from thence.tables.judge.merge_chunks import ChunkMerger
 
 
 def in_chunks(

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from check.test_errata_found import FOUND
 
-from thence.check.directed_walk import hunt
-from thence.check.search import explore, promised
-from thence.check.setting import Setting
-from thence.check.shrink import find, shrunk
-from thence.check.stepping import Stepper, in_words, starts
-from thence.check.witness import Witness
-from thence.papers.variants import setting_of
+from thence.lab.explorer.directed_walk import hunt
+from thence.lab.explorer.search import explore, promised
+from thence.lab.explorer.setting import Setting
+from thence.lab.explorer.shrink import find, shrunk
+from thence.lab.explorer.stepping import Stepper, in_words, starts
+from thence.lab.explorer.witness import Witness
+from thence.lab.papers.variants import setting_of
 
 FOLDER = Path(__file__).parents[1] / "data" / "executions"
 SHOWN = Path(__file__).parents[2] / "benchmarks" / "explore" / "results"

@@ -1,4 +1,4 @@
-"""The oracle of the audit: `model.order.judge`, its answer brought into the form of a result.
+"""The oracle of the audit: `core.model.order.judge`, its answer brought into the form of a result.
 
 Rows are taken in their `order` where every row of a run has one, else as they come.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from thence.auditing.result import ABSENT, COLUMNS, TAGS, Findings, Key, ListName, Row, key_of, sort_key
-from thence.model.events import Event, order_of
-from thence.model.order import Judgement, Place, Violation, by_label, judge, usable
-from thence.trace.causality import Causality
-from thence.trace.explain import Step, shortest
+from thence.core.model.events import Event, order_of
+from thence.core.model.order import Judgement, Place, Violation, by_label, judge, usable
+from thence.tables.explain.causality import Causality
+from thence.tables.explain.sentence import Step, shortest
+from thence.tables.judge.result import ABSENT, COLUMNS, TAGS, Findings, Key, ListName, Row, key_of, sort_key
 
 
 class DefinitionFindings(Findings):

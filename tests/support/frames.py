@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 from support.tables import as_found, by_definition
 from support.traces import Knobs, random_trace
-from thence.model.events import Event
-from thence.model.order import judge
+from thence.core.model.events import Event
+from thence.core.model.order import judge
 
 SCHEMA = pa.schema(
     [

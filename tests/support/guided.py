@@ -14,13 +14,13 @@ import atheris
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-with atheris.instrument_imports(include=["thence.model", "thence.protocols"], enable_loader_override=False):
+with atheris.instrument_imports(include=["thence.core.model", "thence.protocols"], enable_loader_override=False):
     from support.hostile import Hostile
     from support.slow_codec import slow_decode
+    from thence.core.model.message import Copy
+    from thence.core.protocols.wire import decode
     from thence.errors import PeerError
-    from thence.model.message import Copy
     from thence.protocols import Member
-    from thence.protocols.wire import decode
 
 SNAPSHOT = 128
 """added to the first byte of an input that is a snapshot"""

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from support.walk import Walk, destinations_for, start
 from support.wire import mutated
+from thence.core.model.message import Copy
+from thence.core.wire.dependency_log_cy import Log
 from thence.errors import MisuseError, PeerError, ThenceError
-from thence.model.log_cy import Log
-from thence.model.message import Copy
 from thence.protocols import REGISTRY, Member, Sent
 
 HUGE = (0, 1, 2, 127, 128, 1 << 14, (1 << 62) - 1, 1 << 62, (1 << 62) + 1, (1 << 63) - 1, 1 << 63)

@@ -15,20 +15,20 @@ from random import Random
 
 from support.live_memory import MemoryNetwork
 from support.recorded import read_events
+from thence.core.model.events import Event
+from thence.core.model.faults import groups_of
+from thence.core.model.order import judge
+from thence.core.model.roster import Roster
 from thence.errors import ThenceError
-from thence.model.events import Event
-from thence.model.faults import groups_of
-from thence.model.order import judge
-from thence.model.roster import Roster
+from thence.live.core import Core
+from thence.live.database import Database, StandardDatabase
+from thence.live.inputs import RECEIVE, Receive, Send, Trusted, read_input
+from thence.live.journal import Journal, Mark
+from thence.live.process import Station
+from thence.live.record import Records
+from thence.live.recovery import recover
 from thence.protocols import lookup
-from thence.runtime.core import Core
-from thence.runtime.database import Database, StandardDatabase
-from thence.runtime.inputs import RECEIVE, Receive, Send, Trusted, read_input
-from thence.runtime.journal import Journal, Mark
-from thence.runtime.record import Records
-from thence.runtime.recovery import recover
-from thence.runtime.station import Station
-from thence.trace.source import Quarantined
+from thence.tables.files.source import Quarantined
 
 MEMORY = "/dev/shm"
 SHARED = MEMORY if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 1 << 30 else None

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+from thence.live.journal import Journal
+from thence.live.process import Station
 from thence.runtime import Endpoint, Message, RolledBackError
-from thence.runtime.journal import Journal
-from thence.runtime.station import Station
 
 POINTS = (
     "before-commit",
@@ -148,10 +148,10 @@ def main() -> None:
     kill.around(Journal, "commit", "commit")
     kill.around(Station, "_acknowledge", "acknowledgement")
     kill.around(Station, "snapshot", "snapshot")
-    from thence.runtime.database import StandardDatabase
+    from thence.live.database import StandardDatabase
 
     kill.around(StandardDatabase, "checkpoint", "checkpoint")
-    from thence.runtime import station
+    from thence.live import process as station
 
     station.SNAPSHOT_EVERY = 200
     Station.__init__.__kwdefaults__["snapshot_every"] = 200  # type: ignore[index]

@@ -11,19 +11,19 @@ import json
 from collections.abc import Hashable, Iterable
 from typing import Any, ClassVar, cast
 
-from thence.check.judge_memory import Perm
-from thence.check.setting import Setting
+from thence.core.model.message import MESSAGE, Copy, MessageId
+from thence.core.protocols.effects import Deferred, Deliver, Effect, Pending, Sent, Transmit
+from thence.core.protocols.registry import Entry
+from thence.core.wire.codec import INT, TEXT, Record, Shape
 from thence.errors import MisuseError
-from thence.model.codec import INT, TEXT, Record, Shape
-from thence.model.message import MESSAGE, Copy, MessageId
+from thence.lab.explorer.judge_memory import Perm
+from thence.lab.explorer.setting import Setting
+from thence.live.core import Core
+from thence.live.deliveries import Step
+from thence.live.inputs import CopyItem, Input, Receive, Send, Trusted, read_item
+from thence.live.link import Link
+from thence.live.state import dump, load
 from thence.protocols import lookup
-from thence.protocols.effects import Deferred, Deliver, Effect, Pending, Sent, Transmit
-from thence.protocols.registry import Entry
-from thence.runtime.core import Core
-from thence.runtime.inputs import CopyItem, Input, Receive, Send, Trusted, read_item
-from thence.runtime.link import Link
-from thence.runtime.state import dump, load
-from thence.runtime.step import Step
 
 
 class Carried:

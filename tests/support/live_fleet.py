@@ -19,14 +19,14 @@ from support.live_proxy import Proxies
 from support.ports import free_ports
 from support.recorded import read_events
 from thence import audit
+from thence.core.model.events import Event
+from thence.core.model.order import judge
+from thence.core.model.plain import Row
 from thence.errors import MisuseError
-from thence.model.events import Event
-from thence.model.order import judge
-from thence.model.plain import Row
-from thence.runtime.admin import ask
-from thence.runtime.config import load
-from thence.runtime.setup import initialise
-from thence.trace.source import Quarantined
+from thence.live.admin import ask
+from thence.live.config import load
+from thence.live.init import initialise
+from thence.tables.files.source import Quarantined
 
 APP = Path(__file__).with_name("live_app.py")
 SOURCE = Path(__file__).parents[2] / "src"

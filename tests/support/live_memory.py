@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from thence.runtime.session import Session
-from thence.runtime.station import Station
+from thence.live.process import Station
+from thence.live.session import Session
 
 
 class MemoryChannel:

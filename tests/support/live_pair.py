@@ -12,8 +12,8 @@ import pytest
 
 from support.live import SHARED
 from support.ports import free_ports
+from thence.live.init import initialise
 from thence.runtime import Endpoint, Message
-from thence.runtime.setup import initialise
 
 PATIENCE = 300.0
 """seconds after which what was waited for will not come, however slow the machine is"""

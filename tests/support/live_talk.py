@@ -6,8 +6,8 @@ import asyncio
 import ssl
 
 from support.live_pair import PATIENCE
+from thence.live.frames import REFUSED, Framer, Hello, hello_frame
 from thence.runtime import Endpoint
-from thence.runtime.frames import REFUSED, Framer, Hello, hello_frame
 
 
 async def talk(

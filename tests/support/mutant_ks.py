@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
 
-from thence.model.events import Event, Kind
-from thence.model.message import Copy, name_of
-from thence.model.roster import Roster
-from thence.protocols import dependency
-from thence.protocols.base import Member
-from thence.protocols.effects import Deliver, Effect, Sent
-from thence.protocols.ks import KS
+from thence.core.model.events import Event, Kind
+from thence.core.model.message import Copy, name_of
+from thence.core.model.roster import Roster
+from thence.core.protocols import dependency
+from thence.core.protocols.base import Member
+from thence.core.protocols.effects import Deliver, Effect, Sent
+from thence.core.protocols.ks import KS
 
 Clear = dict[tuple[int, int], int]
 

@@ -1,6 +1,6 @@
 """Delivery once more, from docs/deliver.md alone: slow, plain, and written without a look at the code it judges.
 
-One key at a time; explicit causes and clocks. Nothing here is shared with `thence.delivery`.
+One key at a time; explicit causes and clocks. Nothing here is shared with `thence.tables.delivery`.
 """
 
 from __future__ import annotations

@@ -12,15 +12,15 @@ from random import Random
 import networkx as nx
 
 from support.walk import Walk, start
-from thence.model.events import Event
-from thence.model.message import Copy
-from thence.model.order import Judgement, judge
-from thence.model.roster import letters
+from thence.core.model.events import Event
+from thence.core.model.message import Copy
+from thence.core.model.order import Judgement, judge
+from thence.core.model.roster import letters
+from thence.core.protocols.ech_r9 import ECHR9
+from thence.lab.topology.graph import Graph, components
+from thence.lab.topology.joins import Join, Membership
+from thence.lab.topology.separators import Separator, both_ways, option_text
 from thence.protocols import Deliver, Sent
-from thence.protocols.ech_r9 import ECHR9
-from thence.topology.graph import Graph, components
-from thence.topology.joins import Join, Membership
-from thence.topology.separators import Separator, both_ways, option_text
 
 
 def random_graph(rng: Random) -> Graph:

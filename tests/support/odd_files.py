@@ -19,11 +19,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from thence.kernels.columns import arrow_schema
-from thence.model.events import Event, parse
-from thence.trace.jsonl import format_line
-from thence.trace.line_reader import LINE_LIMIT
-from thence.trace.schema import row_of
+from thence.core.model.events import Event, parse
+from thence.tables.contract.row_validity import row_of
+from thence.tables.contract.types import arrow_schema
+from thence.tables.files.jsonl import format_line
+from thence.tables.files.line_reader import LINE_LIMIT
 
 EVENTS = parse("a!1>bc b?a1 b!1>c c?a1 c?b1", run="r")
 """A causal run of five rows."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from support.frames import SCHEMA
-from thence.model.events import Event
+from thence.core.model.events import Event
 
 CALLED = {"process": "pid", "index": "seq", "kind": "type", "destinations": "to whom"}
 _OWN = {"process": "a program", "index": "an index of words", "line": 7, "Pid": "no pid"}

@@ -13,7 +13,7 @@ from random import Random
 
 import apsw
 
-from thence.runtime.database import PRAGMAS, JournalError, Row, Synchronous, Value
+from thence.live.database import PRAGMAS, JournalError, Row, Synchronous, Value
 
 SECTOR = 512
 

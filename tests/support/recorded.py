@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from thence.model.events import Event
-from thence.model.order import Judgement, by_run, judge
-from thence.trace.formats import Format
-from thence.trace.read import Trace
-from thence.trace.source import Quarantined
+from thence.core.model.events import Event
+from thence.core.model.order import Judgement, by_run, judge
+from thence.tables.files.formats import Format
+from thence.tables.files.read import Trace
+from thence.tables.files.source import Quarantined
 
 
 def read_events(path: Path, quarantine: list[Quarantined] | None = None) -> list[Event]:

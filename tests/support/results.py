@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from thence.auditing.result import COLUMNS, AuditResult, violation_of
-from thence.model.events import Event
-from thence.model.order import usable
-from thence.trace.explain import path as shortest
+from thence.core.model.events import Event
+from thence.core.model.order import usable
+from thence.tables.explain.sentence import path as shortest
+from thence.tables.judge.result import COLUMNS, AuditResult, violation_of
 
 PLACED = ("file", "line")
 

@@ -17,7 +17,7 @@ from thence.sources import Record, from_change, from_cloudevent, from_event, fro
 from thence.sources import from_changes as plain_changes
 from thence.sources import orphans as plain_orphans
 from thence.sources import skews as plain_skews
-from thence.sources.headers import read_headers, write_headers
+from thence.tables.sources.headers import read_headers, write_headers
 
 SAMPLES = Path(__file__).parents[1] / "data" / "sources"
 COLUMNS = ["destination", "message", "sender", "time", "depends_on", "kind", "note"]

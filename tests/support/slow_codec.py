@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from thence.core.model.message import MESSAGE, Copy
+from thence.core.model.roster import HASH_BYTES, Roster
+from thence.core.protocols.base import Member
+from thence.core.protocols.history import Past
+from thence.core.protocols.time_rows import ROW
+from thence.core.protocols.wire import MOST_LABEL_BYTES, WIRE_VERSION
+from thence.core.wire.codec import INT, MASK, PROCESS, TEXT, ByCount, ByProcess, Optional, Record, Seq, Shape, Vector
+from thence.core.wire.entries import Entries
 from thence.errors import PeerError
-from thence.model.codec import INT, MASK, PROCESS, TEXT, ByCount, ByProcess, Optional, Record, Seq, Shape, Vector
-from thence.model.entries import Entries
-from thence.model.message import MESSAGE, Copy
-from thence.model.roster import HASH_BYTES, Roster
-from thence.protocols.base import Member
-from thence.protocols.history import Past
-from thence.protocols.time_rows import ROW
-from thence.protocols.wire import MOST_LABEL_BYTES, WIRE_VERSION
 
 LARGEST = (1 << 63) - 1
 

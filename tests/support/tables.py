@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from thence.kernels.rows import KIND_CODES, NORMAL
-from thence.model.events import Event
-from thence.model.order import Judgement
+from thence.core.model.events import Event
+from thence.core.model.order import Judgement
+from thence.tables.judge.coded_rows import KIND_CODES, NORMAL
 
 
 def normal(events: Sequence[Event], *, order: bool = True) -> pa.Table:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from thence.model.events import Event
+from thence.core.model.events import Event
 
 
 @dataclass(frozen=True)

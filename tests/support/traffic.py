@@ -12,8 +12,8 @@ from random import Random
 from typing import Any
 
 from thence.protocols import create
-from thence.sources.headers import STAMP
 from thence.sources.kafka import CausalProducer
+from thence.tables.sources.headers import STAMP
 
 SENDERS = ["a", "b", "c"]
 ROSTER = [*SENDERS, "sink"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from thence.model.events import Event
-from thence.model.order import Copied, Execution, by_label, usable
+from thence.core.model.events import Event
+from thence.core.model.order import Copied, Execution, by_label, usable
 
 
 def needless(events: Iterable[Event]) -> list[Copied]:

@@ -1,7 +1,7 @@
 """A small driver for tests: random walks and scripted plays of any protocol, recorded as events.
 
 `walk` lets processes send at random and copies arrive in an order chosen against the protocol, then drains
-the network. `play` follows a script in the notation of `model/events.py` (`a!1>bc` send, `c<a1` arrival;
+the network. `play` follows a script in the notation of `core/model/events.py` (`a!1>bc` send, `c<a1` arrival;
 deliveries are the outcome). Both meet whatever the contract lets a member do: deferred sends, protocol
 messages, relays, tokens, duplicates. A walk is a function of its arguments alone; `str(walk)` repeats them,
 so that a failing test prints what to run again.
@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from thence.model.events import Event, Kind, parse, render
-from thence.model.message import MESSAGE, Cause, Copy, MessageId, name_of
-from thence.model.order import Execution, Guarantee, Judgement, by_label, judge
-from thence.model.roster import Roster
-from thence.papers.variants import channels
+from thence.core.model.events import Event, Kind, parse, render
+from thence.core.model.message import MESSAGE, Cause, Copy, MessageId, name_of
+from thence.core.model.order import Execution, Guarantee, Judgement, by_label, judge
+from thence.core.model.roster import Roster
+from thence.lab.papers.variants import channels
 from thence.protocols import (
     REGISTRY,
     Deferred,

@@ -50,8 +50,8 @@ def run_of(rows: int, destinations: int, *, answers: bool) -> pa.Table:
 
 
 def main(rows: int, destinations: int, chunk_rows: int, answers: bool) -> None:
-    from thence.auditing.arrays import audit_table
-    from thence.auditing.tables import of_table
+    from thence.tables.engines.local.chunks import audit_table
+    from thence.tables.judge.normal_table import of_table
 
     table = run_of(rows, destinations, answers=answers)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from random import Random
 
 from support.walk import walk
+from thence.core.model.roster import Roster
+from thence.core.protocols.wire import decode, encode
 from thence.errors import PeerError
-from thence.model.roster import Roster
 from thence.protocols import REGISTRY
-from thence.protocols.wire import decode, encode
 
 PROTOCOLS = [name for name, entry in REGISTRY.items() if "failure detector" not in entry.needs]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from thence.model import log_cy
+from thence.core.wire import dependency_log_cy as log_cy
 
 ROOT = Path(__file__).resolve().parents[2]
 

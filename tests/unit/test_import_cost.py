@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from thence.model.events import parse
-from thence.trace.jsonl import format_line
+from thence.core.model.events import parse
+from thence.tables.files.jsonl import format_line
 
 HEAVY = {"asyncio", "matplotlib", "networkx", "numpy", "pandas", "pyarrow", "pyspark", "rich", "typer"}
 
@@ -29,7 +29,9 @@ def loaded_by(statement: str) -> set[str]:
     return {name.partition(".")[0] for name in modules_after(statement)}
 
 
-@pytest.mark.parametrize("module", ["thence", "thence.errors", "thence.model", "thence.protocols", "thence.delivery"])
+@pytest.mark.parametrize(
+    "module", ["thence", "thence.errors", "thence.core.model", "thence.protocols", "thence.tables.delivery"]
+)
 def test_the_core_loads_nothing_heavy(module: str) -> None:
     assert not loaded_by(f"import {module}") & HEAVY
 
@@ -46,7 +48,7 @@ def test_help_loads_neither_spark_nor_arrays(arguments: list[str]) -> None:
 
 def test_the_version_loads_no_command() -> None:
     loaded = modules_after("from thence.cli import main\nassert main(['--version']) == 0")
-    assert not loaded & {"typer", "thence.model", "thence.cli._common"}
+    assert not loaded & {"typer", "thence.core.model", "thence.cli._common"}
 
 
 def test_an_audit_of_json_lines_loads_arrow_and_nothing_heavier(tmp_path: Path) -> None:

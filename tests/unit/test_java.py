@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from thence import java
 from thence.errors import MisuseError
+from thence.tables.engines.spark import java
 
 
 def fake_java(home: Path, version: str, *, code: int = 0) -> Path:

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.parser import text_string_to_metric_families
 
 from thence.errors import MisuseError
-from thence.metrics import Server
+from thence.tables.metrics import Server
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_a_port_that_is_taken(served: tuple[CollectorRegistry, Server]) -> None:
 
 
 def test_names_and_labels_of_a_delivering_stream(served: tuple[CollectorRegistry, Server]) -> None:
-    from thence.spark.metrics import METRICS, DeliveryListener
+    from thence.tables.engines.spark.metrics import METRICS, DeliveryListener
 
     registry, server = served
     listener = DeliveryListener(registry)
@@ -72,8 +72,8 @@ def test_names_and_labels_of_a_delivering_stream(served: tuple[CollectorRegistry
 def test_an_endpoint_without_the_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    from thence.runtime.config import Address
-    from thence.runtime.metrics import LiveMetrics
+    from thence.live.config import Address
+    from thence.live.metrics import LiveMetrics
 
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(MisuseError, match=r'needs the package prometheus-client: pip install "thence\[live\]"'):

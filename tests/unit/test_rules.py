@@ -1,4 +1,4 @@
-"""Rules of the house that no linter knows: they are read off the source, and each is shown to notice its breach."""
+"""Rules that no linter knows: they are read off the source, and each is shown to notice its breach."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def vague(source: str) -> Iterator[str]:
 
 
 BREACHES: dict[Rule, str] = {
-    of_another: "from thence.model.order import _closure\nengine._enforce()\n",
+    of_another: "from thence.core.model.order import _closure\nengine._enforce()\n",
     excused: "try:\n    pass\nexcept (KeyError, LookupError):\n    pass\n",
     settings_changed: "spark.conf.set('a', 'b')\n",
     unused: "def _alone() -> None:\n    pass\n",

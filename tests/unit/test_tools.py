@@ -16,26 +16,19 @@ def tool(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module(name)
 
 
-def test_a_flow_that_no_import_bears_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    house = tool("house_picture", monkeypatch)
-    assert house.unfounded() == []
-    monkeypatch.setitem(house.FLOWS, "message", ["model", "java"])
-    assert house.unfounded() == ["the flow of a message has java after model, and java imports none of them"]
-
-
-def test_the_lines_of_a_room_are_written_anew_once_they_are_off_by_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
-    about = tool("house", monkeypatch).about
+def test_the_lines_of_a_package_are_written_again_once_they_are_off_by_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
+    about = tool("architecture", monkeypatch).about
     assert [about(count, None) for count in (7, 24, 165, 4_592, 12_345)] == ["7", "24", "160", "4,600", "12,000"]
     assert [about(count, "4,600") for count in (4_182, 5_111)] == ["4,600", "4,600"]
     assert [about(count, "4,600") for count in (4_181, 5_112)] == ["4,200", "5,100"]
 
 
 def test_a_module_that_a_page_names_and_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    house = tool("house", monkeypatch)
-    assert house.missing() == []
-    (tmp_path / "house.md").write_text("`trace/read.py` and `trace/nowhere.py`")
-    monkeypatch.setattr(house, "PAGE", tmp_path / "house.md")
-    assert house.missing() == ["house.md names trace/nowhere.py: there is none"]
+    architecture = tool("architecture", monkeypatch)
+    assert architecture.missing() == []
+    (tmp_path / "architecture.md").write_text("`tables/files/read.py` and `trace/nowhere.py`")
+    monkeypatch.setattr(architecture, "PAGE", tmp_path / "architecture.md")
+    assert architecture.missing() == ["architecture.md names trace/nowhere.py, which does not exist"]
 
 
 def test_a_page_outside_the_site_is_no_target_for_its_pages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def _interrupted(*, leave: bool) -> int:
     """Say so; `leave` at once where Spark runs, for a busy Java keeps an orderly end waiting for seconds."""
     on_spark = "thence.spark.session" in sys.modules
     if on_spark:
-        from thence.spark.session import hush
+        from thence.tables.engines.spark.session import hush
 
         hush()
     print("thence: interrupted; what was not finished was not written", file=sys.stderr, flush=True)
@@ -150,7 +150,7 @@ def _explain(error: Exception) -> int:
 
 
 def _complain(message: str) -> int:
-    from thence.model.escape import visible
+    from thence.core.model.escape import visible
 
     print(visible(" ".join(f"thence: {message}".split())), file=sys.stderr)
     return MISUSE

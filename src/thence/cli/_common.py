@@ -23,14 +23,14 @@ import typer
 from thence.cli._console import Console
 from thence.cli._packages import needs
 from thence.cli._targets import check_targets, declared, spelled
+from thence.core.model.escape import escaped_json, visible, visible_lines
+from thence.core.model.plain import Json, Option
 from thence.errors import MisuseError
-from thence.model.escape import escaped_json, visible, visible_lines
-from thence.model.plain import Json, Option
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from thence.trace.source import Quarantined
+    from thence.tables.files.source import Quarantined
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ JsonFile = Annotated[
 Engine = Annotated[
     str, typer.Option(metavar="auto|local|spark", help="Who works: this process, or Spark; auto goes by size.")
 ]
-"""The `--engine` of verbs that work on tables: declare `engine: Engine = "auto"`, and ask `trace.engine.choose`."""
+"""The `--engine` of verbs that work on tables: declare `engine: Engine = "auto"` and call `engines.choice.choose`."""
 
 
 SparkCores = Annotated[int, typer.Option(help="Cores of the embedded Spark session.", min=1)]
@@ -223,7 +223,7 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
 def start_spark(cores: int = 2, *, quick: bool = False, what: str = "Starting Spark") -> SparkSession:
     """Start the embedded Spark of a command, and say so on a terminal."""
     with working(what):
-        from thence.spark.session import command_session
+        from thence.tables.engines.spark.session import command_session
 
         return command_session(cores, quick=quick)
 

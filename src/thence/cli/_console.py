@@ -11,7 +11,7 @@ from textwrap import wrap
 from typing import TextIO
 from unicodedata import combining, east_asian_width
 
-from thence.model.escape import visible, visible_lines
+from thence.core.model.escape import visible, visible_lines
 
 WIDE = 200
 """columns of a table that no terminal limits"""

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from thence.cli._common import working
-from thence.trace.cutting import Cut, message_cut
-from thence.trace.engine import Choice, Engine
+from thence.tables.engines.choice import Choice, Engine
+from thence.tables.explain.excerpt import Cut, message_cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from thence.auditing.result import AuditResult
-    from thence.report.spacetime.pages import Made, Recorded
-    from thence.trace.read import Trace
-    from thence.trace.scene import Finding
+    from thence.show.spacetime.pages import Made, Recorded
+    from thence.tables.explain.scene import Finding
+    from thence.tables.files.read import Trace
+    from thence.tables.judge.result import AuditResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ def recorded(
     opened: Trace, result: AuditResult, choice: Choice | None, asked: Asked, title: str, *, cores: int, paths: int = 100
 ) -> Recorded:
     """Return the rows to be shown and what the audit says of them."""
-    from thence.report.spacetime.findings import findings_of
-    from thence.report.spacetime.pages import Recorded
-    from thence.trace.origins import events_with_origins
+    from thence.show.spacetime.findings import findings_of
+    from thence.show.spacetime.pages import Recorded
+    from thence.tables.explain.origins import events_with_origins
 
     findings = findings_of(result, paths=max(paths, asked.violation or 0))
     verdicts = {run["run"]: run["verdict"] for run in result.runs}
@@ -47,8 +47,15 @@ def recorded(
         with working("Reading"):
             events, origins = events_with_origins(opened)
         return replace(everything, events=events, origins=origins)
-    from thence.report.spacetime import PAGE_EVENTS
-    from thence.spark.cutting import cut_events, cut_frame, read_frame, rows_about, rows_around, with_origins
+    from thence.show.spacetime import PAGE_EVENTS
+    from thence.tables.engines.spark.excerpt import (
+        cut_events,
+        cut_frame,
+        read_frame,
+        rows_about,
+        rows_around,
+        with_origins,
+    )
 
     with working("Cutting on Spark"):
         frame = read_frame(opened, cores=cores)
@@ -81,7 +88,7 @@ def said(written: Iterable[tuple[Path, int]]) -> list[str]:
 
 
 def _pages(made: Recorded, asked: Asked, name: str) -> Iterable[Made]:
-    from thence.report.spacetime.pages import Made, all_pages, one_page, violation_page
+    from thence.show.spacetime.pages import Made, all_pages, one_page, violation_page
 
     if asked.violation is not None:
         return [Made("", violation_page(made, asked.violation))]
@@ -95,7 +102,7 @@ def _pages(made: Recorded, asked: Asked, name: str) -> Iterable[Made]:
 
 def _around(made: Recorded, asked: Asked) -> list[tuple[str, Finding]] | None:
     """Return the violations that slices are cut around; None if rows are not cut by violation."""
-    from thence.report.spacetime.pages import SLICES
+    from thence.show.spacetime.pages import SLICES
 
     if asked.violation is not None:
         return [made.violation(asked.violation)]

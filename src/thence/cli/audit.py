@@ -26,13 +26,13 @@ from thence.cli._common import (
 )
 from thence.cli._console import Console, Table, table
 from thence.errors import MisuseError
-from thence.model.columns import JUDGED_COLUMNS
+from thence.tables.contract.columns import JUDGED_COLUMNS
 
 if TYPE_CHECKING:
-    from thence.auditing.local import Progress
-    from thence.auditing.result import AuditResult, Row, RunRow
-    from thence.trace.engine import Choice
-    from thence.trace.read import Trace
+    from thence.tables.engines.choice import Choice
+    from thence.tables.engines.local.audit import Progress
+    from thence.tables.files.read import Trace
+    from thence.tables.judge.result import AuditResult, Row, RunRow
 
 EXAMPLE = "thence audit trace.jsonl --json verdict.json"
 
@@ -70,10 +70,10 @@ def command(
     Exit code 0 if it is causal, 1 if it is violated or unknown or has duplicates or misdeliveries, 2 if it
     cannot be read.
     """
-    from thence.trace.read import open_trace
+    from thence.tables.files.read import open_trace
 
     if out is not None:
-        from thence.auditing.output import refuse_full, write_findings  # what it lacks is said before all else
+        from thence.tables.judge.output import refuse_full, write_findings  # what it lacks is said before all else
 
         refuse_full(out)
 
@@ -104,7 +104,7 @@ def _collecting(result: AuditResult) -> Iterator[Progress]:
         if result.engine != "spark":
             yield progress
             return
-        from thence.spark.watching import watched
+        from thence.tables.engines.spark.progress import watched
 
         with watched(result.findings.frame.sparkSession, progress):  # type: ignore[attr-defined]
             yield progress
@@ -135,7 +135,7 @@ def _write_page(
 @contextmanager
 def audited(opened: Trace, engine: str, cores: int) -> Iterator[tuple[AuditResult, Choice | None]]:
     """Audit an opened trace, its tables and its logs, by the engine that is asked for."""
-    from thence.trace.engine import Engine, choose
+    from thence.tables.engines.choice import Engine, choose
 
     tables = [path for path, kind in opened.files.items() if kind != "shiviz"]
     choice = choose(engine, tables)
@@ -143,8 +143,8 @@ def audited(opened: Trace, engine: str, cores: int) -> Iterator[tuple[AuditResul
     if choice.engine is Engine.SPARK and not logs_only:
         result = _on_spark(opened, cores)
     else:
-        from thence.auditing.local import audit_trace
-        from thence.kernels.without_pandas import without_pandas
+        from thence.tables.engines.local.audit import audit_trace
+        from thence.tables.files.without_pandas import without_pandas
 
         without_pandas()
         with counted() as progress:
@@ -156,8 +156,8 @@ def audited(opened: Trace, engine: str, cores: int) -> Iterator[tuple[AuditResul
 
 
 def _on_spark(opened: Trace, cores: int) -> AuditResult:
-    from thence.spark.files import audit_trace
-    from thence.spark.watching import watched
+    from thence.tables.engines.spark.audit_files import audit_trace
+    from thence.tables.engines.spark.progress import watched
 
     size = sum(path.stat().st_size for path in opened.files if path.exists())
     spark = start_spark(cores, quick=size < SMALL or _opened_by_workers(opened))
@@ -173,14 +173,14 @@ SMALL = 50 << 20
 
 def _opened_by_workers(opened: Trace) -> bool:
     """Tell whether no row is likely to pass through Java, which then has little to do; the first file says it."""
-    from thence.trace.parquet_reader import has_order
+    from thence.tables.files.parquet_reader import has_order
 
     return set(opened.files.values()) == {"parquet"} and has_order(next(iter(opened.files)))
 
 
 def _audit_logs(opened: Trace, result: AuditResult) -> None:
-    from thence.auditing.local import refused_row
-    from thence.trace.clocks import audit_clocks
+    from thence.tables.engines.local.audit import refused_row
+    from thence.tables.explain.clock_findings import audit_clocks
 
     before = len(opened.quarantine)
     with working("Auditing clocks"):
@@ -209,7 +209,7 @@ def tell(result: AuditResult, choice: Choice | None, opened: Trace, paths: int, 
 
 def _runs(result: AuditResult, out: Console) -> Iterator[str]:
     """Print the runs, the worst first, hops apart; yield totals."""
-    from thence.model.message import HOPS
+    from thence.core.model.message import HOPS
 
     rank = {"violated": 0, "unknown": 1, "causal": 2}
     runs = sorted(result.runs, key=lambda run: (rank[run["verdict"]], run["run"]))

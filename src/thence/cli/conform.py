@@ -13,7 +13,7 @@ from thence.errors import MisuseError, TraceError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from thence.model.events import Event
+    from thence.core.model.events import Event
 
 EXAMPLE = "thence conform trace.jsonl"
 
@@ -35,7 +35,7 @@ def command(
     Needs Java 17; TLC is fetched once. Stamps are compared entry by entry where the trace has them in the clear
     (`simulate --stamps`), else by their recorded sizes. Exit code 1 if a row cannot happen: the first one is named.
     """
-    from thence.formal.conform import conform
+    from thence.lab.formal.conform import conform
 
     if not time_limit > 0:
         raise MisuseError(f"a time limit of {time_limit:g} seconds; more than 0 is accepted")
@@ -53,8 +53,8 @@ def command(
 
 def _events(paths: list[str], columns: dict[str, str]) -> Iterable[Event]:
     """Return the rows of traces, or of a saved execution of the explorer."""
-    from thence.formal.executions import events_of, is_execution
-    from thence.trace.read import open_trace
+    from thence.lab.formal.executions import events_of, is_execution
+    from thence.tables.files.read import open_trace
 
     if len(paths) == 1 and is_execution(Path(paths[0])):
         return events_of(Path(paths[0]))

@@ -29,9 +29,9 @@ from thence.cli._targets import check_target
 from thence.errors import MisuseError, TraceError
 
 if TYPE_CHECKING:
-    from thence.model.events import Event
-    from thence.trace.engine import Choice
-    from thence.trace.read import Trace
+    from thence.core.model.events import Event
+    from thence.tables.engines.choice import Choice
+    from thence.tables.files.read import Trace
 
 EXAMPLE = "thence convert trace.parquet --to shiviz --around a7 --out around-a7.log"
 SHOWN = 10
@@ -76,7 +76,7 @@ def command(
 
     A log with clocks has no messages, so it can be written as a log only. Exit code 1: some rows were left out.
     """
-    from thence.trace.read import open_trace
+    from thence.tables.files.read import open_trace
 
     if out is None and to is To.parquet:
         raise MisuseError("Parquet does not go to standard output; give --out FILE")
@@ -127,7 +127,7 @@ class Asked(NamedTuple):
 
 def _choose(engine: str, source: Trace, asked: Asked) -> Choice:
     """Choose who works; what is written as it is read takes no memory, so no size is too large for this process."""
-    from thence.trace import engine as engines
+    from thence.tables.engines import choice as engines
 
     kinds = set(source.files.values())
     flows = asked.to in (To.jsonl, To.parquet) and asked.around is None and asked.files == 1
@@ -140,7 +140,7 @@ def _ordered_files(source: Trace) -> bool:
     """Tell whether rows have an `order` to begin with: JSONL always does, of Parquet the first file says it."""
     if "parquet" not in source.files.values():
         return True
-    from thence.trace.parquet_reader import has_order
+    from thence.tables.files.parquet_reader import has_order
 
     return has_order(next(path for path, kind in source.files.items() if kind == "parquet"))
 
@@ -148,12 +148,12 @@ def _ordered_files(source: Trace) -> bool:
 @contextmanager
 def _events(source: Trace, choice: Choice, asked: Asked, cores: int) -> Iterator[tuple[int | None, Iterator[Event]]]:
     """Hand out the events, as this process or Spark reads them; Spark says how many there are, and sorts them."""
-    from thence.trace.engine import Engine
+    from thence.tables.engines.choice import Engine
 
     if choice.engine is Engine.LOCAL:
         yield None, progress(source.events(), "Reading")
         return
-    from thence.spark.converting import events_to_write
+    from thence.tables.engines.spark.convert import events_to_write
 
     spark = start_spark(cores)
     with events_to_write(spark, source, by_order=asked.files > 1, around=asked.around) as (count, events):
@@ -161,8 +161,8 @@ def _events(source: Trace, choice: Choice, asked: Asked, cores: int) -> Iterator
 
 
 def _write_table(events: Iterator[Event], asked: Asked, known: int | None, left_out: list[dict[str, object]]) -> int:
-    from thence.trace.jsonl import write_jsonl
-    from thence.trace.slice import around as slice_around
+    from thence.tables.explain.around import around as slice_around
+    from thence.tables.files.jsonl import write_jsonl
 
     to, around, out, files = asked
     if to in (To.shiviz, To.perfetto):
@@ -172,23 +172,23 @@ def _write_table(events: Iterator[Event], asked: Asked, known: int | None, left_
         rows = _ordered(rows)
     if to is To.jsonl:
         return write_jsonl(rows, out or sys.stdout.buffer)
-    from thence.trace.parquet import write_parquet
+    from thence.tables.files.parquet import write_parquet
 
     assert out is not None
     return write_parquet(rows, out, files=files, count=known if around is None else None)
 
 
 def _write_picture(events: Iterator[Event], asked: Asked, left_out: list[dict[str, object]]) -> int:
-    from thence.model.order import Rejected
-    from thence.trace.shiviz_writer import write_shiviz
-    from thence.trace.slice import around as slice_around
+    from thence.core.model.order import Rejected
+    from thence.tables.explain.around import around as slice_around
+    from thence.tables.export.shiviz import write_shiviz
 
     rejected: list[Rejected] = []
     target = asked.out or sys.stdout.buffer
     if asked.to is To.shiviz:
         count = write_shiviz(events, target, around=asked.around, rejected=rejected)
     else:
-        from thence.trace.perfetto import write_perfetto
+        from thence.tables.export.perfetto import write_perfetto
 
         rows = events if asked.around is None else slice_around(events, asked.around)
         count = write_perfetto(rows, target, rejected=rejected)
@@ -202,7 +202,7 @@ def _ordered(events: Iterator[Event]) -> Iterator[Event]:
     """Pass rows through if they say `order`; else derive one, since what we write promises it."""
     from itertools import chain
 
-    from thence.trace.causality import with_order
+    from thence.tables.explain.causality import with_order
 
     for first in events:
         rows = chain([first], events)
@@ -211,7 +211,7 @@ def _ordered(events: Iterator[Event]) -> Iterator[Event]:
 
 
 def _write_log(source: Trace, out: Path | None) -> int:
-    from thence.trace.shiviz_writer import write_clock_events
+    from thence.tables.export.shiviz import write_clock_events
 
     return write_clock_events(progress(source.clocks(), "Reading"), out or sys.stdout.buffer)
 

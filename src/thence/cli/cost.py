@@ -23,12 +23,12 @@ from thence.cli._common import (
 from thence.cli._common import Engine as EngineOption
 from thence.cli._console import Console, table
 from thence.cli._packages import needs
+from thence.core.model.plain import Row
 from thence.errors import MisuseError, TraceError
-from thence.model.plain import Row
 
 if TYPE_CHECKING:
-    from thence.costing.report import CostReport
-    from thence.trace.read import Trace
+    from thence.tables.costing.report import CostReport
+    from thence.tables.files.read import Trace
 
 EXAMPLE = "thence cost trace.jsonl --protocols ks,rst,ech --plot cost.svg"
 SHOWN = 20
@@ -55,10 +55,10 @@ def command(
 
     Exit code 1: a run is not causal, or cannot be judged; such runs are reported apart.
     """
-    from thence.protocols.registry import lookup
-    from thence.report.plots import SUFFIXES
-    from thence.trace.engine import Engine, choose
-    from thence.trace.read import open_trace
+    from thence.core.protocols.registry import lookup
+    from thence.show.plots import SUFFIXES
+    from thence.tables.engines.choice import Engine, choose
+    from thence.tables.files.read import open_trace
 
     names = None if protocols is None else [lookup(name.strip()).name for name in protocols.split(",") if name.strip()]
     if plot is not None and plot.suffix and plot.suffix not in SUFFIXES:
@@ -76,7 +76,7 @@ def command(
         console(json_file).print(line)
     write_json(json_file, report.json() | {"engine": choice.engine})
     if plot is not None:
-        from thence.report.plots import cost_plot, save
+        from thence.show.plots import cost_plot, save
 
         found = report.recommendation
         able = [name for name, _ in found.ranking]
@@ -86,8 +86,8 @@ def command(
 
 
 def _local(trace: Trace, protocols: Sequence[str] | None, sample: int, cores: int) -> CostReport:
-    from thence.costing.local import cost, refuse_logs
-    from thence.model.columns import REPLAYED_COLUMNS
+    from thence.tables.contract.columns import REPLAYED_COLUMNS
+    from thence.tables.engines.local.cost import cost, refuse_logs
 
     refuse_logs(trace)
     with working("Replaying"):
@@ -97,10 +97,10 @@ def _local(trace: Trace, protocols: Sequence[str] | None, sample: int, cores: in
 
 
 def _on_spark(trace: Trace, protocols: Sequence[str] | None, sample: int, cores: int) -> CostReport:
-    from thence.costing.local import refuse_logs
-    from thence.model.columns import REPLAYED_COLUMNS
-    from thence.spark.costs import cost
-    from thence.spark.reading import read_events
+    from thence.tables.contract.columns import REPLAYED_COLUMNS
+    from thence.tables.engines.local.cost import refuse_logs
+    from thence.tables.engines.spark.cost import cost
+    from thence.tables.engines.spark.read_events import read_events
 
     refuse_logs(trace)
     spark = start_spark(cores)

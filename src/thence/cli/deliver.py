@@ -25,9 +25,9 @@ from thence.cli._common import (
 from thence.cli._common import Engine as EngineOption
 from thence.cli._console import table
 from thence.cli._packages import needs
+from thence.core.model.plain import Field, Row
 from thence.errors import MisuseError, TraceError
-from thence.model.plain import Field, Row
-from thence.trace.engine import Choice, Engine, choose
+from thence.tables.engines.choice import Choice, Engine, choose
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -121,7 +121,7 @@ def command(
 
 
 def _choice(engine: str, arrivals: str, stream: bool) -> Choice:
-    from thence.trace.arrival_reader import arrival_files
+    from thence.tables.files.arrival_reader import arrival_files
 
     if stream:
         if engine == Engine.LOCAL:
@@ -133,13 +133,13 @@ def _choice(engine: str, arrivals: str, stream: bool) -> Choice:
 def _local(asked: Asked) -> Row:
     """Deliver in this process; what comes out is one Parquet file in the folder."""
     needs("pyarrow", "numpy")
-    from thence.kernels.without_pandas import without_pandas
+    from thence.tables.files.without_pandas import without_pandas
 
     without_pandas()  # before modules are imported that make Arrow arrays: Arrow would look for pandas
     import pyarrow.parquet as pq
 
-    from thence.delivery.local import counts_in, deliver_table, keyed, setup_of, waiting_in
-    from thence.trace.arrival_reader import arrival_files, read_arrivals, with_lines_named
+    from thence.tables.engines.local.deliver import counts_in, deliver_table, keyed, setup_of, waiting_in
+    from thence.tables.files.arrival_reader import arrival_files, read_arrivals, with_lines_named
 
     options = dict(asked.options)
     for name in ("wait_seconds", "idle_seconds", "ttl_seconds"):
@@ -162,7 +162,7 @@ def _local(asked: Asked) -> Row:
 
 
 def _on_spark(asked: Asked, streaming: Streaming, cores: int) -> Row:
-    from thence.spark.worker_errors import errors_of_workers
+    from thence.tables.engines.spark.worker_errors import errors_of_workers
 
     session = start_spark(cores)
     ordered = _ordered(session, asked, streaming)
@@ -197,10 +197,10 @@ def _result(out: Path, counts: dict[tuple[str, str | None], int], waiting: list[
 
 
 def _ordered(session: SparkSession, asked: Asked, streaming: Streaming) -> DataFrame:
-    from thence.delivery.columns import Columns
-    from thence.delivery.reading import BYS, By
-    from thence.spark import deliver as on_spark
-    from thence.spark.arrivals import read_arrivals, with_lines_named
+    from thence.tables.delivery.columns import Columns
+    from thence.tables.delivery.reading import BYS, By
+    from thence.tables.engines.spark.deliver import deliver as on_spark
+    from thence.tables.engines.spark.read_arrivals import read_arrivals, with_lines_named
 
     if asked.by not in BYS:
         raise MisuseError(f"--by {asked.by}: one of {', '.join(BYS)} is accepted")
@@ -233,7 +233,7 @@ def _counts(session: SparkSession, out: Path) -> dict[tuple[str, str | None], in
 
 
 def _waiting(session: SparkSession, out: Path, checkpoint: Path | None, key: list[str] | None) -> list[Row]:
-    from thence.spark import waiting
+    from thence.tables.engines.spark.waiting import waiting
 
     if checkpoint is not None:
         found = waiting(session, checkpoint)

@@ -16,14 +16,14 @@ import typer
 from thence.cli._common import JsonFile, SparkCores, console, finish, progress, write_json
 from thence.cli._console import Console
 from thence.cli._packages import needs
-from thence.model.plain import Row
+from thence.core.model.plain import Row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from thence.model.order import Judgement
-    from thence.report.results_page import Section
-    from thence.sim import Result, Scenario
+    from thence.core.model.order import Judgement
+    from thence.lab.simulator import Result, Scenario
+    from thence.show.results_page import Section
 
 EXAMPLE = "thence demo --out demo"
 LIAR = "unordered"
@@ -86,9 +86,9 @@ def command(
 
 def scenario_for(protocol: str, seed: int) -> Scenario | None:
     """Return a small run that meets the needs of a protocol; None if no simulated scenario does."""
+    from thence.core.protocols.registry import lookup
     from thence.errors import MisuseError
-    from thence.protocols.registry import lookup
-    from thence.sim import Scenario
+    from thence.lab.simulator import Scenario
 
     needs = lookup(protocol).needs
     fanout = "broadcast" if "broadcast only" in needs else "unicast" if "unicast only" in needs else "uniform"
@@ -112,11 +112,11 @@ def scenario_for(protocol: str, seed: int) -> Scenario | None:
 def simulate_and_judge(made: Demo) -> None:
     """Run every protocol on the same workload, record it, and judge the record by definition."""
     from thence.cli.simulate import print_table
-    from thence.model.order import judge
-    from thence.protocols.registry import REGISTRY
-    from thence.report.results_page import Section
-    from thence.report.simulation import comparison_table
-    from thence.sim import simulate
+    from thence.core.model.order import judge
+    from thence.core.protocols.registry import REGISTRY
+    from thence.lab.simulator import simulate
+    from thence.show.results_page import Section
+    from thence.show.simulation import comparison_table
 
     for name in progress(REGISTRY, "Simulating"):
         scenario = scenario_for(name, made.seed)
@@ -144,10 +144,10 @@ def simulate_and_judge(made: Demo) -> None:
 
 def catch_the_liar(made: Demo) -> None:
     """Show that delivery on arrival is found out, and why it is wrong."""
-    from thence.report.results_page import Section, Words
-    from thence.trace.diagrams import diagram
-    from thence.trace.explain import path
-    from thence.trace.scene import scene_of, violated
+    from thence.show.results_page import Section, Words
+    from thence.tables.explain.diagram import diagram
+    from thence.tables.explain.scene import scene_of, violated
+    from thence.tables.explain.sentence import path
 
     result, judgement = made.runs[LIAR]
     if not judgement.violations:
@@ -172,11 +172,11 @@ def audit_on_spark(made: Demo) -> None:
     """Audit every recorded trace on Spark in one go; the verdicts must be those of the definition."""
     from thence.cli._common import working
     from thence.cli.simulate import print_table
-    from thence.report.results_page import Section
-    from thence.report.tables import Cell, Table
-    from thence.spark import audit
-    from thence.trace.parquet import write_parquet
-    from thence.trace.read import open_trace
+    from thence.show.results_page import Section
+    from thence.tables.engines.spark.audit import audit
+    from thence.tables.files.parquet import write_parquet
+    from thence.tables.files.read import open_trace
+    from thence.tables.result_table import Cell, Table
 
     events = list(open_trace(list(made.traces.values())).events())
     recorded = made.out / "all.parquet"
@@ -199,10 +199,10 @@ def audit_on_spark(made: Demo) -> None:
 def deliver_on_spark(made: Demo) -> None:
     """Deliver the recorded arrivals of ks on Spark: each destination gets what its process got, in that order."""
     from thence.cli._common import working
-    from thence.delivery.columns import Columns
-    from thence.report.results_page import Section, Words
-    from thence.spark import deliver, with_rosters
-    from thence.spark.arrivals import read_arrivals
+    from thence.show.results_page import Section, Words
+    from thence.tables.delivery.columns import Columns
+    from thence.tables.engines.spark.deliver import deliver, with_rosters
+    from thence.tables.engines.spark.read_arrivals import read_arrivals
 
     arrivals, rosters, _ = read_arrivals(
         made.session(), str(made.arrivals["ks"]), "stamp", Columns("stamp", None, None)
@@ -232,10 +232,10 @@ def deliver_on_spark(made: Demo) -> None:
 def cost_of_the_traffic(made: Demo) -> None:
     """Replay the traffic of ks through every protocol that could be recommended, and recommend one."""
     from thence.cli.simulate import print_table
-    from thence.costing import profile, recommend, replay
-    from thence.costing.recommending import recommendable
-    from thence.report.results_page import Section, Words
-    from thence.report.simulation import costs_table
+    from thence.show.results_page import Section, Words
+    from thence.show.simulation import costs_table
+    from thence.tables.costing import profile, recommend, replay
+    from thence.tables.costing.recommend import recommendable
 
     run = made.runs["ks"][0]
     events, roster = run.events, run.scenario.roster
@@ -251,8 +251,8 @@ def cost_of_the_traffic(made: Demo) -> None:
 
 def write_page(made: Demo) -> None:
     """Write what was shown as one HTML page."""
-    from thence.report.results_page import Links, Section, page
-    from thence.report.spacetime.simulated import side_by_side_page
+    from thence.show.results_page import Links, Section, page
+    from thence.show.spacetime.simulated import side_by_side_page
 
     pictured = made.out / "space-time.html"
     pictured.write_text(side_by_side_page(("ks", LIAR), seed=made.seed), encoding="utf-8")

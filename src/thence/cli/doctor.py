@@ -21,7 +21,7 @@ from thence import __version__
 from thence.cli._common import JsonFile, console, finish, start_spark, working, write_json
 from thence.cli._console import table
 from thence.errors import MisuseError
-from thence.java import Java, find_java
+from thence.tables.engines.spark.java import Java, find_java
 
 EXAMPLE = "thence doctor --json -"
 PACKAGE = Path(__file__).parents[1]
@@ -99,7 +99,7 @@ def compiled_modules(package: Path = PACKAGE) -> Finding:
 
 
 def _sqlite() -> Finding:
-    from thence.runtime.database import WAL_RESET_FIXED
+    from thence.live.database import WAL_RESET_FIXED
 
     if sqlite3.sqlite_version_info >= WAL_RESET_FIXED:
         return Finding("sqlite", "ok", sqlite3.sqlite_version)
@@ -142,7 +142,7 @@ def _java(findings: list[Finding]) -> Java | None:
 
 
 def _archive(java: Java, *, make: bool) -> Finding:
-    from thence.spark import archive
+    from thence.tables.engines.spark import archive
 
     if make:
         with working("Making the class archive (a minute or less)"):
@@ -160,7 +160,7 @@ def _archive(java: Java, *, make: bool) -> Finding:
 
 def _spark(java: Java) -> Iterator[Finding]:
     """Start a session on `java`, run a job through its workers, and say how that went."""
-    from thence.spark.probing import probe
+    from thence.tables.engines.spark.probe import probe
 
     began = time.perf_counter()
     try:

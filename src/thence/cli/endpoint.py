@@ -48,8 +48,8 @@ def command(
         names = [name.strip() for name in processes.split(",") if name.strip()]
         _init(init, names, protocol, options_of(option), plain, json_file)
         return
-    from thence.runtime import Endpoint
-    from thence.runtime.lines import converse
+    from thence.live import Endpoint
+    from thence.live.stdio import converse
 
     _speak(log)
 
@@ -75,7 +75,7 @@ def _speak(form: str) -> None:
     """Send logs to standard error: sentences (warnings, and more with --verbose), or JSON lines."""
     import logging
 
-    from thence.runtime.logs import JsonFormatter
+    from thence.live.logs import JsonFormatter
 
     class Sentences(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -101,7 +101,7 @@ def _init(
     plain: bool,
     json_file: str | None,
 ) -> None:
-    from thence.runtime.setup import initialise
+    from thence.live.init import initialise
 
     if not plain:
         try:

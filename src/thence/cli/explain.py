@@ -39,7 +39,7 @@ def command(
 
     Exit code 1 if there is such a violation, 0 if the execution has none, 2 if there are fewer than asked for.
     """
-    from thence.trace.read import open_trace
+    from thence.tables.files.read import open_trace
 
     opened = open_trace(trace, format, columns=named_columns(columns))
     if set(opened.files.values()) == {"shiviz"}:
@@ -53,8 +53,8 @@ def command(
 
         why_on_copy(opened, fact, run, json_file)
         return
-    from thence.auditing.explaining import explanation
-    from thence.auditing.result import path_rows
+    from thence.tables.judge.explain import explanation
+    from thence.tables.judge.result import path_rows
 
     with audited(opened, engine, cores) as (result, _):
         out = console(json_file)

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from thence.cli._common import console, finish, write_json
+from thence.core.model.escape import visible_lines
+from thence.core.model.message import HOPS
 from thence.errors import MisuseError, TraceError
-from thence.model.escape import visible_lines
-from thence.model.message import HOPS
 
 if TYPE_CHECKING:
-    from thence.model.events import Event
-    from thence.model.minimum import Fact
-    from thence.trace.read import Trace
+    from thence.core.model.events import Event
+    from thence.core.model.minimum import Fact
+    from thence.tables.files.read import Trace
 
 MOST = 30_000
 """events of a run that carry causality: everything is worked out by definition, with the past of each at hand"""
@@ -27,8 +27,8 @@ CARRIED = {
 
 def why_on_copy(trace: Trace, asked: tuple[str, str, str, str], run: str | None, json_file: str | None) -> None:
     """Read one run, and say why the copy must, or need not, carry the fact."""
-    from thence.model.fixed_points import FixedPoints
-    from thence.model.order import gaps, usable
+    from thence.core.model.fixed_points import FixedPoints
+    from thence.core.model.order import gaps, usable
 
     events = list(trace.events())
     chosen = _one_run(sorted({event.run for event in events if not event.run.endswith(HOPS)}), run)
@@ -89,8 +89,8 @@ def _one_run(runs: list[str], wanted: str | None) -> str:
 
 def _one_order(rows: list[Event], message: str, copy: str) -> list[Event]:
     """Return the rows of the label under which both messages are sent, or refuse what no one order has."""
-    from thence.model.fixed_points import never_sent
-    from thence.model.order import by_label
+    from thence.core.model.fixed_points import never_sent
+    from thence.core.model.order import by_label
 
     labels = {event.message: event.label for event in rows if event.kind == "send" and event.message is not None}
     for each in (message, copy):

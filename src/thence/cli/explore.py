@@ -11,16 +11,16 @@ import typer
 
 from thence.cli._common import JsonFile, console, finish, options_of, write_json
 from thence.cli._console import Console
+from thence.core.model.plain import Row
 from thence.errors import MisuseError
-from thence.model.plain import Row
 
 if TYPE_CHECKING:
-    from thence.check.coverage import Coverage
-    from thence.check.setting import Setting
-    from thence.check.shrink import Smallest
-    from thence.check.step_coverage import ProtocolStep
-    from thence.check.variant import Variant
-    from thence.check.witness import Witness
+    from thence.lab.explorer.coverage import Coverage
+    from thence.lab.explorer.setting import Setting
+    from thence.lab.explorer.shrink import Smallest
+    from thence.lab.explorer.step_coverage import ProtocolStep
+    from thence.lab.explorer.variant import Variant
+    from thence.lab.explorer.witness import Witness
 
 EXAMPLE = "thence explore --protocol ks --processes 3 --messages 4"
 UNUSED = {
@@ -69,8 +69,8 @@ def command(
     json_file: JsonFile = None,
 ) -> None:
     """Try all interleavings of a small system; say what was covered, and show the smallest failure."""
-    from thence.check.properties import chosen
-    from thence.check.setting import Setting
+    from thence.lab.explorer.properties import chosen
+    from thence.lab.explorer.setting import Setting
 
     _only_one(replay=replay, step=step, graph=graph, cover=cover)
     _left_out("--replay" if replay else "--step" if step else "--graph" if graph else "",
@@ -128,8 +128,8 @@ def _left_out(way: str, given: dict[str, object]) -> None:
 
 def _variant(protocol: str, *, admitted: bool) -> Variant | None:
     """Return the printed form of that name, if there is one and such forms are admitted."""
-    from thence.papers.variants import VARIANTS
-    from thence.protocols.registry import REGISTRY
+    from thence.core.protocols.registry import REGISTRY
+    from thence.lab.papers.variants import VARIANTS
 
     if protocol in REGISTRY:
         return None
@@ -147,7 +147,7 @@ def _explored(
     """Explore; with `cover`, watch the lines that the source of the protocol marks."""
     if not cover:
         return *_find(setting, judged, limit), []
-    from thence.check.step_coverage import watched
+    from thence.lab.explorer.step_coverage import watched
 
     with watched(setting.entry.protocol) as steps:
         return *_find(setting, judged, limit), steps
@@ -165,7 +165,7 @@ def step_lines(steps: list[ProtocolStep]) -> list[str]:
 def _draw(setting: Setting, judged: frozenset[str] | None, target: Path, json_file: str | None) -> None:
     import json
 
-    from thence.check.graph import state_graph
+    from thence.lab.explorer.graph import state_graph
 
     if target.suffix not in (".dot", ".json"):
         raise MisuseError(f"{target} ends in neither .dot nor .json")
@@ -181,7 +181,7 @@ def _draw(setting: Setting, judged: frozenset[str] | None, target: Path, json_fi
 
 
 def _find(setting: Setting, properties: frozenset[str] | None, limit: float | None) -> tuple[Coverage, Smallest | None]:
-    from thence.check.shrink import find
+    from thence.lab.explorer.shrink import find
 
     options: Row = {} if properties is None else {"properties": properties}
     if not sys.stderr.isatty():
@@ -250,7 +250,7 @@ def result_row(coverage: Coverage, smallest: Smallest | None) -> Row:
 
 
 def _write_page(witness: Witness, page: Path | None, out: Console) -> None:
-    from thence.report.spacetime import page as drawn
+    from thence.show.spacetime import page as drawn
 
     if page is None:
         return
@@ -262,9 +262,9 @@ def _write_page(witness: Witness, page: Path | None, out: Console) -> None:
 
 
 def _replay(path: Path, page: Path | None, json_file: str | None) -> None:
-    from thence.check.witness import Impossible, loads
     from thence.errors import TraceError
-    from thence.papers.variants import VARIANTS
+    from thence.lab.explorer.witness import Impossible, loads
+    from thence.lab.papers.variants import VARIANTS
 
     try:
         witness = loads(path.read_text(encoding="utf-8"), VARIANTS)

@@ -12,8 +12,8 @@ from thence.cli._console import Console
 from thence.errors import MisuseError
 
 if TYPE_CHECKING:
-    from thence.check.setting import Setting, Start, Step
-    from thence.check.stepping import Stepper
+    from thence.lab.explorer.setting import Setting, Start, Step
+    from thence.lab.explorer.stepping import Stepper
 
 KEYS = "b goes back, d draws, s FILE saves, q ends"
 HELP = f"a number takes that step; {KEYS}"
@@ -22,7 +22,7 @@ SHOWN = 40
 
 def by_hand(setting: Setting, properties: frozenset[str] | None, save: Path | None, json_file: str | None) -> None:
     """Show what can happen, take what is chosen, until somebody ends it or a property breaks."""
-    from thence.check.stepping import Stepper
+    from thence.lab.explorer.stepping import Stepper
 
     out = console(json_file)
     start = _start(setting, out)
@@ -55,8 +55,8 @@ def by_hand(setting: Setting, properties: frozenset[str] | None, save: Path | No
 
 def _start(setting: Setting, out: Console) -> Start | None:
     """Let somebody choose who will crash and whom the detector lets each trust; None if it ends here."""
-    from thence.check.stepping import starts
-    from thence.check.witness import Witness
+    from thence.lab.explorer.stepping import starts
+    from thence.lab.explorer.witness import Witness
 
     known = starts(setting)
     if len(known) == 1:
@@ -77,7 +77,7 @@ def _start(setting: Setting, out: Console) -> Start | None:
 
 
 def _offer(walk: Stepper, out: Console) -> list[Step]:
-    from thence.check.stepping import in_words
+    from thence.lab.explorer.stepping import in_words
 
     for line in walk.waiting():
         out.print(line)

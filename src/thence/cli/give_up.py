@@ -30,7 +30,7 @@ def command(
     The stream hears it in its next micro-batch; after a crash that micro-batch gives the same rows again.
     """
     session = session_for(checkpoint, cores)
-    from thence.spark.giving_up import give_up as on_spark
+    from thence.tables.engines.spark.give_up import give_up as on_spark
 
     with working("Reading the state"):
         keys = on_spark(session, checkpoint, cause, None if key is None else key.split(","), folder)

@@ -11,16 +11,16 @@ import typer
 
 from thence.cli._common import JsonFile, console, finish, progress, start_spark, working, write_json
 from thence.cli._packages import needs
+from thence.core.model.plain import Row
 from thence.errors import MisuseError
-from thence.model.plain import Row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from thence.papers.paper import Paper, Scale
-    from thence.report.tables import Table
-    from thence.sim.grid import Grid, Planned
-    from thence.sim.sweep_task import Store
+    from thence.lab.papers.paper import Paper, Scale
+    from thence.lab.sweep.grid import Grid, Planned
+    from thence.lab.sweep.task import Store
+    from thence.tables.result_table import Table
 
 EXAMPLE = "thence reproduce ci-dc separators --out reproduce"
 
@@ -53,10 +53,10 @@ def command(
     used = cores or (1 if quick else 2)
     needs("matplotlib", "networkx", "pyarrow", *(["pyspark"] if used > 1 else []))
     from thence.cli.simulate import print_table
-    from thence.papers.paper import Scale
-    from thence.papers.run import PAPERS, counted
-    from thence.papers.run import reproduce as measured
-    from thence.report.reproduced import write
+    from thence.lab.papers.paper import Scale
+    from thence.lab.papers.run import PAPERS, counted
+    from thence.lab.papers.run import reproduce as measured
+    from thence.show.reproduced import write
 
     if full and quick:
         raise MisuseError("--full and --quick exclude each other")
@@ -110,7 +110,7 @@ def _command(papers: list[str], scale: Scale) -> str:
 
 def _short(claims: Table, name: str) -> Table:
     """Return the verdicts for a terminal: the thresholds are on the page."""
-    from thence.report.tables import Table
+    from thence.tables.result_table import Table
 
     return Table(name, claims.columns[:4], tuple(row[:4] for row in claims.rows))
 
@@ -123,7 +123,7 @@ class _Runner:
         self.spark: SparkSession | None = None
 
     def __call__(self, grid: Grid, folder: Path) -> Iterable[Row]:
-        from thence.sim.sweep_task import RESULT, Store
+        from thence.lab.sweep.task import RESULT, Store
 
         store, done = Store(str(folder)), Store(str(folder)).finished()
 
@@ -138,7 +138,7 @@ class _Runner:
         return [row(each) for each in sorted(grid.scenarios, key=lambda each: each.id)]
 
     def _here(self, grid: Grid, left: list[Planned], store: Store) -> None:
-        from thence.sim.sweep_task import run_one
+        from thence.lab.sweep.task import run_one
 
         for each in progress(left, "Simulating", len(left)):
             spec = json.dumps(each.scenario.row())
@@ -146,7 +146,7 @@ class _Runner:
 
     def _spread(self, grid: Grid, folder: Path) -> None:
         from thence.cli.sweep import bar
-        from thence.sim.sweep import sweep
+        from thence.lab.sweep.driver import sweep
 
         if self.spark is None:
             self.spark = start_spark(self.cores, quick=True)

@@ -22,8 +22,8 @@ from thence.cli.audit import CoresOption, FormatOption, TraceArgument, audited
 from thence.errors import MisuseError, TraceError
 
 if TYPE_CHECKING:
-    from thence.trace.cutting import Cut
-    from thence.trace.read import Trace
+    from thence.tables.explain.excerpt import Cut
+    from thence.tables.files.read import Trace
 
 EXAMPLE = "thence show run.jsonl --violation 1 --out why.html"
 
@@ -53,7 +53,7 @@ def command(
     A trace of more than 100,000 events is cut into slices, and the page is an index of them.
     """
     from thence.cli._pages import Asked, recorded, said, write_pages
-    from thence.trace.read import open_trace
+    from thence.tables.files.read import open_trace
 
     cut = _cut(run, time, order, processes)
     if sum((violation is not None, message is not None, bool(cut) and run is None)) > 1:
@@ -89,7 +89,7 @@ def _name(given: list[str], opened: Trace) -> str:
 
 
 def _cut(run: str | None, time: str | None, order: str | None, processes: str | None) -> Cut:
-    from thence.trace.cutting import Cut, range_of
+    from thence.tables.explain.excerpt import Cut, range_of
 
     orders = None if order is None else range_of(order, "--order")
     return Cut(

@@ -14,8 +14,8 @@ from thence.cli._packages import needs
 from thence.errors import MisuseError
 
 if TYPE_CHECKING:
-    from thence.report.tables import Table
-    from thence.sim import Result
+    from thence.lab.simulator import Result
+    from thence.tables.result_table import Table
 
 EXAMPLE = "thence simulate --protocol ks --processes 8 --messages 1000 --fanout uniform --seed 1 --trace trace.jsonl"
 SHOWN = 10
@@ -75,9 +75,9 @@ def command(
 
     Exit code 1 means a deadlock: something waits for ever although nothing was lost.
     """
-    from thence.sim import Scenario
-    from thence.sim import simulate as simulate_run
-    from thence.sim.record import format_of
+    from thence.lab.simulator import Scenario
+    from thence.lab.simulator import simulate as simulate_run
+    from thence.lab.simulator.record import format_of
 
     if stamps and trace is None:
         raise MisuseError("--stamps puts dependencies into a trace; give --trace FILE, too")
@@ -132,8 +132,8 @@ def _write(result: Result, trace: Path | None, arrivals: Path | None) -> dict[st
 
 
 def _tell(result: Result, written: dict[str, int], out: Console) -> None:
-    from thence.report.simulation import cpu_table, measures_table, outcome_table
-    from thence.sim import explain
+    from thence.lab.simulator import explain
+    from thence.show.simulation import cpu_table, measures_table, outcome_table
 
     print_table(outcome_table(result.outcome), out)
     if result.measures is not None and result.measures.copies:
@@ -157,7 +157,7 @@ def _tell(result: Result, written: dict[str, int], out: Console) -> None:
 
 def print_table(made: Table, out: Console) -> None:
     """Print a table and its note."""
-    from thence.report.tables import text
+    from thence.tables.result_table import text
 
     cells = [[text(cell) if isinstance(cell, float) else cell for cell in row] for row in made.rows]
     out.print(table(*made.columns, rows=cells, title=made.title))

@@ -13,8 +13,8 @@ import typer
 from thence.cli._common import JsonFile, SparkCores, console, finish, start_spark, write_json
 from thence.cli._console import Console, table
 from thence.cli._packages import needs
+from thence.core.model.plain import Row
 from thence.errors import MisuseError
-from thence.model.plain import Row
 
 EXAMPLE = "thence sweep grid.toml --out sweep-results"
 SHOWN = 40
@@ -39,12 +39,12 @@ def command(
 
     Exit code 1: a scenario failed, or waits for ever although nothing was lost.
     """
-    from thence.sim.grid import read_grid
+    from thence.lab.sweep.grid import read_grid
 
     plan = read_grid(grid)
     needs("pyspark", "pyarrow", *(["matplotlib"] if plot is not None else []))
-    from thence.sim.sweep import sweep as run_sweep
-    from thence.sim.sweep_task import MEASURES, SETTING
+    from thence.lab.sweep.driver import sweep as run_sweep
+    from thence.lab.sweep.task import MEASURES, SETTING
 
     for name, known in ((x, SETTING), (by, SETTING), (y, MEASURES)):
         if name not in known:
@@ -59,7 +59,7 @@ def command(
     _show(result, console(json_file))
     write_json(json_file, result)
     if plot is not None:
-        from thence.report.plots import save, sweep_plot
+        from thence.show.plots import save, sweep_plot
 
         save(sweep_plot(rows, x=x, y=y, by=by), plot)
     if failures or any(row["deadlocks"] for row in rows):
@@ -101,7 +101,7 @@ def _show(result: Row, out: Console) -> None:
 
 
 def _settings(rows: list[Row]) -> list[str]:
-    from thence.sim.sweep_task import SETTING
+    from thence.lab.sweep.task import SETTING
 
     return [name for name in SETTING if rows and name in rows[0]]
 

@@ -27,7 +27,7 @@ def command(
     Each has the causes it still misses, and the one at the root of its wait, which has not arrived at all.
     """
     session = session_for(checkpoint, cores)
-    from thence.spark import waiting as on_spark
+    from thence.tables.engines.spark.waiting import waiting as on_spark
 
     with working("Reading the state"):
         rows = [row.asDict() for row in on_spark(session, checkpoint).collect()]

@@ -10,8 +10,8 @@ import typer
 
 from thence.cli._common import JsonFile, console, write_json
 from thence.cli._console import table
+from thence.core.model.plain import Row
 from thence.errors import MisuseError
-from thence.model.plain import Row
 
 EXAMPLE = "thence why trio/c.toml"
 
@@ -24,8 +24,8 @@ def command(
     json_file: JsonFile = None,
 ) -> None:
     """Ask a running endpoint what it is holding, and why, over its local admin socket."""
-    from thence.runtime.admin import ask
-    from thence.runtime.config import load
+    from thence.live.admin import ask
+    from thence.live.config import load
 
     read = load(config)
     if read.admin is None:

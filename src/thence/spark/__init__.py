@@ -1,6 +1,6 @@
-"""The data pipeline: causal order on Spark. The only part of thence that imports pyspark.
+"""Causal order on Spark, as users import it; it lives in `thence.tables.engines.spark`.
 
-`thence.spark.session.local_session` starts an embedded session; the operators take any session.
+`local_session` starts an embedded session; the operators take any session.
 """
 
 from __future__ import annotations
@@ -8,32 +8,34 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from thence.sim.sweep import sweep as sweep
-    from thence.spark.auditing import audit as audit
-    from thence.spark.costs import CostResult as CostResult
-    from thence.spark.costs import cost as cost
-    from thence.spark.delivering import deliver as deliver
-    from thence.spark.delivering import split as split
-    from thence.spark.delivering import with_rosters as with_rosters
-    from thence.spark.files import audit_files as audit_files
-    from thence.spark.metrics import DeliveryListener as DeliveryListener
-    from thence.spark.results import AuditResult as AuditResult
-    from thence.spark.stamping import stamp as stamp
-    from thence.spark.waits import waiting as waiting
+    from thence.lab.sweep.driver import sweep as sweep
+    from thence.tables.engines.spark.audit import audit as audit
+    from thence.tables.engines.spark.audit_files import audit_files as audit_files
+    from thence.tables.engines.spark.cost import CostResult as CostResult
+    from thence.tables.engines.spark.cost import cost as cost
+    from thence.tables.engines.spark.deliver import deliver as deliver
+    from thence.tables.engines.spark.deliver import split as split
+    from thence.tables.engines.spark.deliver import with_rosters as with_rosters
+    from thence.tables.engines.spark.metrics import DeliveryListener as DeliveryListener
+    from thence.tables.engines.spark.results import AuditResult as AuditResult
+    from thence.tables.engines.spark.session import local_session as local_session
+    from thence.tables.engines.spark.stamp import stamp as stamp
+    from thence.tables.engines.spark.waiting import waiting as waiting
 
 _WHERE = {
-    "audit": "thence.spark.auditing",
-    "AuditResult": "thence.spark.results",
-    "audit_files": "thence.spark.files",
-    "cost": "thence.spark.costs",
-    "CostResult": "thence.spark.costs",
-    "deliver": "thence.spark.delivering",
-    "split": "thence.spark.delivering",
-    "with_rosters": "thence.spark.delivering",
-    "waiting": "thence.spark.waits",
-    "stamp": "thence.spark.stamping",
-    "sweep": "thence.sim.sweep",
-    "DeliveryListener": "thence.spark.metrics",
+    "local_session": "thence.tables.engines.spark.session",
+    "audit": "thence.tables.engines.spark.audit",
+    "AuditResult": "thence.tables.engines.spark.results",
+    "audit_files": "thence.tables.engines.spark.audit_files",
+    "cost": "thence.tables.engines.spark.cost",
+    "CostResult": "thence.tables.engines.spark.cost",
+    "deliver": "thence.tables.engines.spark.deliver",
+    "split": "thence.tables.engines.spark.deliver",
+    "with_rosters": "thence.tables.engines.spark.deliver",
+    "waiting": "thence.tables.engines.spark.waiting",
+    "stamp": "thence.tables.engines.spark.stamp",
+    "sweep": "thence.lab.sweep.driver",
+    "DeliveryListener": "thence.tables.engines.spark.metrics",
 }
 
 
@@ -48,5 +50,5 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "pyspark":
             raise
-        lacking = f'thence.spark.{name} needs pyspark: pip install "thence[spark]"'
+        lacking = f'thence.tables.engines.spark.{name} needs pyspark: pip install "thence[spark]"'
         raise ModuleNotFoundError(lacking, name="pyspark") from None

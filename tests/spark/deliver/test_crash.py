@@ -82,7 +82,7 @@ class Stream:
 
     def tell(self, spark: Any, number: int) -> None:
         """Give up a cause, drain another key, and let a file arrive in the same micro-batch."""
-        from thence.spark.giving_up import give_up
+        from thence.tables.engines.spark.give_up import give_up
 
         coming = {(row["run"], row["destination"], row["message"]) for part in self.files for row in part}
         held = [row for row in self.orderer.waiting() if (row["run"], row["destination"], row["blocker"]) not in coming]

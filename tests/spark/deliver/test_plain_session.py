@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support import plain_session
 
-from thence.java import find_java
+from thence.tables.engines.spark.java import find_java
 
 ZONES = ["America/New_York", "Etc/UTC", "Asia/Kolkata"]
 HOUR = 3_600_000_000

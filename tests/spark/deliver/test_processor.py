@@ -11,10 +11,10 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from thence.delivery import Columns, Policy
-from thence.delivery.key_state import Setup
-from thence.spark.stream_options import StreamOptions
-from thence.spark.streaming import ACTION, CAUSE, CHATTY, DRAIN, GIVE_UP, PACKED, Processor, ipc, unpack
+from thence.tables.delivery import Columns, Policy
+from thence.tables.delivery.key_state import Setup
+from thence.tables.engines.spark.stream import ACTION, CAUSE, CHATTY, DRAIN, GIVE_UP, PACKED, Processor, ipc, unpack
+from thence.tables.engines.spark.stream_options import StreamOptions
 
 SCHEMA = pa.schema([("destination", pa.string()), ("arrival", pa.int64()), ("message", pa.string()),
                     ("depends_on", pa.list_(pa.string()))])  # fmt: skip

@@ -15,8 +15,8 @@ from thence.sources import Record, from_change, from_cloudevent, from_event, fro
 from thence.sources import from_changes as plain_changes
 from thence.sources import orphans as plain_orphans
 from thence.sources import skews as plain_skews
-from thence.sources.headers import read_headers, write_headers
-from thence.spark import sources
+from thence.tables.engines.spark import sources
+from thence.tables.sources.headers import read_headers, write_headers
 
 ALONE = ("tombstone", "heartbeat", "unreadable", "schema change")
 """records that name no connector: as a table they are in a group of their own, and have no destination"""

@@ -9,8 +9,12 @@ from random import Random
 
 import pytest
 
-from thence.costing import profile, recommend, replay
-from thence.costing.recommending import (
+from thence.core.model.events import Event, parse
+from thence.core.model.roster import Roster
+from thence.lab.simulator import Scenario, simulate
+from thence.protocols import REGISTRY
+from thence.tables.costing import profile, recommend, replay
+from thence.tables.costing.recommend import (
     GROWTH,
     NEVER,
     Recommendation,
@@ -21,11 +25,7 @@ from thence.costing.recommending import (
     total,
     when_warm,
 )
-from thence.costing.replaying import LOOK, Cost
-from thence.model.events import Event, parse
-from thence.model.roster import Roster
-from thence.protocols import REGISTRY
-from thence.sim import Scenario, simulate
+from thence.tables.costing.replay import LOOK, Cost
 
 
 def simulated(**what: object) -> list[Event]:

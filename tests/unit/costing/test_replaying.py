@@ -10,16 +10,16 @@ from support.traces import random_trace
 from support.walk import walk
 
 from thence import cost
-from thence.costing import has_arrivals, prefix, profile, replay
+from thence.core.model.events import Event, parse
+from thence.core.model.minimum import Minimum
+from thence.core.model.order import by_label, judge, usable
+from thence.core.model.roster import Roster
 from thence.errors import MisuseError
-from thence.model.events import Event, parse
-from thence.model.minimum import Minimum
-from thence.model.order import by_label, judge, usable
-from thence.model.roster import Roster
+from thence.lab.simulator import Scenario, simulate
 from thence.protocols import REGISTRY
-from thence.sim import Scenario, simulate
-from thence.trace.causality import causal_order
-from thence.trace.schema import row_of
+from thence.tables.contract.row_validity import row_of
+from thence.tables.costing import has_arrivals, prefix, profile, replay
+from thence.tables.explain.causality import causal_order
 
 CAUSES_ONLY = [
     name

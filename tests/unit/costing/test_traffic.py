@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from thence.costing.separators import graph_of, parts, separating, written
-from thence.costing.traffic import findings, profile
-from thence.model.events import parse
-from thence.model.roster import Roster
-from thence.protocols.registry import NEEDS, create
+from thence.core.model.events import parse
+from thence.core.model.roster import Roster
+from thence.core.protocols.registry import NEEDS, create
+from thence.tables.costing.separators import graph_of, parts, separating, written
+from thence.tables.costing.traffic import findings, profile
 
 
 @pytest.mark.parametrize(

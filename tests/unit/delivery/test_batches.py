@@ -12,12 +12,13 @@ import pytest
 from support.arrivals import PROTOCOLS, Row, arrivals
 
 from thence import Orderer
-from thence.delivery import Columns, Reading
-from thence.delivery.key_state import KeyState, Setup
-from thence.delivery.policy import Policy
-from thence.delivery.state import decode, encode
+from thence.core.protocols import stamps_cy
 from thence.errors import TraceError
-from thence.protocols import lookup, stamps_cy
+from thence.protocols import lookup
+from thence.tables.delivery import Columns, Reading
+from thence.tables.delivery.key_state import KeyState, Setup
+from thence.tables.delivery.policy import Policy
+from thence.tables.delivery.state import decode, encode
 
 SCHEMA = pa.schema(
     [

@@ -14,11 +14,12 @@ import pyarrow as pa
 import pytest
 from support.naive_orderer import Naive
 
-from thence.delivery import Columns, Orderer, Policy, outlook_cy
-from thence.delivery.key_state import KeyState, Setup
-from thence.delivery.outlook_cy import Outlook
-from thence.delivery.state import decode, encode
 from thence.errors import TraceError
+from thence.tables.delivery import Columns, Orderer, Policy
+from thence.tables.delivery import possible_cycles_cy as outlook_cy
+from thence.tables.delivery.key_state import KeyState, Setup
+from thence.tables.delivery.possible_cycles_cy import Outlook
+from thence.tables.delivery.state import decode, encode
 
 Row = dict[str, Any]
 Named = list[list[str]]

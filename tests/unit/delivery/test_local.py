@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from thence.delivery import local
-from thence.delivery.local import deliver_table, setup_of
+from thence.tables.engines.local import deliver as local
+from thence.tables.engines.local.deliver import deliver_table, setup_of
 
 SETUP = setup_of("depends_on", None, {}, None, {})
 

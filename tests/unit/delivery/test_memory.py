@@ -6,13 +6,13 @@ import tracemalloc
 
 import pyarrow as pa
 
-from thence.delivery import Columns
-from thence.delivery.key_state import KeyState, Setup
-from thence.delivery.policy import Policy
-from thence.model.message import Copy
-from thence.model.roster import Roster
-from thence.protocols.ks import KS
-from thence.protocols.wire import encode
+from thence.core.model.message import Copy
+from thence.core.model.roster import Roster
+from thence.core.protocols.ks import KS
+from thence.core.protocols.wire import encode
+from thence.tables.delivery import Columns
+from thence.tables.delivery.key_state import KeyState, Setup
+from thence.tables.delivery.policy import Policy
 
 ROSTER = Roster(["a", "b", "z"])
 SCHEMA = pa.schema(

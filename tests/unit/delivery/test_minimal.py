@@ -6,9 +6,9 @@ import pytest
 from support.arrivals import play
 
 from thence import Orderer
-from thence.delivery.minimal import from_causes, from_events
-from thence.model.events import parse
-from thence.model.order import Execution
+from thence.core.model.events import parse
+from thence.core.model.order import Execution
+from thence.tables.delivery.minimal_stamps import from_causes, from_events
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -9,10 +9,10 @@ import pytest
 from support.arrivals import PROTOCOLS, Arrivals, Row, arrivals
 
 from thence import Orderer
+from thence.core.model.roster import Roster
+from thence.core.protocols.wire import decode
 from thence.errors import MisuseError, TraceError
-from thence.model.roster import Roster
 from thence.protocols import Deliver, Duplicate, create, lookup
-from thence.protocols.wire import decode
 
 KINDS = [*(("stamp", p) for p in (*PROTOCOLS, "prs", "ech", "ses")), ("clock", "rst"), ("depends_on", "ks")]
 SEEDS = range(8)

@@ -6,7 +6,7 @@ from array import array
 from itertools import accumulate, chain
 from random import Random
 
-from thence.delivery.outlook_cy import ALONE, PATIENCE, Outlook, components
+from thence.tables.delivery.possible_cycles_cy import ALONE, PATIENCE, Outlook, components
 
 Graph = list[list[int]]
 

@@ -14,9 +14,9 @@ from support.random_sets import BYS, Row, arrivals, policies, told
 from support.stored import Shelf
 
 from thence import Orderer
-from thence.delivery import Columns, stored_key
-from thence.delivery.key_state import KeyState, Setup
-from thence.delivery.stored_key import StoredKey
+from thence.tables.delivery import Columns, stored_key
+from thence.tables.delivery.key_state import KeyState, Setup
+from thence.tables.delivery.stored_key import StoredKey
 
 FIRST = int(os.environ.get("THENCE_SEED", "0"))
 SCHEMA = pa.schema(

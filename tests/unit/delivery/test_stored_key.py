@@ -10,11 +10,11 @@ import pytest
 from support.stored import Shelf
 
 from thence import Orderer
-from thence.delivery import Columns, Policy, stored_key
-from thence.delivery.key_state import Setup
-from thence.delivery.outcome import OUTPUT_COLUMNS
-from thence.delivery.stored_key import TAIL, StoredKey
 from thence.errors import MisuseError
+from thence.tables.delivery import Columns, Policy, stored_key
+from thence.tables.delivery.key_state import Setup
+from thence.tables.delivery.outcome import OUTPUT_COLUMNS
+from thence.tables.delivery.stored_key import TAIL, StoredKey
 
 SCHEMA = pa.schema([("run", pa.string()), ("destination", pa.string()), ("message", pa.string()),
                     ("depends_on", pa.list_(pa.string())), ("payload", pa.string())])  # fmt: skip

@@ -9,8 +9,8 @@ import pytest
 from support.clocks import work_of
 
 from thence import Orderer
-from thence.delivery import Columns
 from thence.errors import MisuseError, TraceError
+from thence.tables.delivery import Columns
 
 Row = dict[str, Any]
 

@@ -8,7 +8,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thence.model.escape import escaped_json, visible, visible_lines
+from thence.core.model.escape import escaped_json, visible, visible_lines
 
 TURNING = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029\ufeff")
 anything = st.text(st.characters() | st.sampled_from([*sorted(TURNING), "\x1b", "\x9b", "\x7f", "\ud800", "\n"]))

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from support.walk import walk
 
+from thence.core.model.events import parse
+from thence.core.model.fixed_points import FixedPoints
+from thence.core.model.order import usable
 from thence.errors import MisuseError
-from thence.model.events import parse
-from thence.model.fixed_points import FixedPoints
-from thence.model.order import usable
 
 RUN = parse("a!1>bc a!2>d d?a2 d!1>b b?a1 b?d1 b!1>c c?a1 c?b1 c!1>b")
 

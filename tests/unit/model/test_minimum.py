@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from thence.model.events import parse
-from thence.model.minimum import Minimum
+from thence.core.model.events import parse
+from thence.core.model.minimum import Minimum
 
 
 def test_a_fact_travels_until_it_is_needed() -> None:

@@ -6,9 +6,9 @@ import pytest
 from support.recorded import judge_runs
 from support.waits import needless
 
+from thence.core.model.events import Event, parse, render
+from thence.core.model.order import Execution, Violation, judge
 from thence.errors import TraceError
-from thence.model.events import Event, parse, render
-from thence.model.order import Execution, Violation, judge
 
 
 def kinds(text: str, guarantee: str = "causal") -> list[tuple[str, str, str]]:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from thence.core.model.roster import Roster, letters, positions
 from thence.errors import MisuseError
-from thence.model.roster import Roster, letters, positions
 
 
 def test_masks_and_names() -> None:

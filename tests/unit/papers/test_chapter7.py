@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from thence.errors import MisuseError
-from thence.papers.chapter7.experiments import PUBLISHED, SCENARIOS, mean, stamp_sizes, table_7_1
-from thence.papers.chapter7.networks import PLACEMENTS, broadcasts, gateway, office
-from thence.topology.separators import check_separator
+from thence.lab.papers.chapter7.experiments import PUBLISHED, SCENARIOS, mean, stamp_sizes, table_7_1
+from thence.lab.papers.chapter7.networks import PLACEMENTS, broadcasts, gateway, office
+from thence.lab.topology.separators import check_separator
 
 
 @pytest.mark.parametrize("processes", [6, 10])

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from thence.core.model.message import Copy
+from thence.core.model.order import judge
+from thence.core.model.roster import Roster
 from thence.errors import MisuseError, PeerError
-from thence.model.message import Copy
-from thence.model.order import judge
-from thence.model.roster import Roster
-from thence.papers.chapter7 import PLACEMENTS, office
-from thence.papers.chapter7.experiments import PUBLISHED
-from thence.papers.chapter7.group_clocks import GroupClocks, group_run
+from thence.lab.papers.chapter7 import PLACEMENTS, office
+from thence.lab.papers.chapter7.experiments import PUBLISHED
+from thence.lab.papers.chapter7.group_clocks import GroupClocks, group_run
 
 
 @pytest.mark.parametrize("processes", [6, 10])

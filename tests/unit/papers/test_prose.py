@@ -36,7 +36,7 @@ def test_another_result_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("finding", ERRATA, ids=lambda finding: str(finding["number"]))
 def test_the_errata_page_has_the_words_and_figures_of_its_source(finding: dict) -> None:
-    """The diagrams are found again by tests/check/test_errata_found.py; the words are those of errata.toml."""
+    """The diagrams are found again by tests/explorer/test_errata_found.py; the words are those of errata.toml."""
     quoted = prose.figures()
     for part in ("text", "repair", "evidence"):
         text = finding.get(part, "")
@@ -74,7 +74,7 @@ def test_a_figure_in_a_sentence_that_is_wrong_is_put_right() -> None:
 
 def test_the_command_samples_what_the_page_says() -> None:
     from thence.cli import cost
-    from thence.costing.local import SAMPLE
+    from thence.tables.engines.local.cost import SAMPLE
 
     assert inspect.signature(cost.command).parameters["sample"].default == SAMPLE
 

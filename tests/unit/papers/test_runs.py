@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from thence.papers.bounded import bits, printed
-from thence.papers.ci_dc_runs import grid, worst_case
-from thence.papers.claims import NoDataError
-from thence.papers.costs import TRAFFIC, is_settled, planned
-from thence.papers.genuine import steps
-from thence.papers.ks98_processing import processing
-from thence.papers.ks98_runs import compared
-from thence.papers.paper import Scale
-from thence.papers.rows import growth, joined
-from thence.papers.variants import VARIANTS
-from thence.sim import Scenario
+from thence.lab.papers.bounded import bits, printed
+from thence.lab.papers.ci_dc_runs import grid, worst_case
+from thence.lab.papers.claims import NoDataError
+from thence.lab.papers.costs import TRAFFIC, is_settled, planned
+from thence.lab.papers.genuine import steps
+from thence.lab.papers.ks98_processing import processing
+from thence.lab.papers.ks98_runs import compared
+from thence.lab.papers.paper import Scale
+from thence.lab.papers.rows import growth, joined
+from thence.lab.papers.variants import VARIANTS
+from thence.lab.simulator import Scenario
 
 
 def test_copies_and_logs_are_compared_with_the_minimum() -> None:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from thence.cli.reproduce import _Runner
-from thence.papers.claims import Claim, between, found, less, near, several
-from thence.papers.genuine import PROPERTIES, property_of
-from thence.papers.paper import Scale
-from thence.papers.rows import quotient
-from thence.papers.run import PAPERS, Reproduced, reproduce
-from thence.sim.stats import Estimate
+from thence.lab.papers.claims import Claim, between, found, less, near, several
+from thence.lab.papers.genuine import PROPERTIES, property_of
+from thence.lab.papers.paper import Scale
+from thence.lab.papers.rows import quotient
+from thence.lab.papers.run import PAPERS, Reproduced, reproduce
+from thence.lab.simulator.stats import Estimate
 
 Alteration = Callable[[dict[str, list[dict[str, Any]]]], None]
 SPECIAL = {"broadcast": "bss"} | {
@@ -230,7 +230,7 @@ def test_a_quotient_has_the_interval_of_both() -> None:
 
 
 def test_a_claim_without_rows_cannot_be_told() -> None:
-    from thence.papers.rows import curve
+    from thence.lab.papers.rows import curve
 
     claim = Claim("x", "here", "1", "equal", lambda data: found([bool(curve(data["runs"], "y", protocol="ks"))], ""))
     finding = claim.find({"runs": []})

@@ -8,14 +8,14 @@ from random import Random
 
 import pytest
 
+from thence.core.model.events import Event, Kind
+from thence.core.model.message import Copy
+from thence.core.model.order import judge
+from thence.core.model.roster import Roster
+from thence.core.protocols.ack_member import AckMember
+from thence.core.protocols.base import Member
 from thence.errors import MisuseError, PeerError
-from thence.model.events import Event, Kind
-from thence.model.message import Copy
-from thence.model.order import judge
-from thence.model.roster import Roster
 from thence.protocols import REGISTRY, Deliver, Effect, Sent, create, lookup, require
-from thence.protocols.ack_member import AckMember
-from thence.protocols.base import Member
 
 OPEN = [
     name

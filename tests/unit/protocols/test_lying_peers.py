@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from support.walk import Walk, play, walk
 
+from thence.core.model.message import Cause, Copy, name_of
+from thence.core.model.roster import Roster
+from thence.core.protocols.receiver import PASSED
+from thence.core.protocols.wire import decode
+from thence.core.wire.dependency_log_cy import Log
 from thence.errors import MisuseError, PeerError
-from thence.model.log_cy import Log
-from thence.model.message import Cause, Copy, name_of
-from thence.model.roster import Roster
 from thence.protocols import REGISTRY, Deliver, Duplicate, GoesWithout, Hold, Member, Sent, create
-from thence.protocols.receiver import PASSED
-from thence.protocols.wire import decode
 
 GROWING = [name for name, entry in REGISTRY.items() if entry.grows]
 ABANDONING = [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from thence.model.roster import Roster
-from thence.protocols import create, wire
+from thence.core.model.roster import Roster
+from thence.core.protocols import wire
+from thence.protocols import create
 
 
 def test_no_more_openings_are_remembered_than_said() -> None:

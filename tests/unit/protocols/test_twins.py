@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from thence.core.model.message import Copy
+from thence.core.model.roster import Roster
+from thence.core.wire.sets import rename_mask
 from thence.errors import MisuseError, PeerError
-from thence.model.message import Copy
-from thence.model.roster import Roster
-from thence.model.sets import rename_mask
 from thence.protocols import REGISTRY, Effect, Member, Sent, create, lookup
 
 NAMES = ("node1", "Zoë", "x-y", "n#2", "ab")

@@ -7,9 +7,9 @@ import json
 import pytest
 from support.golden import FILE, record
 
-from thence.model.roster import Roster
+from thence.core.model.roster import Roster
+from thence.core.protocols.wire import decode, encode
 from thence.protocols import REGISTRY
-from thence.protocols.wire import decode, encode
 
 GOLDEN = json.loads(FILE.read_text())
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from thence.errors import MisuseError, PeerError
 from thence.sources import from_change
-from thence.sources.avro import decode, decode_confluent
+from thence.tables.sources.avro import decode, decode_confluent
 
 ROW = {"type": "record", "name": "Value", "fields": [{"name": "id", "type": "int"}]}
 SCHEMA: Any = {

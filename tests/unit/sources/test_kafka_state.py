@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from thence.sources.kafka_state import Piece, pieces_of, whole_state
+from thence.tables.sources.kafka_state import Piece, pieces_of, whole_state
 
 
 def compacted(pieces: list[Piece], upto: int) -> list[Piece]:

@@ -45,7 +45,7 @@ def test_every_record_of_debezium_has_its_outcome(database: str) -> None:
 
 
 def test_every_kind_that_the_page_lists_has_a_sample() -> None:
-    from thence.sources import debezium
+    from thence.tables.sources import debezium
 
     kinds = {line["kind"] for name in SAMPLES.glob("debezium-*.jsonl") for line in lines(name.stem)}
     table = [line for line in str(debezium.__doc__).splitlines() if line.startswith("| ")][1:]

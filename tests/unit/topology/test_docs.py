@@ -7,7 +7,7 @@ import io
 import re
 from pathlib import Path
 
-import thence.topology
+import thence.lab.topology
 
 PAGE = (Path(__file__).parents[3] / "docs" / "topology.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -29,4 +29,4 @@ def test_the_calls_in_the_table_are_there() -> None:
     table = PAGE[PAGE.index("| call | gives |") : PAGE.index("`balance` is")]
     called = set(re.findall(r"`(\w+)\(", table))
     assert len(called) == 12
-    assert called <= set(thence.topology.__all__)
+    assert called <= set(thence.lab.topology.__all__)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from support.walk import walk
 
+from thence.core.model.message import MessageId
+from thence.core.model.roster import Roster
+from thence.core.protocols.ech import ECH
+from thence.core.protocols.ech_r9 import ECHR9, cuts_of, neighbours, text_of
 from thence.errors import MisuseError, PeerError
-from thence.model.message import MessageId
-from thence.model.roster import Roster
-from thence.papers.variants.topology import Letter
+from thence.lab.papers.variants.topology import Letter
 from thence.protocols import REGISTRY, Deliver, create
-from thence.protocols.ech import ECH
-from thence.protocols.ech_r9 import ECHR9, cuts_of, neighbours, text_of
 
 LINE = "c:ab|de;c:de|ab"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from thence.errors import MisuseError
-from thence.topology.extended import described, from_toml
-from thence.topology.graph import graph_of
-from thence.topology.separators import check_separator
+from thence.lab.topology.extended import described, from_toml
+from thence.lab.topology.graph import graph_of
+from thence.lab.topology.separators import check_separator
 
 OFFICE = """
 [departments.east]

@@ -9,11 +9,11 @@ import networkx as nx
 import pytest
 from support.neighbours import random_graph, random_separators
 
+from thence.core.model.roster import Roster
+from thence.core.protocols.ech_r9 import cuts_of, neighbours
 from thence.errors import MisuseError
-from thence.model.roster import Roster
-from thence.protocols.ech_r9 import cuts_of, neighbours
-from thence.topology.graph import broadcast, components, graph_of
-from thence.topology.separators import (
+from thence.lab.topology.graph import broadcast, components, graph_of
+from thence.lab.topology.separators import (
     Separator,
     articulations,
     between,

@@ -9,16 +9,16 @@ import pytest
 from support.delays import unkind
 from support.neighbours import Changing, random_graph, random_separators
 
+from thence.core.model.order import judge
+from thence.core.protocols.ech_r9 import ECHR9
 from thence.errors import MisuseError
-from thence.model.order import judge
-from thence.papers.chapter7.networks import office
-from thence.protocols.ech_r9 import ECHR9
-from thence.topology.extended import Extended
-from thence.topology.graph import Graph, graph_of
-from thence.topology.joins import Membership, with_witnesses
-from thence.topology.routed import Routed
-from thence.topology.routed_driver import drive
-from thence.topology.separators import Separator, both_ways, check_separator, given
+from thence.lab.papers.chapter7.networks import office
+from thence.lab.topology.extended import Extended
+from thence.lab.topology.graph import Graph, graph_of
+from thence.lab.topology.joins import Membership, with_witnesses
+from thence.lab.topology.routed import Routed
+from thence.lab.topology.routed_driver import drive
+from thence.lab.topology.separators import Separator, both_ways, check_separator, given
 
 
 def line(*, stable: bool = False) -> Membership:

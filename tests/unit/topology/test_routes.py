@@ -10,15 +10,15 @@ import pytest
 from support.delays import unkind
 from support.neighbours import random_graph
 
+from thence.core.model.order import judge
 from thence.errors import MisuseError
-from thence.model.order import judge
-from thence.papers.chapter7.networks import broadcasts, office
-from thence.topology.extended import described
-from thence.topology.graph import Graph, broadcast, graph_of
-from thence.topology.routed import Routed
-from thence.topology.routed_driver import drive, requests
-from thence.topology.routes import Routes
-from thence.topology.separators import both_ways, choose
+from thence.lab.papers.chapter7.networks import broadcasts, office
+from thence.lab.topology.extended import described
+from thence.lab.topology.graph import Graph, broadcast, graph_of
+from thence.lab.topology.routed import Routed
+from thence.lab.topology.routed_driver import drive, requests
+from thence.lab.topology.routes import Routes
+from thence.lab.topology.separators import both_ways, choose
 
 SQUARE = graph_of("s-a a-d d-b b-s")
 

@@ -1,0 +1,235 @@
+"""Rodrigues and Veríssimo 1995, section 4.3: extended causal histories with topological time-stamping, R1 to R9.
+
+Law. Processes speak only to their neighbours in a communication graph. A *causal separator* is a set S of them with a
+forward set F and a backward set B, such that no process of F is a neighbour of one of B. When a member p of S stamps a
+message addressed within F, it leaves out what is addressed within B and has been reported to all of S (R9): whoever
+wants to tell B of its consequences must pass through S, where it is known. Otherwise this is `ech`.
+
+Needs a topology: `separators`, as in `d:abc|efg;...`, is S, its forward and its backward set; names of more than one
+letter are separated by commas, as in `da,db:na,pa|dc,nc`. A separator that works both ways is written twice. The
+neighbours of a process are those that no separator divides from it: of all graphs that have these separators, the one
+with the most links. A send to anybody else is refused, for R9 is unsafe then (errata 15). Without separators everyone
+is everyone's neighbour, and this is `ech`.
+
+Whoever joins stands in no separator, and has no neighbours until `place` says where it stands. If it joins a separator,
+the other members `hand_over` their histories in the same step in which they take the new separators, and it must
+`take_over` all of them before anything else (section 4.4; `thence.lab.topology.joins` says who does what when). Whoever
+leaves keeps its place in the separators, and counts as told of everything.
+
+Cost: the elements of the history that concern this side, and those that speak of the separator itself.
+
+Departures:
+
+- R9: `S ⊆ C_p(n)` is read as the sentence before it has it, "reported to the *other* members": p itself knows n, though
+  its own carbon copy says so only after its next send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import ClassVar, NamedTuple
+
+from thence.core.model.message import Copy
+from thence.core.model.roster import Roster
+from thence.core.protocols.ech import ECH, Elements, add_elements
+from thence.core.protocols.effects import Sent
+from thence.core.wire.codec import BOOL, TEXT, Optional, Record, Seq, Shape
+from thence.core.wire.dependency_log_cy import Group, Log
+from thence.core.wire.reader_cy import Reader
+from thence.core.wire.words_cy import put_varint
+from thence.errors import MisuseError, PeerError
+
+MOST_STEPS = 1 << 22
+"""separators times processes that are worked out"""
+
+
+class Cut(NamedTuple):
+    """A separator as masks."""
+
+    members: int
+    forward: int
+    backward: int
+
+
+def cuts_of(text: str, roster: Roster) -> tuple[Cut, ...]:
+    """Read separators, or say what is wrong with the text."""
+    return tuple(_cut(part, roster) for part in text.split(";") if part)
+
+
+def _cut(part: str, roster: Roster) -> Cut:
+    members, colon, sides = part.partition(":")
+    forward, bar, backward = sides.partition("|")
+    if not colon or not bar or "|" in backward:
+        raise MisuseError(f"separator {part!r} is not MEMBERS:FORWARD|BACKWARD; d:abc|efg is accepted")
+    masks = [roster.mask(_names(names, roster)) for names in (members, forward, backward)]
+    for mask, what in zip(masks, ("members", "forward set", "backward set"), strict=True):
+        if not mask:
+            raise MisuseError(f"separator {part!r} has no {what}; each of the three needs a process")
+    cut = Cut(*masks)
+    twice = cut.members & (cut.forward | cut.backward) | cut.forward & cut.backward
+    if twice:
+        raise MisuseError(f"separator {part!r} names {', '.join(roster.members(twice))} twice; its sets are disjoint")
+    return cut
+
+
+def _names(text: str, roster: Roster) -> list[str]:
+    return [name for name in (text.split(",") if "," in text or text in roster else text) if name]
+
+
+def text_of(cuts: Iterable[Cut], roster: Roster) -> str:
+    """Write separators with commas, so that they mean the same under every later roster of the lineage."""
+    parts = [[",".join(roster.members(mask)) for mask in cut] for cut in cuts]
+    return ";".join(f"{members}:{forward}|{backward}" for members, forward, backward in parts)
+
+
+def neighbours(cuts: Iterable[Cut], roster: Roster) -> tuple[int, ...]:
+    """Return for each process the mask of those that no separator divides from it, itself among them."""
+    reach = [roster.everyone] * len(roster)
+    for members, forward, backward in cuts:
+        for place in range(len(roster)):
+            bit = 1 << place
+            sides = [side for side in (members | forward, members | backward) if side & bit]
+            reach[place] &= bit | (sides[0] if sides else 0) | (sides[-1] if sides else 0)
+    return tuple(reach)
+
+
+@lru_cache(maxsize=256)
+def read_separators(text: str, roster: Roster) -> tuple[str, tuple[Cut, ...], tuple[int, ...]]:
+    """Read separators once for all members: the text with commas, the masks, and the neighbours of each process."""
+    cuts = cuts_of(text, roster)
+    if len(cuts) * len(roster) > MOST_STEPS:
+        raise MisuseError(
+            f"{len(cuts)} separators over {len(roster)} processes; {MOST_STEPS // len(roster)} are accepted"
+        )
+    return text_of(cuts, roster), cuts, neighbours(cuts, roster)
+
+
+class ECHR9(ECH):
+    """Causal histories with carbon copies that separators filter."""
+
+    name = "ech-r9"
+    code = 50
+    options: ClassVar[dict[str, Shape]] = {"carbon": BOOL, "separators": TEXT}
+    handed: ClassVar[Shape] = Seq(Record(Optional(TEXT), ECH.fields["history"]))
+    """what a member of a separator hands to one that joins it: its history under each label"""
+    usual_separators: ClassVar[str] = ""
+    """the separators of a member that is given none"""
+
+    def __init__(
+        self,
+        roster: Roster,
+        process: str | int,
+        *,
+        label: str | None = None,
+        carbon: bool = False,
+        separators: str = "",
+    ) -> None:
+        """Take the separators as text."""
+        super().__init__(roster, process, label=label, carbon=carbon)
+        self._place(separators or self.usual_separators)
+
+    def place(self, separators: str) -> None:
+        """Take the separators that hold from now on."""
+        for order in self.orders():
+            order._place(separators)
+
+    def _place(self, separators: str) -> None:
+        self.separators, cuts, reach = read_separators(separators, self.roster)
+        self.mine = tuple(cut for cut in cuts if cut.members & self.bit)
+        self.reach = reach[self.me]
+
+    def _join(self) -> None:
+        self._place(self.separators)
+
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
+        beyond = destinations & ~self.reach
+        if beyond:
+            names, here = self.roster.members, self.roster.name(self.me)
+            raise MisuseError(
+                f"{here} sends to {', '.join(names(beyond))} past a separator of {self.separators!r}; "
+                f"neighbours of {here}: {', '.join(names(self.reach & ~self.bit)) or 'none'}"
+            )
+        return super()._send(destinations, context, token)
+
+    def _stamp(self, destinations: int) -> tuple[Log, Log]:
+        """R7, then R9."""
+        addresses, carbon = super()._stamp(destinations)
+        closed = [cut for cut in self.mine if not destinations & ~cut.forward]
+        return (self._filtered(addresses, closed), self._filtered(carbon, closed)) if closed else (addresses, carbon)
+
+    def _filtered(self, log: Log, closed: list[Cut]) -> Log:
+        kept: dict[int, Group] = {}
+        for sender, group in log.items():
+            elements = self.history[sender]
+            rest = tuple(entry for entry in group if not any(self._omits(c, *elements[entry[0]]) for c in closed))
+            if rest:
+                kept[sender] = rest
+        return Log(kept)
+
+    def _omits(self, cut: Cut, address: int, reported: int) -> bool:
+        """R9: tell whether an element may be left out of what goes to the forward set; who left needs no telling."""
+        return not address & ~cut.backward and not cut.members & ~(reported | self.bit | self.gone)
+
+    def worth_telling(self, destinations: int | Iterable[str], *, label: str | None = None) -> tuple[str, ...]:
+        """Return who should be sent a message first, so that R9 leaves more out of one to these destinations.
+
+        Section 4.3: carbon copies can be forced by a message to the relevant processes, here to the members of a
+        separator to which something that is addressed within its backward set has not been reported.
+        """
+        mask = destinations if isinstance(destinations, int) else self.roster.mask(destinations)
+        order = self if label == self.label else self._order(label, MisuseError)
+        told_nothing = 0
+        for cut in self.mine:
+            if not mask & ~cut.forward:
+                for elements in order.history.values():
+                    for address, reported in elements.values():
+                        if not address & ~cut.backward and mask & ~reported:
+                            told_nothing |= cut.members & ~(reported | self.bit | self.gone)
+        return self.roster.members(told_nothing)
+
+    def _check(self, copy: Copy) -> None:
+        super()._check(copy)
+        if not self.reach >> copy.sender & 1:
+            sender, here = self.roster.name(copy.sender), self.roster.name(self.me)
+            raise PeerError(f"message {self._name(copy)} of {sender} came straight to {here}, past a separator")
+
+    # -- section 4.4: joining a separator ----------------------------------------------------------------------------
+
+    def hand_over(self, process: str | None = None) -> bytes:
+        """Return what this member knows, for stable memory, or for a process that is about to take it over.
+
+        That process counts as told of all of it from now on.
+        """
+        bit = 0 if process is None else 1 << self.roster.position(process)
+        orders = self.orders()
+        for order in orders:
+            for elements in order.history.values():
+                for count, (address, reported) in elements.items():
+                    elements[count] = (address, reported | bit & ~address)
+        out = bytearray()
+        put_varint(out, self.size)
+        self.handed.write([(order.label, order.history) for order in orders], out, self.size)
+        return bytes(out)
+
+    def take_over(self, *histories: bytes) -> None:
+        """Take what members of a separator handed over; nothing may have been sent or received before."""
+        if self.count or self.history or self.receiver.held or any(self.receiver.delivered):
+            raise MisuseError(f"{self.roster.name(self.me)} has sent or received already; it takes over before that")
+        for data in histories:
+            for label, history in self._read_handed(data):
+                order = self if label == self.label else self._order(label, PeerError)
+                self.keep(order)
+                add_elements(order.history, history)
+
+    def _read_handed(self, data: bytes) -> list[tuple[str | None, Elements]]:
+        reader = Reader(data, self.size)
+        size = reader.varint()
+        if size > self.size:
+            raise PeerError(
+                f"a history under a roster of {size} was handed to a member that knows {self.size} processes"
+            )
+        reader.size = size
+        found: list[tuple[str | None, Elements]] = self.handed.read(reader)
+        reader.done()
+        return found

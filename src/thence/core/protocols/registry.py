@@ -1,0 +1,299 @@
+"""One explicit table of protocols: what each needs of its driver and what it gives in return.
+
+To add a protocol: write its file, give it the next free wire number, and add its entry here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal, get_args
+
+from thence.core.model.order import Guarantee
+from thence.core.model.plain import Option, Row
+from thence.core.model.roster import Roster
+from thence.core.protocols.a_causal import ACausal
+from thence.core.protocols.a_fifo import AFifo
+from thence.core.protocols.acked import Acked
+from thence.core.protocols.base import Member
+from thence.core.protocols.bounded import Bounded
+from thence.core.protocols.bss import BSS
+from thence.core.protocols.central import Central
+from thence.core.protocols.ci_dc import CiDc
+from thence.core.protocols.ech import ECH
+from thence.core.protocols.ech_r9 import ECHR9
+from thence.core.protocols.epochs import Epochs
+from thence.core.protocols.fifo import Fifo
+from thence.core.protocols.gossip import Gossip
+from thence.core.protocols.hierarchy import Hierarchy
+from thence.core.protocols.history import History
+from thence.core.protocols.ks import KS
+from thence.core.protocols.ks_ft import KsFt
+from thence.core.protocols.ks_hardware import KSHardware
+from thence.core.protocols.prs import PRS
+from thence.core.protocols.rst import RST
+from thence.core.protocols.serial_broadcast import SerialBroadcast
+from thence.core.protocols.serial_multicast import SerialMulticast
+from thence.core.protocols.ses import SES
+from thence.core.protocols.synchronous import Synchronous
+from thence.core.protocols.two_hop import TwoHop
+from thence.core.protocols.unordered import Unordered
+from thence.core.wire.codec import ADDED, BOOL, INT, TEXT, Shape
+from thence.errors import MisuseError, PeerError
+
+Need = Literal[
+    "fifo",
+    "fixed membership",
+    "broadcast only",
+    "unicast only",
+    "serialized sends",
+    "coordinator",
+    "groups",
+    "topology",
+    "failure detector",
+    "own sends at the receiver",
+]
+ACCEPTED: dict[Shape, tuple[type, str]] = {
+    INT: (int, "a whole number, at least 1,"),
+    BOOL: (bool, "True or False"),
+    ADDED: (bool, "True or False"),
+    TEXT: (str, "text"),
+}
+"""what a caller gives for an option of each shape"""
+NEEDS: tuple[Need, ...] = get_args(Need)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the registry says of a protocol, as data."""
+
+    protocol: type[Member]
+    summary: str
+    source: str
+    needs: tuple[Need, ...] = ()
+    guarantee: Guarantee = "causal"
+    waits: Literal["causes only", "more"] = "causes only"
+    receive_only: bool = True
+    cost: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name it is registered under."""
+        return self.protocol.name
+
+    @property
+    def grows(self) -> bool:
+        """Whether processes can join and leave."""
+        return "fixed membership" not in self.needs
+
+    def row(self) -> Row:
+        """Return the entry as plain data for tables and JSON."""
+        row = {key: value for key, value in asdict(self).items() if key != "protocol"}
+        return {
+            "protocol": self.name,
+            **row,
+            "needs": list(self.needs),
+            "options": list(self.protocol.options),
+        }
+
+
+REGISTRY: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Entry(KS, "least information, a stamp per destination", "KS98", cost="<= n^2 facts"),
+        Entry(KSHardware, "least information in logs, one stamp for all", "KS98 4.5", cost="<= n^2 facts"),
+        Entry(CiDc, "least information, CI for all and DC for one", "ci-dc 1997", cost="<= n^2 facts"),
+        Entry(RST, "matrix of messages sent", "Raynal, Schiper, Toueg 1991", cost="n^2"),
+        Entry(SES, "vector times per destination", "Schiper, Eggli, Sandoz 1989", cost="<= n^2 + n"),
+        Entry(
+            BSS,
+            "vector clock of broadcasts",
+            "Birman, Schiper, Stephenson 1991",
+            needs=("broadcast only", "fixed membership"),
+            cost="n",
+        ),
+        Entry(PRS, "direct predecessors per destination", "Prakash, Raynal, Singhal 1997", cost="<= n^2 facts"),
+        Entry(
+            History,
+            "whole causal history of ids",
+            "Psync 1989",
+            needs=("fixed membership",),
+            cost="grows with the run",
+        ),
+        Entry(ECH, "causal histories with carbon copies", "Rodrigues, Verissimo 1995", cost="reported elements"),
+        Entry(
+            ECHR9,
+            "carbon copies, filtered at causal separators",
+            "Rodrigues, Verissimo 1995, R9",
+            needs=("topology",),
+            cost="reported elements of this side",
+        ),
+        Entry(
+            Gossip,
+            "latest gossip and latest sends",
+            "Krishnamurthy, Mukund, Protocol 2",
+            needs=("fixed membership",),
+            cost="2n^2",
+        ),
+        Entry(
+            Epochs,
+            "gossip with three epoch values",
+            "Krishnamurthy, Mukund, Protocol 3",
+            needs=("fixed membership", "own sends at the receiver"),
+            receive_only=False,
+            cost="2n^2",
+        ),
+        Entry(
+            Bounded,
+            "epochs of at most B sends; can deadlock",
+            "Krishnamurthy, Mukund, Protocol 4",
+            needs=("fixed membership", "own sends at the receiver"),
+            receive_only=False,
+            cost="2n^2 + n of log B bits",
+        ),
+        Entry(
+            SerialBroadcast,
+            "a token names the broadcast before",
+            "KS98 7.1",
+            needs=("broadcast only", "serialized sends", "fixed membership"),
+            waits="more",
+            cost="1",
+        ),
+        Entry(
+            SerialMulticast,
+            "a token names the latest send to each",
+            "KS98 7.1",
+            needs=("serialized sends", "fixed membership"),
+            waits="more",
+            cost="n",
+        ),
+        Entry(
+            Synchronous,
+            "a send waits for the delivery of the one before",
+            "KS98 7.1",
+            needs=("unicast only", "fixed membership"),
+            receive_only=False,
+            cost="0, and an acknowledgement",
+        ),
+        Entry(
+            Acked,
+            "an output buffer waits for acknowledgements",
+            "Mattern, Fünfrocken 1995",
+            needs=("unicast only", "fixed membership"),
+            receive_only=False,
+            cost="0, and an acknowledgement",
+        ),
+        Entry(
+            TwoHop,
+            "chains of at most two messages",
+            "KS98 Lemma 8",
+            needs=("fixed membership",),
+            guarantee="two-hop",
+            cost="2n",
+        ),
+        Entry(
+            Central,
+            "a coordinator multicasts serially",
+            "KS98 7.1",
+            needs=("coordinator", "fixed membership"),
+            waits="more",
+            cost="1, two hops",
+        ),
+        Entry(
+            Hierarchy,
+            "representatives of zones run ks",
+            "KS98 7.1",
+            needs=("coordinator", "fixed membership"),
+            waits="more",
+            cost="1, and <= z^2 facts between z zones",
+        ),
+        Entry(
+            AFifo,
+            "FIFO multicast to groups that survives crashes",
+            "Schiper, Pedone 2009",
+            needs=("groups", "failure detector", "fixed membership"),
+            guarantee="fifo",
+            waits="more",
+            receive_only=False,
+            cost="groups addressed",
+        ),
+        Entry(
+            ACausal,
+            "causal multicast to groups that survives crashes",
+            "Schiper, Pedone 2009",
+            needs=("groups", "failure detector", "fixed membership"),
+            waits="more",
+            receive_only=False,
+            cost="groups x n",
+        ),
+        Entry(
+            KsFt,
+            "least information per group, survives crashes",
+            "KS98 on Schiper, Pedone 2009",
+            needs=("groups", "failure detector", "fixed membership"),
+            waits="more",
+            receive_only=False,
+            cost="<= groups x n facts",
+        ),
+        Entry(Fifo, "first in, first out per pair", "-", guarantee="fifo", cost="1"),
+        Entry(Unordered, "a liar: delivers on arrival", "-", guarantee="none", cost="0"),
+    )
+}
+
+
+def lookup(name: str) -> Entry:
+    """Return the entry of a protocol, or say which names there are."""
+    try:
+        return REGISTRY[name]
+    except KeyError:
+        raise MisuseError(f"no protocol {name!r}; there are {', '.join(sorted(REGISTRY))}") from None
+
+
+def create(
+    name: str,
+    roster: Roster | Iterable[str],
+    process: str | int,
+    *,
+    labels: Iterable[str] | None = None,
+    **options: Option,
+) -> Member:
+    """Make a member of a registered protocol; `labels` are those it accepts beside its own, all unless given."""
+    entry = lookup(name)
+    check_options(entry, {option: value for option, value in options.items() if option != "label"})
+    member = entry.protocol(roster if isinstance(roster, Roster) else Roster(roster), process, **options)
+    member.accept(labels)
+    return member
+
+
+def check_options(entry: Entry, options: Mapping[str, Option]) -> None:
+    """Refuse options that a protocol does not have, and values of another kind than it takes."""
+    shapes = entry.protocol.options
+    for option, value in options.items():
+        if option not in shapes:
+            known = ", ".join(shapes) or "none"
+            raise MisuseError(f"protocol {entry.name} has no option {option!r}; its options: {known}")
+        kind, wanted = ACCEPTED[shapes[option]]
+        if type(value) is not kind:
+            raise MisuseError(f"option {option} of protocol {entry.name} is {value!r}; {wanted} is accepted")
+
+
+def require(name: str, given: Iterable[Need], *, driver: str) -> Entry:
+    """Refuse a protocol whose needs a driver does not meet, saying which."""
+    entry, met = lookup(name), frozenset(given)
+    missing = [need for need in entry.needs if need not in met]
+    if missing:
+        able = ", ".join(each for each, other in REGISTRY.items() if met.issuperset(other.needs))
+        raise MisuseError(
+            f"protocol {name} needs {', '.join(missing)}, which {driver} does not give; it can run {able}"
+        )
+    return entry
+
+
+def by_code(data: bytes) -> Entry:
+    """Return the entry whose protocol wrote a stamp."""
+    if len(data) > 1:
+        for entry in REGISTRY.values():
+            if entry.protocol.code == data[1]:
+                return entry
+        raise PeerError(f"stamp of protocol number {data[1]}, which is unknown here")
+    raise PeerError(f"a stamp of {len(data)} bytes is too short to name its protocol")

@@ -1,0 +1,71 @@
+"""No order at all: deliver on arrival. A liar that every judge must catch on every network that reorders."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from thence.core.model.message import MESSAGE, Copy
+from thence.core.model.roster import Roster
+from thence.core.protocols.base import Member, Receiver
+from thence.core.protocols.effects import Deliver, Duplicate, Effect, Sent
+from thence.core.wire.codec import INT, MASK, ByCount, Record, Shape, Vector
+
+NOTHING = Record()
+"""The shape of an empty stamp."""
+
+
+class AnyOrder(Receiver):
+    """Delivers whatever is new; remembers counts as runs, so that a long stream costs little."""
+
+    fields: ClassVar[dict[str, Shape]] = {"abandoned": MASK, "upto": Vector(INT), "beyond": Vector(ByCount(Record()))}
+
+    def __init__(self, roster: Roster, me: int) -> None:
+        """Start with nothing delivered."""
+        super().__init__(roster, me)
+        self.upto = [0] * self.size
+        self.beyond: list[dict[int, tuple[()]]] = [{} for _ in range(self.size)]
+
+    def receive(self, copy: Copy) -> list[Effect]:
+        """Deliver it unless it was delivered."""
+        sender, count = copy.sender, copy.count
+        beyond = self.beyond[sender]
+        if count <= self.upto[sender] or count in beyond:
+            return [Duplicate(copy)]
+        beyond[count] = ()
+        while self.upto[sender] + 1 in beyond:
+            self.upto[sender] += 1
+            del beyond[self.upto[sender]]
+        return [Deliver(copy)]  # Deliver on arrival
+
+    def pending(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
+        """Hold nothing, ever."""
+        return []
+
+    def join(self, roster: Roster) -> None:
+        """Grow by one position."""
+        super().join(roster)
+        self.upto.append(0)
+        self.beyond.append({})
+
+
+class Unordered(Member):
+    """Sends without control information."""
+
+    name = "unordered"
+    code = 0
+    grows = True
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: NOTHING}
+
+    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
+        """Keep nothing but the count."""
+        super().__init__(roster, process, label=label)
+        self.receiver = AnyOrder(roster, self.me)
+
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
+        self.count += 1
+        return self._sent(destinations, lambda d: ())  # Stamp with nothing
+
+    @classmethod
+    def entries(cls, copy: Copy) -> int:
+        """Nothing is carried."""
+        return 0

@@ -1,0 +1,177 @@
+"""The wire: the stamp of a copy as bytes, and a copy inside a snapshot or a state.
+
+Law. A stamp is version, protocol, roster hash, kind and label, sender, count, destinations, control information. Bytes
+that decode encode back to themselves, and whatever else arrives is a `PeerError` that says what was found. A stamp
+does not say who handed it over: for a message that does not matter, for a protocol message (an OK, a relay) it is half
+of the meaning, so `decode` wants the `source` of every copy that is not a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from thence.core.model.message import MESSAGE, Copy
+from thence.core.model.roster import HASH_BYTES, Roster
+from thence.core.wire.codec import INT, MASK, PROCESS, TEXT, Record, Shape, Value
+from thence.core.wire.reader_cy import Reader
+from thence.core.wire.sets import Rename, mask_bytes
+from thence.core.wire.words_cy import put_varint
+from thence.errors import PeerError
+
+if TYPE_CHECKING:
+    from thence.core.protocols.base import Member
+
+WIRE_VERSION = 1
+MOST_LABEL_BYTES = 255
+HEADER_BYTES = 2 + HASH_BYTES
+MESSAGE_AT = HEADER_BYTES + 1
+"""where the message stands in the stamp of a copy without a label"""
+PAIR = Record(PROCESS, INT)
+"""(sender, count)"""
+MOST_OPENINGS = 256
+_openings: dict[tuple[int, bytes], bytes] = {}
+"""how the stamp of a message without a label begins, by protocol and roster: looked up in half the time of a call"""
+_new = object.__new__
+
+
+def encode(protocol: type[Member], copy: Copy, roster: Roster) -> bytes:
+    """Write the stamp of a copy."""
+    size = len(roster.names)
+    if copy.kind == MESSAGE and copy.label is None:
+        out = bytearray(_openings.get((protocol.code, roster.hash)) or _opening(protocol.code, roster.hash))
+    else:
+        out = bytearray((WIRE_VERSION, protocol.code)) + roster.hash
+        put_kind(out, tuple(protocol.kinds), copy)
+    put_varint(out, copy.sender)
+    put_varint(out, copy.count)
+    out += mask_bytes(copy.destinations, size)
+    protocol.kinds[copy.kind].write(copy.stamp, out, size)
+    return bytes(out)
+
+
+def decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: int, source: int | None = None) -> Copy:
+    """Read what `encode` wrote, for the process at `destination`.
+
+    `source` is the position of the process that handed the copy over. Without it only messages are accepted.
+    """
+    opening = _openings.get((protocol.code, roster.hash)) or _opening(protocol.code, roster.hash)
+    if data[:MESSAGE_AT] == opening:
+        reader, kind, label = Reader(data, len(roster.names), MESSAGE_AT), MESSAGE, None
+    else:
+        reader = Reader(data, _known_size(protocol, data, roster), HEADER_BYTES)
+        kind, label = read_kind(reader, tuple(protocol.kinds))
+        if source is None and kind != MESSAGE:
+            raise PeerError(
+                f"a stamp of kind {kind!r}; without the source that handed it over only messages are accepted"
+            )
+    sender, count, destinations = reader.message()
+    stamp = protocol.kinds[kind].read(reader)
+    reader.done()
+    copy: Copy = _new(Copy)  # field by field: to call the class would cost as much as reading a small stamp
+    copy.sender = sender
+    copy.count = count
+    copy.destinations = destinations
+    copy.source = sender if source is None else source
+    copy.destination = destination
+    copy.stamp = stamp
+    copy.label = label
+    copy.kind = kind
+    return copy
+
+
+def _opening(code: int, digest: bytes) -> bytes:
+    """Return how the stamp of a message without a label begins, and remember it."""
+    if len(_openings) >= MOST_OPENINGS:
+        _openings.clear()
+    return _openings.setdefault((code, digest), bytes((WIRE_VERSION, code)) + digest + bytes(1))
+
+
+def _known_size(protocol: type[Member], data: bytes, roster: Roster) -> int:
+    """Return the size of the roster that a stamp is written under, or say what is wrong with its header."""
+    if len(data) < HEADER_BYTES:
+        raise PeerError(f"a stamp of {len(data)} bytes is too short; the header alone has {HEADER_BYTES}")
+    if data[0] != WIRE_VERSION:
+        raise PeerError(f"stamp version {data[0]}; this release reads version {WIRE_VERSION}")
+    if data[1] != protocol.code:
+        raise PeerError(f"stamp of protocol number {data[1]}, expected {protocol.code} ({protocol.name})")
+    return known_size(roster, data[2:HEADER_BYTES], grows=protocol.grows)
+
+
+def known_size(roster: Roster, digest: bytes, *, grows: bool = True) -> int:
+    """Return the size of the roster of this lineage with that hash; one that cannot grow is its whole lineage."""
+    if roster.hash == digest:
+        return len(roster)
+    size = roster.earlier(digest) if grows else 0
+    if size:
+        return size
+    raise PeerError(
+        f"stamp under roster {digest.hex()}, which is unknown here; known is {roster.hash.hex()} "
+        f"({', '.join(roster.names[:8])}{', ...' if len(roster) > 8 else ''}){' and what it grew from' * grows}"
+    )
+
+
+def put_kind(out: bytearray, names: Sequence[str], copy: Copy) -> None:
+    """Write the kind of a copy and whether a label follows as one byte, and the label."""
+    out.append(names.index(copy.kind) << 1 | (copy.label is not None))
+    if copy.label is not None:
+        TEXT.write(copy.label, out, 0)
+
+
+def read_kind(reader: Reader, names: Sequence[str]) -> tuple[str, str | None]:
+    """Read what `put_kind` wrote."""
+    head = reader.varint()
+    if head >> 1 >= len(names):
+        raise PeerError(f"kind {head >> 1} at byte {reader.at} is unknown; {len(names)} kinds are: {', '.join(names)}")
+    return names[head >> 1], read_label(reader) if head & 1 else None
+
+
+def read_label(reader: Reader) -> str:
+    """Read a label of acceptable length."""
+    start = reader.at
+    label = TEXT.read(reader)
+    if reader.at - start > MOST_LABEL_BYTES + 2:
+        raise PeerError(
+            f"a label of {reader.at - start} bytes at byte {start}; at most {MOST_LABEL_BYTES} are accepted"
+        )
+    return label
+
+
+class CopyShape(Shape):
+    """A whole copy inside a snapshot or a state: a held one, or one that waits to be sent."""
+
+    def __init__(self, kinds: Mapping[str, Shape]) -> None:
+        """Take the shape of the stamp for each kind of copy that can stand there."""
+        self.kinds = kinds
+        self.names = tuple(kinds)
+
+    def write(self, value: Value, out: bytearray, size: int) -> None:
+        """Write the fields and the stamp."""
+        copy: Copy = value
+        put_kind(out, self.names, copy)
+        for number in (copy.sender, copy.count, copy.source, copy.destination):
+            put_varint(out, number)
+        MASK.write(copy.destinations, out, size)
+        self.kinds[copy.kind].write(copy.stamp, out, size)
+
+    def read(self, reader: Reader) -> Copy:
+        """Read a copy."""
+        kind, label = read_kind(reader, self.names)
+        sender, count = PROCESS.read(reader), reader.varint()
+        source, destination = PROCESS.read(reader), PROCESS.read(reader)
+        destinations = MASK.read(reader)
+        return Copy(sender, count, destinations, source, destination, self.kinds[kind].read(reader), label, kind)
+
+    def freeze(self, value: Value, rename: Rename) -> Hashable:
+        """Freeze every field."""
+        copy: Copy = value
+        return (
+            copy.kind,
+            copy.label,
+            PROCESS.freeze(copy.sender, rename),
+            copy.count,
+            MASK.freeze(copy.destinations, rename),
+            PROCESS.freeze(copy.source, rename),
+            PROCESS.freeze(copy.destination, rename),
+            self.kinds[copy.kind].freeze(copy.stamp, rename),
+        )

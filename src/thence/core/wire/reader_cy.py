@@ -1,0 +1,254 @@
+# cython: wraparound=False, initializedcheck=False, cdivision=True
+# Bounds checks stay on: these are the bytes of strangers. No index and no dividend is negative, and no view is used
+# before it is set.
+# mypy: disable-error-code="valid-type,misc,no-redef,type-arg,no-any-return,assignment,index,unreachable"
+"""The strict reader of bytes from outside.
+
+Law. Integers and sets have the one form that `words_cy.py` states, and integers at most 63 bits. Whatever else stands
+where one is expected raises `PeerError` with the place, and no announced length goes beyond the bytes that are left.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+from thence.errors import PeerError
+
+try:
+    import cython
+except ModuleNotFoundError:
+    from thence import _cython as cython
+
+if cython.compiled:
+    from cython.cimports.thence.core.wire.words_cy import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        Words,
+        width_of,
+        word_below,
+    )
+else:
+    from thence.core.wire.words_cy import Words, width_of, word_below
+
+MAX_BYTES = 1 << 24
+ZERO = array("q", [0])
+
+
+@cython.final
+@cython.cclass
+class Reader:
+    """A cursor that goes over the bytes once; `size` is the number of positions in the roster."""
+
+    def __init__(
+        self, data: Any, size: cython.Py_ssize_t, at: cython.Py_ssize_t = 0, end: cython.Py_ssize_t = -1
+    ) -> None:
+        """Read `data` under a roster of `size` processes, from byte `at` up to `end`, or to the last one."""
+        self.raw = data
+        self.data = data
+        self.size = size
+        self.words = None
+        self.counts = None
+        self.span(at, len(data) if end < 0 else end)
+
+    @cython.ccall
+    def span(self, at: cython.Py_ssize_t, end: cython.Py_ssize_t) -> object:
+        """Go on reading there: one reader serves all rows of a column."""
+        if end - at > MAX_BYTES:
+            raise PeerError(f"{end - at} bytes are more than the {MAX_BYTES} accepted")
+        self.at = at
+        self.end = end
+        return None
+
+    @cython.ccall
+    def take(self, count: cython.Py_ssize_t) -> bytes:
+        """Take that many bytes."""
+        if count > self.end - self.at:
+            raise PeerError(f"ends after {self.end} bytes, {count} more expected at {self.at}")
+        self.at += count
+        return bytes(self.raw[self.at - count : self.at])
+
+    @cython.ccall
+    def varint(self) -> cython.longlong:
+        """Take an integer in its shortest form."""
+        at: cython.Py_ssize_t = self.at
+        shift: cython.int = 7
+        byte: cython.longlong
+        value: cython.longlong
+        if at >= self.end:
+            raise PeerError(f"ends within an integer at byte {at}")
+        value = self.data[at]
+        at += 1
+        if value > 127:
+            value &= 127
+            while True:
+                if at >= self.end:
+                    raise PeerError(f"ends within an integer at byte {at}")
+                byte = self.data[at]
+                at += 1
+                if shift > 56:
+                    raise PeerError(f"integer before byte {at} is larger than 63 bits")
+                value |= (byte & 127) << shift
+                if byte < 128:
+                    break
+                shift += 7
+            if byte == 0:
+                raise PeerError(f"integer before byte {at} is not in its shortest form")
+        self.at = at
+        return value
+
+    @cython.ccall
+    def numbers(self, count: cython.longlong) -> list:
+        """Take that many integers."""
+        _i: cython.longlong
+        if count > self.end - self.at:
+            raise PeerError(f"{count} integers expected at byte {self.at}, {self.end - self.at} bytes are left")
+        run: bytes = bytes(self.raw[self.at : self.at + count])
+        if run.isascii():  # integers of one byte each, the most of matrices and vectors
+            self.at += count
+            return list(run)
+        found: list = []
+        for _i in range(count):
+            found.append(self.varint())
+        return found
+
+    @cython.ccall
+    def flag(self) -> cython.bint:
+        """Take a byte that is 0 or 1."""
+        value: cython.longlong = self.varint()
+        if value > 1:
+            raise PeerError(f"{value} before byte {self.at} is neither 0 nor 1")
+        return value == 1
+
+    @cython.ccall
+    def length(self) -> cython.longlong:
+        """Take a count of things of at least one byte each; it cannot exceed what is left."""
+        count: cython.longlong = self.varint()
+        if count > self.end - self.at:
+            raise PeerError(f"{count} items announced at byte {self.at}, {self.end - self.at} bytes are left")
+        return count
+
+    @cython.cfunc
+    def falling(self, length: cython.longlong) -> object:
+        """Take that many counts, the newest first and then differences, into `counts` by ascending count."""
+        i: cython.longlong
+        gap: cython.longlong
+        count: cython.longlong = self.varint()
+        if self.counts is None or len(self.counts) < length:
+            self.counts = ZERO * length
+        for i in range(length - 1, -1, -1):
+            if count < 1:
+                raise PeerError(f"counts before byte {self.at} fall below one")
+            self.counts[i] = count
+            if i:
+                gap = self.varint()
+                count = count - gap - 1 if gap < count else 0
+        return None
+
+    @cython.ccall
+    def pairs(self) -> dict:
+        """Take numbers by position, which ascend."""
+        found: dict = {}
+        last: cython.longlong = -1
+        position: cython.longlong
+        _i: cython.longlong
+        for _i in range(self.length()):
+            position = self.varint()
+            if position <= last or position >= self.size:
+                raise PeerError(f"position {position} at byte {self.at} follows {last} of {self.size}; they ascend")
+            last = position
+            found[position] = self.varint()
+        return found
+
+    @cython.ccall
+    def done(self) -> object:
+        """Insist that nothing is left."""
+        if self.at != self.end:
+            raise PeerError(f"{self.end - self.at} bytes too many after byte {self.at}")
+        return None
+
+    @cython.ccall
+    def mask(self) -> Any:
+        """Take a set of positions in its shortest form."""
+        return self.set().mask()
+
+    @cython.ccall
+    def masks(self, count: cython.Py_ssize_t) -> list:
+        """Take that many sets."""
+        _i: cython.Py_ssize_t
+        found: list = []
+        for _i in range(count):
+            found.append(self.set().mask())
+        return found
+
+    @cython.ccall
+    def message(self) -> tuple:
+        """Take sender, count and destinations; messages count from 1 and have a destination."""
+        sender: cython.longlong = self.varint()
+        count: cython.longlong = self.varint()
+        destinations: Any = self.set().mask()
+        if sender >= self.size:
+            raise PeerError(f"position {sender} before byte {self.at} is outside a roster of {self.size}")
+        if count < 1:
+            raise PeerError(f"the message before byte {self.at} has number 0; messages count from 1")
+        if not destinations:
+            raise PeerError(f"the message before byte {self.at} is addressed to nobody; at least one is expected")
+        return sender, count, destinations
+
+    @cython.cfunc
+    def set(self) -> Words:
+        """Take a set as words, which hold it until the next one is taken."""
+        words: Words = self.words
+        size: cython.Py_ssize_t = self.size
+        start: cython.Py_ssize_t = self.at
+        head: cython.longlong = self.varint()
+        if words is None or words.width * 56 < size:
+            words = self.words = Words(width_of(size))
+        if size <= 14:
+            if head >> size:
+                raise PeerError(f"the set before byte {self.at} reaches outside a roster of {size}")
+            words.word[0] = head
+            return words
+        if head & 3 == 3 or head >> 2 > size:
+            raise PeerError(f"no set of positions starts with {head} at byte {start}")
+        words.clear()
+        if head & 3 == 1:
+            self._read_bits(words, head >> 2)
+        else:
+            self._read_ids(words, head >> 2, head & 3 == 2)
+        if words.form(size) != head & 3:
+            raise PeerError(f"the set before byte {self.at} is not in its shortest form")
+        return words
+
+    @cython.cfunc
+    def _read_bits(self, words: Words, length: cython.longlong) -> object:
+        at: cython.Py_ssize_t = self.at
+        i: cython.Py_ssize_t
+        if length > self.end - at:
+            raise PeerError(f"ends after {self.end} bytes, {length} more expected at {at}")
+        self.at = at + length
+        if length == 0 or self.data[self.at - 1] == 0:
+            raise PeerError(f"the bit set before byte {self.at} ends in nothing")
+        if length > (self.size + 7) // 8:
+            raise PeerError(f"the set before byte {self.at} reaches outside a roster of {self.size}")
+        for i in range(length):
+            words.word[i // 7] |= cython.cast(cython.longlong, self.data[at + i]) << 8 * (i % 7)
+        i = (length - 1) // 7
+        if words.word[i] & ~word_below(self.size, i):
+            raise PeerError(f"the set before byte {self.at} reaches outside a roster of {self.size}")
+        return None
+
+    @cython.cfunc
+    def _read_ids(self, words: Words, length: cython.longlong, rest: cython.bint) -> object:
+        last: cython.longlong = -1
+        gap: cython.longlong
+        i: cython.Py_ssize_t
+        _n: cython.longlong
+        for _n in range(length):
+            gap = self.varint()
+            if gap >= self.size - last - 1:
+                raise PeerError(f"a position before byte {self.at} is outside a roster of {self.size}")
+            last += gap + 1
+            words.word[last // 56] |= cython.cast(cython.longlong, 1) << last % 56
+        if rest:
+            for i in range(words.width):
+                words.word[i] ^= word_below(self.size, i)
+        return None

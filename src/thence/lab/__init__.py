@@ -1,0 +1,1 @@
+"""The laboratory: simulator, explorer, topologies, sweeps, and the papers with their claims."""

@@ -1,0 +1,192 @@
+"""What to explore: a protocol, a size, a network and the faults allowed; and the steps an execution is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import NamedTuple
+
+from thence.core.model.faults import groups_of
+from thence.core.model.plain import Row
+from thence.core.model.roster import Roster, positions
+from thence.core.protocols.base import Member
+from thence.core.protocols.registry import Entry, check_options, lookup
+from thence.errors import MisuseError
+from thence.lab.explorer.judge_memory import Perm
+from thence.lab.explorer.variant import Variant
+
+DETECTORS = ("eager", "falling", "any")
+DESTINATIONS = ("unicast", "any", "broadcast")
+
+
+class CopyName(NamedTuple):
+    """Which copy in flight to a process: of this message, from that process, the nth (from 0) that looks so."""
+
+    source: int
+    sender: int
+    number: int
+    kind: str
+    nth: int = 0
+
+
+class Start(NamedTuple):
+    """What is decided before the first step: who will crash, and what the failure detector tells each process."""
+
+    faulty: int = 0
+    trust: tuple[int, ...] = ()
+
+
+class Step(NamedTuple):
+    """One step of an execution: `send`, `receive`, `lose`, `crash` or `trust`, always at one process."""
+
+    kind: str
+    process: int
+    target: int = 0
+    """destinations of a send, processes trusted from now on"""
+    copy: CopyName | None = None
+    """what is received or lost"""
+
+
+MOST_PROCESSES = 8
+"""Their renamings, 40,320, are looked at for each state."""
+MOST_MESSAGES = 1000
+"""Far more than can be explored; the tables of facts grow with their square."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A bounded system: everything that can happen in it is explored."""
+
+    protocol: str
+    processes: int = 3
+    messages: int = 3
+    destinations: str = "unicast"
+    """`unicast`, `any` non-empty set, or `broadcast` (all others)"""
+    to_self: bool = False
+    """whether a process may also address itself"""
+    fifo: bool = False
+    loss: int = 0
+    """how many copies the network may lose"""
+    crashes: int = 0
+    """how many processes may crash"""
+    detector: str = "eager"
+    """`eager`: each process trusts as few as is legal from the start; `falling`: everybody, until it falls to that;
+    `any`: everybody at first, then at any times any legal sets, `changes` of them at each process"""
+    changes: int = 1
+    """how often the detector `any` changes its mind at each process, before it must become complete"""
+    groups: str = ""
+    options: Row = field(default_factory=dict)
+    variant: Variant | None = None
+    """the printed form of that name, if it is none of the registry's"""
+
+    def __post_init__(self) -> None:
+        """Refuse what the protocol cannot be given."""
+        if self.variant is not None and self.variant.name != self.protocol:
+            raise MisuseError(f"protocol {self.protocol!r} given with the printed form {self.variant.name!r}")
+        if self.destinations not in DESTINATIONS:
+            raise MisuseError(f"destinations {self.destinations!r} are none of {', '.join(DESTINATIONS)}")
+        if self.detector not in DETECTORS:
+            raise MisuseError(f"detector {self.detector!r} is none of {', '.join(DETECTORS)}")
+        if self.processes < 1:
+            raise MisuseError(f"{self.processes} processes; an exploration needs one at least")
+        for what in ("messages", "loss", "crashes", "changes"):
+            if getattr(self, what) < 0:
+                raise MisuseError(f"{what} {getattr(self, what)}; 0 or more is accepted")
+        if self.crashes > self.processes:
+            raise MisuseError(f"{self.crashes} crashes among {self.processes} processes; each crashes once at most")
+        check_options(self.entry, self.options)
+        if "groups" in self.options:
+            raise MisuseError("groups are given by --groups, as in --groups 'ab|c'; leave out the option of that name")
+        if self.groups and not self.grouped:
+            raise MisuseError(f"protocol {self.protocol} knows no groups; leave --groups out")
+        needs = self.entry.needs
+        if "fifo" in needs and not self.fifo:
+            raise MisuseError(f"protocol {self.protocol} needs FIFO channels; explore it with --fifo")
+        if "broadcast only" in needs and self.destinations != "broadcast":
+            raise MisuseError(
+                f"protocol {self.protocol} is for broadcast only; explore it with --destinations broadcast"
+            )
+        if "unicast only" in needs and self.destinations != "unicast":
+            raise MisuseError(f"protocol {self.protocol} is for unicast only; explore it with --destinations unicast")
+        if self.crashes and "failure detector" not in needs:
+            raise MisuseError(f"protocol {self.protocol} does not say what a crash means to it; leave --crashes out")
+        if self.detector != "eager" and not self.crashes:
+            raise MisuseError(f"--detector {self.detector} does nothing where nobody crashes; say --crashes, too")
+        if self.changes != 1 and self.detector != "any":
+            raise MisuseError(f"--changes does nothing with --detector {self.detector}; leave it out")
+        if self.loss and "failure detector" in needs:
+            raise MisuseError(f"protocol {self.protocol} assumes quasi-reliable links; copies are lost by crashes only")
+
+    @property
+    def entry(self) -> Entry:
+        """What the registry says of the protocol."""
+        return lookup(self.protocol) if self.variant is None else self.variant.entry
+
+    @property
+    def per_group(self) -> bool:
+        """Whether the failure detector is accurate in each group; read literally, the paper's need not be."""
+        return not getattr(self.entry.protocol, "literal_detector", False)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether messages address whole groups."""
+        return "groups" in self.entry.needs
+
+    def row(self) -> Row:
+        """Return it as plain data; `printed` says whether the protocol is a variant."""
+        stated = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "variant"}
+        return {**stated, "options": dict(self.options), "printed": self.variant is not None}
+
+    def roster(self) -> Roster:
+        """Return the processes a, b, c, ..."""
+        return Roster.of(self.processes)
+
+    def group_masks(self) -> tuple[int, ...]:
+        """Return the groups as masks; each process is one if none are given."""
+        return groups_of(self.groups, self.roster())
+
+    def member(self, process: int) -> Member:
+        """Make one member."""
+        options = dict(self.options)
+        if self.grouped and "groups" in self.entry.protocol.options:
+            options.setdefault("groups", self.groups)
+        return self.entry.protocol(self.roster(), process, **options)
+
+    def addressable(self, process: int) -> list[int]:
+        """Return the sets a process may send to, smallest first; on a topology, sets of its neighbours."""
+        reach: int = (1 << self.processes) - 1
+        if "topology" in self.entry.needs:
+            reach &= getattr(self.member(process), "reach", reach)
+        if not self.to_self and not self.grouped:
+            reach &= ~(1 << process)
+        units = [mask for mask in self.group_masks() if mask & reach] if self.grouped else [
+            1 << d for d in positions(reach)
+        ]  # fmt: skip
+        if self.destinations == "broadcast":
+            return [sum(units)] if units else []
+        if self.destinations == "unicast":
+            return units
+        sets = [sum(units[i] for i in positions(pick)) for pick in range(1, 1 << len(units))]
+        return sorted(sets, key=lambda mask: (mask.bit_count(), mask))
+
+    def check_size(self) -> None:
+        """Refuse a system too large to be looked at whole; a random walk may be larger."""
+        if self.processes > MOST_PROCESSES:
+            raise MisuseError(f"{self.processes} processes; from 1 to {MOST_PROCESSES} are explored, each renaming too")
+        if self.messages > MOST_MESSAGES:
+            raise MisuseError(f"{self.messages} messages; up to {MOST_MESSAGES} are accepted")
+
+    def symmetries(self, perms: list[Perm]) -> list[Perm]:
+        """Return the renamings under which the system looks the same; identity first."""
+        identity = tuple(range(self.processes))
+        member = vars(self.member(0))
+        groups, over = set(self.group_masks()) if self.grouped else set(), member.get("over", identity)
+
+        def kept(perm: Perm) -> bool:
+            """Groups stay groups, and their first processes, by which members name them; so do coordinators."""
+            moved = {sum(1 << perm[p] for p in positions(g)): perm[next(positions(g))] for g in groups}
+            alike = moved.keys() == groups and all(next(positions(g)) == first for g, first in moved.items())
+            return alike and all(over[perm[p]] == perm[over[p]] for p in identity)
+
+        if member.get("separators"):
+            return [identity]
+        return [identity] + [perm for perm in perms if perm != identity and kept(perm)]

@@ -1,0 +1,122 @@
+"""One execution made by hand: what can happen next, in words, and what a chosen step leads to.
+
+Law. A walk holds the system, the steps taken and the systems before them; taking a step changes it as the explorer
+would, and `back` undoes exactly that. It never chooses by itself.
+"""
+
+from __future__ import annotations
+
+from thence.core.model.message import MESSAGE, Copy, name_of
+from thence.core.model.roster import Roster
+from thence.core.protocols.effects import Answer, Deliver, Sent
+from thence.errors import MisuseError
+from thence.lab.explorer.judge import Problem
+from thence.lab.explorer.moves import Moves
+from thence.lab.explorer.search import promised
+from thence.lab.explorer.setting import CopyName, Setting, Start, Step
+from thence.lab.explorer.system import System
+from thence.lab.explorer.witness import Witness
+
+
+def in_words(step: Step, roster: Roster) -> str:
+    """Say what a step is."""
+    here = roster.name(step.process)
+    if step.kind == "send":
+        return f"{here} sends to {', '.join(roster.members(step.target))}"
+    if step.kind == "trust":
+        return f"{here} is told to trust {', '.join(roster.members(step.target)) or 'nobody'}"
+    if step.copy is None:
+        return f"{here} crashes"
+    copy = step.copy
+    again = f" (copy {copy.nth + 1})" if copy.nth else ""
+    return f"{here} {'receives' if step.kind == 'receive' else 'loses'} {_copy_words(copy, roster)}{again}"
+
+
+def flying_words(copy: Copy, roster: Roster) -> str:
+    """Say what is in flight, and to whom."""
+    words = _copy_words(CopyName(copy.source, copy.sender, copy.count, copy.kind), roster)
+    return f"{words} to {roster.name(copy.destination)}"
+
+
+def _copy_words(copy: CopyName, roster: Roster) -> str:
+    what = name_of(roster.name(copy.sender), copy.number)
+    what = what if copy.kind == MESSAGE else f"the {copy.kind} of {what}"
+    return what + (f" from {roster.name(copy.source)}" if copy.source != copy.sender or copy.kind != MESSAGE else "")
+
+
+def starts(setting: Setting) -> list[Start]:
+    """Return what can be decided before the first step, nobody faulty first: one where nobody may crash."""
+    setting.check_size()
+    roots = {Start(system.faulty, system.trust) for system in Moves(setting, promised(setting)).roots()}
+    return sorted(roots, key=lambda each: (each.faulty.bit_count(), each))
+
+
+class Stepper:
+    """An execution of a setting that somebody makes step by step."""
+
+    def __init__(self, setting: Setting, properties: frozenset[str] | None = None, start: Start | None = None) -> None:
+        """Begin before the first step; `start` says who will crash, nobody unless told."""
+        setting.check_size()
+        self.properties = properties or promised(setting)
+        self.setting, self.moves = setting, Moves(setting, self.properties)
+        roots = {Start(system.faulty, system.trust): system for system in self.moves.roots()}
+        if start is not None and start not in roots:
+            raise MisuseError(f"no execution of the setting starts with {start}")
+        self.start = start or min(roots, key=lambda each: (each.faulty.bit_count(), each.trust))
+        self.system: System = roots[self.start]
+        self.steps: list[Step] = []
+        self.problem: Problem | None = None
+        self._before: list[System] = []
+
+    def choices(self) -> list[Step]:
+        """Return what can happen next; nothing after a property broke."""
+        if self.problem is not None:
+            return []
+        return [step for process in range(self.moves.n) for step in self.moves.steps(self.system, process)]
+
+    def take(self, step: Step) -> list[str]:
+        """Take a step that is possible; say what was sent and delivered by it."""
+        if step not in self.choices():
+            raise MisuseError(f"not possible here: {in_words(step, self.moves.roster)}")
+        self._before.append(self.system)
+        move = self.moves.apply(self.system, step)
+        self.system, self.problem = move.system, move.problem
+        self.steps.append(step)
+        if not self.system.left:
+            self.problem = self.broken()
+        return [words for effect in move.effects if (words := self._led_to(step.process, effect))]
+
+    def _led_to(self, process: int, effect: Answer) -> str:
+        roster = self.moves.roster
+        if isinstance(effect, Deliver):
+            return f"{roster.name(process)} delivers {name_of(roster.name(effect.copy.sender), effect.copy.count)}"
+        if isinstance(effect, Sent):
+            message = name_of(roster.name(effect.message.sender), effect.message.count)
+            return f"{message} is on its way to {', '.join(roster.members(effect.destinations))}"
+        return ""
+
+    def broken(self) -> Problem | None:
+        """Return what is broken, or would be if nobody sent anything any more; a replay is judged so too."""
+        quiet = not self.system.flight and self.moves.settled(self.system)
+        return self.moves.stuck(self.system) if self.problem is None and quiet else self.problem
+
+    def back(self) -> None:
+        """Undo the last step."""
+        if not self.steps:
+            raise MisuseError("nothing was done yet")
+        self.steps.pop()
+        self.system, self.problem = self._before.pop(), None
+
+    def witness(self) -> Witness:
+        """Return the steps so far, to be shown, stored and replayed."""
+        return Witness(self.setting, tuple(sorted(self.properties)), self.start, tuple(self.steps))
+
+    def waiting(self) -> list[str]:
+        """Say what each process holds back, and why."""
+        lines = []
+        for place, node in enumerate(self.system.nodes):
+            for pending in node.member.pending() if node.member is not None else ():
+                what = f"{pending.message}" if pending.message is not None else "a send"
+                why = ", ".join(map(str, pending.waits_for)) or pending.reason or ", ".join(pending.processes)
+                lines.append(f"{self.moves.roster.name(place)} holds {what}, waiting for {why}")
+        return lines

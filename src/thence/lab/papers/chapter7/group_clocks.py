@@ -1,0 +1,127 @@
+"""A vector clock for each group, over groups that overlap: the second row of table 7.1, as a protocol that runs.
+
+Law. Every message goes to the others of one group. A member keeps, for each group g and each process r of g, the count
+of the latest message of r to g in its causal past; a message carries all of these vectors. At q it is delivered once,
+for each group that q is in and each r of it, that message of r has been delivered at q.
+
+Needs groups that are known in advance and may overlap, and messages to whole groups. Cost: the sizes of all groups
+together, whoever talks to whom. Not in the registry: `ks` carries less and needs neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import ClassVar
+
+from thence.core.model.events import Event, Kind
+from thence.core.model.message import MESSAGE, Copy, name_of
+from thence.core.model.roster import Roster, positions
+from thence.core.protocols.effects import Deliver, Effect, Sent
+from thence.core.protocols.receiver import ClockMember, Needs
+from thence.core.wire.codec import INT, MASK, TEXT, ByProcess, Record, Seq, Shape
+from thence.errors import MisuseError, PeerError
+
+STAMP = Seq(Record(MASK, ByProcess(INT)), make=tuple)
+
+
+class GroupClocks(ClockMember):
+    """One vector for each group."""
+
+    name = "group-clocks"
+    code = 160
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: STAMP}
+    fields: ClassVar[dict[str, Shape]] = {"vectors": Seq(Record(MASK, ByProcess(INT)))}
+    options: ClassVar[dict[str, Shape]] = {"groups": TEXT}
+
+    def __init__(self, roster: Roster, process: str | int, *, label: str | None = None, groups: str = "") -> None:
+        """Take the groups as text: `a,b,c/c,d`."""
+        super().__init__(roster, process, label=label)
+        self.groups = groups
+        masks = [roster.mask(part.split(",")) for part in groups.split("/") if part]
+        if not masks:
+            raise MisuseError("group-clocks needs groups; a,b,c/c,d is accepted")
+        self.vectors: list[tuple[int, dict[int, int]]] = [(mask, {}) for mask in sorted(set(masks))]
+
+    @staticmethod
+    def needs(copy: Copy, me: int) -> Needs:
+        """Of every group that this destination is in, the latest message of each process."""
+        latest: dict[int, int] = {}
+        for mask, vector in copy.stamp:
+            if mask >> me & 1:
+                for process, count in vector.items():
+                    if process != me:
+                        latest[process] = max(latest.get(process, 0), count)
+        return tuple(latest.items())
+
+    def _send(self, destinations: int, context: object, token: object) -> Sent:
+        self._no_context(context)
+        group = destinations | self.bit
+        if group not in dict(self.vectors):
+            names = ", ".join(self.roster.members(destinations))
+            raise MisuseError(f"{self.roster.name(self.me)} sends to {names}, which are not the others of one group")
+        self.count += 1
+        stamp = tuple((mask, vector.copy()) for mask, vector in self.vectors)
+        sent = self._sent(destinations, lambda d: stamp)
+        dict(self.vectors)[group][self.me] = self.count
+        return sent
+
+    def _check(self, copy: Copy) -> None:
+        masks = [mask for mask, _ in copy.stamp]
+        if masks != [mask for mask, _ in self.vectors] or copy.destinations | 1 << copy.sender not in masks:
+            raise PeerError(f"message {self._name(copy)} names other groups than those known here, {self.groups!r}")
+        for mask, vector in copy.stamp:
+            for process, count in vector.items():
+                limit = copy.count - 1 if process == copy.sender else self.count if process == self.me else count
+                if not mask >> process & 1 or count > limit:
+                    raise self.beyond(self.roster.name(process), count, copy)
+
+    def _delivered(self, copy: Copy) -> list[Effect]:
+        vectors = dict(self.vectors)
+        for mask, vector in copy.stamp:
+            for process, count in vector.items():
+                vectors[mask][process] = max(vectors[mask].get(process, 0), count)
+        group = copy.destinations | 1 << copy.sender
+        vectors[group][copy.sender] = max(vectors[group].get(copy.sender, 0), copy.count)
+        return []
+
+    @classmethod
+    def entries(cls, copy: Copy) -> int:
+        """Count the components of all vectors."""
+        return sum(mask.bit_count() for mask, _ in copy.stamp)
+
+    def log_size(self) -> int:
+        """Count the components of all vectors."""
+        return sum(mask.bit_count() for mask, _ in self.vectors)
+
+
+def group_run(groups: Mapping[str, Sequence[str]], seed: int, messages: int) -> tuple[list[Event], list[int]]:
+    """Let the processes of these groups talk at random, over channels without order; return events and stamp sizes."""
+    roster = Roster(sorted({name for members in groups.values() for name in members}))
+    text = "/".join(",".join(members) for members in groups.values())
+    members = [GroupClocks(roster, place, groups=text) for place in range(len(roster))]
+    rng, flight, events, sizes = Random(f"groups {seed}"), list[Copy](), list[Event](), list[int]()
+    indices = dict.fromkeys(roster.names, 0)
+
+    def note(process: str, kind: Kind, message: str, to: tuple[str, ...] | None = None) -> None:
+        indices[process] += 1
+        events.append(Event("run", process, indices[process], kind, message, to, order=len(events)))
+
+    while messages or flight:
+        if messages and (not flight or rng.random() < 0.3):
+            messages -= 1
+            everyone = roster.mask(groups[rng.choice(sorted(groups))])
+            sender = rng.choice(list(positions(everyone)))
+            sent = members[sender].send(everyone & ~(1 << sender))
+            assert isinstance(sent, Sent)
+            sizes.append(GroupClocks.entries(sent.copies[0]))
+            flight += sent.copies
+            name = roster.name(sender)
+            note(name, "send", name_of(name, sent.message.count), roster.members(sent.destinations))
+        else:
+            copy = flight.pop(rng.randrange(len(flight)))
+            for effect in members[copy.destination].receive(copy):
+                if isinstance(effect, Deliver):
+                    name = name_of(roster.name(effect.copy.sender), effect.copy.count)
+                    note(roster.name(copy.destination), "deliver", name)
+    return events, sizes

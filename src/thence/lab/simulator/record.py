@@ -1,0 +1,185 @@
+"""The record of a run: its events as rows of the trace table, and its arrivals as rows of the arrivals table.
+
+*Invariant.* Rows stand in the order in which they happened, so causes come first and `order` counts them. Messages, and
+hops, which are a run of their own, are named as `thence.core.model.message` says. A copy that arrives again, doubled by
+the network or relayed by the protocol, is no event of the run itself. The same scenario gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from thence.core.model.events import Event
+from thence.core.model.message import HOPS, Copy, name_of, prefix_of, suffix_of
+from thence.core.model.plain import Row
+from thence.core.protocols.effects import Sent
+from thence.errors import MisuseError
+from thence.lab.simulator.event_rows import Clear, CopyRow, EventRows
+from thence.lab.simulator.simulation import Observer, Simulation
+from thence.lab.simulator.sizes import Sizes
+from thence.tables.files.formats import by_name
+
+
+class Recorder(Observer):
+    """Keeps the rows of a trace; `stamps` adds the dependencies of each copy in the clear."""
+
+    def __init__(self, *, stamps: bool = False, sizes: Sizes | None = None) -> None:
+        """Keep nothing yet."""
+        self.stamps, self.sizes = stamps, sizes or Sizes()
+        self._here: dict[tuple[str | None, int, int, int], CopyRow | None] = {}
+        """by message and destination, what arrived: what its delivery will say, None once that is said"""
+
+    def begin(self, simulation: Simulation) -> None:
+        """Take names from the run."""
+        self.run, self.roster, self.members = simulation.outcome.run, simulation.roster, simulation.members
+        self.event_rows = EventRows(self.run, simulation.roster)
+        self._note = self.event_rows.kept.append
+        self.hop_rows = EventRows(f"{self.run}{HOPS}", simulation.roster)
+        self._note_hop = self.hop_rows.kept.append
+        self._hops: dict[int, str] = {}
+        """by id of the copy its name; a copy under way is held, so that its id is not given to another"""
+        names = simulation.roster.names
+        self._before, self._after = list(map(prefix_of, names)), list(map(suffix_of, names))
+        self._links = defaultdict[int, list[int]](lambda: [0] * len(names))
+        """by source and destination the number of hops so far"""
+
+    @property
+    def rows(self) -> list[Event]:
+        """The rows of the run itself, hops left out."""
+        return self.event_rows.rows()
+
+    @property
+    def events(self) -> list[Event]:
+        """All rows: the run, then its hops."""
+        return [*self.rows, *self.hop_rows.rows()]
+
+    def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
+        """Record a send."""
+        name = name_of(self.roster.names[process], sent.message.count, sent.label)
+        self._note((now, process, "send", name, sent.label, sent.destinations, None))
+
+    def arrived(self, now: float, copy: Copy) -> None:
+        """Record a receive, once, and keep what the delivery will say again."""
+        key = (copy.label, copy.sender, copy.count, copy.destination)
+        if key not in self._here:
+            self._here[key] = row = self._row_of(copy)
+            self._note((now, copy.destination, "receive", row.message, copy.label, 0, row))
+
+    def delivered(self, now: float, copy: Copy) -> None:
+        """Record a delivery."""
+        key = (copy.label, copy.sender, copy.count, copy.destination)
+        row = self._here.get(key) or self._row_of(copy)
+        self._here[key] = None
+        self._note((now, copy.destination, "deliver", row.message, copy.label, 0, row))
+
+    def crashed(self, now: float, process: int) -> None:
+        """Record a crash."""
+        self._note((now, process, "crash", None, None, 0, None))
+
+    def hops_sent(self, now: float, copies: Sequence[Copy]) -> None:
+        """Record the beginnings of hops."""
+        note, known, links, before, after = self._note_hop, self._hops, self._links, self._before, self._after
+        for copy in copies:
+            source, destination = copy.source, copy.destination
+            link = links[source]
+            link[destination] = number = link[destination] + 1
+            known[id(copy)] = name = f"{before[source]}{number}{after[destination]}"  # hop_name, without its calls
+            note((now, source, "send", name, copy.label, 1 << destination, None))
+
+    def hop_arrived(self, now: float, copy: Copy) -> None:
+        """Record a hop's end."""
+        self._note_hop((now, copy.destination, "receive", self._hops[id(copy)], copy.label, 0, None))
+
+    def _row_of(self, copy: Copy) -> CopyRow:
+        size = self.sizes.of(self.members[copy.destination], copy)
+        name = name_of(self.roster.names[copy.sender], copy.count, copy.label)
+        return CopyRow(name, size, self._clear(copy) if self.stamps else None)
+
+    def _clear(self, copy: Copy) -> Clear | None:
+        found = self.members[copy.destination].dependencies(copy)
+        if found is None:
+            return None
+        names, members, label = self.roster.names, self.roster.members, copy.label
+        return tuple((name_of(names[message.sender], message.count, label), members(mask)) for message, mask in found)
+
+    def write(self, path: Path | str) -> int:
+        """Write the trace; the name's end says the format: .jsonl, .jsonl.gz or .parquet. Return the number of rows."""
+        path = Path(path)
+        if format_of(path) == "parquet":
+            from thence.tables.files.parquet import write_parquet
+
+            return write_parquet(self.events, path, rosters=[self.roster])
+        from thence.tables.files.jsonl import format_line
+        from thence.tables.files.source import create
+
+        with create(path) as stream:
+            rows = map(format_line, self.rows) if self.stamps else self.event_rows.blocks()
+            stream.writelines(chain(rows, self.hop_rows.blocks()))
+        return len(self.event_rows) + len(self.hop_rows)
+
+
+class ArrivalRecorder(Observer):
+    """Keeps one row for each copy that arrives at a destination of its message, with its stamp on the wire."""
+
+    def __init__(self) -> None:
+        """Keep nothing yet."""
+        self.rows: list[tuple[str, str, int, str, str, bytes]] = []
+
+    def begin(self, simulation: Simulation) -> None:
+        """Take names from the run."""
+        self.run, self.roster, self.members = simulation.outcome.run, simulation.roster, simulation.members
+        self._arrivals = [0] * len(simulation.roster)
+
+    def arrived(self, now: float, copy: Copy) -> None:
+        """Keep the row."""
+        here, name = copy.destination, self.roster.names
+        self._arrivals[here] += 1
+        message = name_of(name[copy.sender], copy.count, copy.label)
+        stamp = self.members[here].encode(copy)
+        self.rows.append((self.run, name[here], self._arrivals[here], message, name[copy.sender], stamp))
+
+    def jsonl(self) -> Iterator[bytes]:
+        """Yield the lines; stamps in base64, and the first line says the roster."""
+        roster: Row = {"roster": list(self.roster.names)}
+        for run, destination, arrival, message, sender, stamp in self.rows:
+            row = {"run": run, "destination": destination, "arrival": arrival, "message": message, "sender": sender}
+            row["stamp"] = base64.b64encode(stamp).decode()
+            yield json.dumps(row | roster, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+            roster = {}
+
+    def write(self, path: Path | str) -> int:
+        """Write the arrivals; .jsonl, .jsonl.gz or .parquet (whose metadata holds the roster). Return how many."""
+        path = Path(path)
+        if format_of(path) == "parquet":
+            self._write_parquet(path)
+        else:
+            from thence.tables.files.source import create
+
+            with create(path) as stream:
+                stream.writelines(self.jsonl())
+        return len(self.rows)
+
+    def _write_parquet(self, path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from thence.tables.contract.columns import arrival_columns
+        from thence.tables.contract.types import arrow_schema
+        from thence.tables.files.parquet import roster_metadata
+
+        schema = arrow_schema(arrival_columns("stamp")).with_metadata(roster_metadata([self.roster]))
+        columns = list(zip(*self.rows, strict=True)) or [()] * len(schema)
+        pq.write_table(pa.table([list(column) for column in columns], schema=schema), path, compression="zstd")
+
+
+def format_of(path: Path) -> str:
+    """Return the format that the end of a name says, `jsonl` or `parquet`, or say which ends there are."""
+    found = by_name(path)
+    if found is None or (found == "parquet" and path.suffix == ".gz"):
+        raise MisuseError(f"{path.name} ends in none of .jsonl, .jsonl.gz and .parquet, which say the format")
+    return found

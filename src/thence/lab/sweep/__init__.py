@@ -1,0 +1,1 @@
+"""Simulations over a grid, resumable, spread over the tasks of an engine."""

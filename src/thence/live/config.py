@@ -1,0 +1,323 @@
+"""The configuration of one endpoint, read from TOML. Every mistake is told by the name of its key.
+
+Paths are relative to the file. What may stand in it is the table `KEYS`; docs/live.md explains each key.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Literal, cast
+
+from thence.core.protocols import Entry, require
+from thence.errors import MisuseError
+from thence.live.core import GIVEN
+from thence.live.database import Synchronous
+
+Away = Literal["wait", "spill", "abandon"]
+Toml = str | int | float | bool | list["Toml"] | dict[str, "Toml"]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a process listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def loopback(self) -> bool:
+        """Whether it never leaves this machine."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Files in PEM: this endpoint's certificate and key, and the authority that vouches for the peers."""
+
+    certificate: Path
+    key: Path
+    authority: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is bounded, and what happens at the bound."""
+
+    payload_bytes: int = 1 << 20
+    credit_bytes: int = 1 << 20
+    outbox_items: int = 10_000
+    attempts: int = 0
+    journal_bytes: int = 1 << 34
+    record_bytes: int = 1 << 30
+    away: Away = "wait"
+    transaction_seconds: float = 10.0
+    transaction_sends: int = 100_000
+    transaction_bytes: int = 1 << 28
+    handshake_seconds: float = 10.0
+    stop_seconds: float = 5.0
+    heartbeat_seconds: float = 0.5
+    silence_seconds: float = 10.0
+    suspect_after: float = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One endpoint: who it is, whom it talks to, and where it keeps what it must not forget."""
+
+    name: str
+    processes: tuple[str, ...]
+    addresses: dict[str, Address]
+    journal: Path
+    protocol: str = "ks"
+    options: dict[str, int | str | bool] = field(default_factory=dict)
+    run: str = "run"
+    record: Path | None = None
+    admin: Path | None = None
+    metrics: Address | None = None
+    health: Address | None = None
+    bind: Address | None = None
+    dead_letter: str | None = None
+    synchronous: Synchronous = "full"
+    tls: Tls | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def listen(self) -> Address:
+        """Where this endpoint listens: `bind`, or where the others find it."""
+        return self.bind or self.addresses[self.name]
+
+
+KEYS = {
+    "": (
+        "name",
+        "processes",
+        "protocol",
+        "options",
+        "run",
+        "journal",
+        "synchronous",
+        "record",
+        "admin",
+        "metrics",
+        "health",
+        "bind",
+        "dead_letter",
+        "addresses",
+        "tls",
+        "plain",
+        "limits",
+    ),
+    "tls": ("certificate", "key", "authority"),
+    "limits": tuple(Limits.__dataclass_fields__),
+}
+
+
+class _Table:
+    """One table of the file, which knows where it stands."""
+
+    def __init__(self, values: Mapping[str, Toml], file: str, prefix: str = "") -> None:
+        self.values, self.file, self.prefix = values, file, prefix
+        known = KEYS.get(prefix.rstrip("."))
+        for key in values:
+            if known is not None and key not in known:
+                raise MisuseError(f"{file}: {prefix}{key} is no key; here stand {', '.join(known)}")
+
+    def wrong(self, key: str, expected: str) -> MisuseError:
+        found = f"is {self.values[key]!r:.60}" if key in self.values else "is missing"
+        return MisuseError(f"{self.file}: {self.prefix}{key} {found}; {expected} is expected")
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self.values.get(key, default)
+        if not isinstance(value, str) or not value:
+            raise self.wrong(key, "a text")
+        return value
+
+    def choice(self, key: str, *among: str) -> str:
+        value = self.values.get(key, among[0])
+        if value not in among:
+            raise self.wrong(key, " or ".join(repr(each) for each in among))
+        return value
+
+    def number(self, key: str, default: float, low: float) -> float:
+        value = self.values.get(key, default)
+        whole = isinstance(default, int)
+        if isinstance(value, bool) or not isinstance(value, int if whole else int | float) or value < low:
+            raise self.wrong(key, f"a {'whole ' if whole else ''}number of at least {low:g}")
+        return value if whole else float(value)
+
+    def table(self, key: str) -> _Table:
+        value = self.values.get(key, {})
+        if not isinstance(value, dict):
+            raise self.wrong(key, "a table")
+        return _Table(value, self.file, f"{self.prefix}{key}.")
+
+    def path(self, key: str, folder: Path) -> Path:
+        return folder / self.text(key)
+
+    def optional_path(self, key: str, folder: Path) -> Path | None:
+        return self.path(key, folder) if key in self.values else None
+
+
+def load(path: Path | str, environment: Mapping[str, str] = os.environ) -> Config:
+    """Read a configuration file, and what the environment says instead (`environment.py`)."""
+    from thence.live.environment import overlay
+
+    path = Path(path)
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise MisuseError(f"{path}: not TOML: {error}") from error
+    except OSError as error:
+        raise MisuseError(f"{path}: {error.strerror}; a configuration file is expected") from error
+    return read(overlay(values, environment), path.parent, str(path))
+
+
+def read(values: Mapping[str, Toml], folder: Path, file: str) -> Config:
+    """Read a configuration from its parsed form."""
+    top = _Table(values, file)
+    name, processes = top.text("name"), _processes(top)
+    if name not in processes:
+        raise MisuseError(f"{file}: name is {name!r}, which is not among processes: {', '.join(processes)}")
+    protocol = top.text("protocol", "ks")
+    try:
+        entry = require(protocol, GIVEN, driver="a live endpoint")
+    except MisuseError as error:
+        raise MisuseError(f"{file}: protocol: {error}") from error
+    limits = _limits(top.table("limits"))
+    if limits.away == "abandon" and (why := entry.protocol.cannot_abandon):
+        accepted = f"protocol {protocol} cannot abandon anybody ({why}); wait and spill are accepted"
+        raise MisuseError(f'{file}: limits.away is "abandon"; {accepted}')
+    addresses = _addresses(top, processes)
+    metrics, health, bind = (_optional_address(top, key) for key in ("metrics", "health", "bind"))
+    tls = _tls(top, folder, {f"addresses.{each}": at for each, at in addresses.items()}, bind)
+    return Config(
+        name=name,
+        processes=processes,
+        addresses=addresses,
+        journal=top.path("journal", folder),
+        protocol=protocol,
+        options=_options(top),
+        run=top.text("run", "run"),
+        record=top.optional_path("record", folder),
+        admin=top.optional_path("admin", folder),
+        metrics=metrics,
+        health=health,
+        bind=bind,
+        dead_letter=_dead_letter(top, processes, entry, limits),
+        synchronous=cast(Synchronous, top.choice("synchronous", "full", "normal")),
+        tls=tls,
+        limits=limits,
+    )
+
+
+def _processes(top: _Table) -> tuple[str, ...]:
+    value = top.values.get("processes")
+    if not isinstance(value, list) or not value or not all(isinstance(each, str) and each for each in value):
+        raise top.wrong("processes", "a list of names")
+    names = cast(list[str], value)
+    if len(set(names)) != len(names):
+        raise top.wrong("processes", "a list in which no name stands twice")
+    for name in names:
+        if not name.isprintable() or len(name) > 100 or any(c in name for c in ",|/\n"):
+            raise MisuseError(
+                f"{top.file}: processes: {name!r:.40} has a comma, bar, slash or more than 100 characters"
+            )
+    return tuple(names)
+
+
+def _addresses(top: _Table, processes: tuple[str, ...]) -> dict[str, Address]:
+    table = top.table("addresses")
+    for key in table.values:
+        if key not in processes:
+            raise MisuseError(f"{top.file}: addresses.{key} is none of processes: {', '.join(processes)}")
+    return {name: _address(table, name) for name in processes}
+
+
+def _address(table: _Table, key: str) -> Address:
+    host, colon, port = table.text(key).rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise table.wrong(key, "host:port")
+    return Address(host.strip("[]"), int(port))
+
+
+def _dead_letter(top: _Table, processes: tuple[str, ...], entry: Entry, limits: Limits) -> str | None:
+    if "dead_letter" not in top.values:
+        if limits.attempts:
+            raise MisuseError(f"{top.file}: limits.attempts is {limits.attempts}; dead_letter, a process, is expected")
+        return None
+    name = top.text("dead_letter")
+    if name not in processes:
+        raise top.wrong("dead_letter", f"one of processes ({', '.join(processes)})")
+    bound = [need for need in ("broadcast only", "groups") if need in entry.needs]
+    if bound:
+        raise MisuseError(f"{top.file}: dead_letter: protocol {entry.name} ({bound[0]}) cannot send to one process")
+    return name
+
+
+def _optional_address(top: _Table, key: str) -> Address | None:
+    return _address(top, key) if key in top.values else None
+
+
+def _tls(top: _Table, folder: Path, addresses: dict[str, Address], bind: Address | None) -> Tls | None:
+    plain = top.values.get("plain", False)
+    if not isinstance(plain, bool):
+        raise top.wrong("plain", "true or false")
+    if plain == ("tls" in top.values):
+        raise MisuseError(f"{top.file}: either a table tls or plain = true is expected, and not both")
+    if not plain:
+        table = top.table("tls")
+        return Tls(*(table.path(key, folder) for key in KEYS["tls"]))
+    for key, address in [*addresses.items(), *([("bind", bind)] if bind else [])]:
+        if not address.loopback:
+            raise MisuseError(
+                f"{top.file}: plain = true, but {key} is {address}; without TLS only loopback is accepted"
+            )
+    return None
+
+
+def _options(top: _Table) -> dict[str, int | str | bool]:
+    table = top.table("options")
+    for key, value in table.values.items():
+        if not isinstance(value, int | str | bool):
+            raise table.wrong(key, "a number, a text, true or false")
+    return cast(dict[str, int | str | bool], dict(table.values))
+
+
+def _limits(table: _Table) -> Limits:
+    d = Limits()
+    return Limits(
+        payload_bytes=int(table.number("payload_bytes", d.payload_bytes, 1)),
+        credit_bytes=int(table.number("credit_bytes", d.credit_bytes, 1024)),
+        outbox_items=int(table.number("outbox_items", d.outbox_items, 1)),
+        attempts=int(table.number("attempts", d.attempts, 0)),
+        journal_bytes=int(table.number("journal_bytes", d.journal_bytes, 1 << 20)),
+        record_bytes=int(table.number("record_bytes", d.record_bytes, 0)),
+        away=cast(Away, table.choice("away", "wait", "spill", "abandon")),
+        transaction_seconds=table.number("transaction_seconds", d.transaction_seconds, 0.001),
+        transaction_sends=int(table.number("transaction_sends", d.transaction_sends, 1)),
+        transaction_bytes=int(table.number("transaction_bytes", d.transaction_bytes, 1)),
+        handshake_seconds=table.number("handshake_seconds", d.handshake_seconds, 0.1),
+        stop_seconds=table.number("stop_seconds", d.stop_seconds, 0.0),
+        heartbeat_seconds=table.number("heartbeat_seconds", d.heartbeat_seconds, 0.01),
+        silence_seconds=_silence(table),
+        suspect_after=table.number("suspect_after", d.suspect_after, 1.0),
+    )
+
+
+def _silence(table: _Table) -> float:
+    seconds = table.number("silence_seconds", Limits().silence_seconds, 0.05)
+    beat = table.number("heartbeat_seconds", Limits().heartbeat_seconds, 0.01)
+    if seconds < 3 * beat:
+        raise table.wrong("silence_seconds", f"at least three times heartbeat_seconds, {3 * beat:g},")
+    return seconds

@@ -1,0 +1,427 @@
+"""One member with its inbox and outboxes, as a deterministic state machine of journaled inputs.
+
+Law. The state after a list of inputs depends on nothing but that list: no clock, chance, connection or acknowledgement
+goes in, except as an input. `apply` either takes an input wholly or raises (`MisuseError`, `PeerError`) and changes
+nothing. What a step sets free (items, deliveries, rows of the trace) is returned, and must not leave this process
+before the input is on disk. The digest of a step covers the digest before it, the input and all that it sets free.
+
+A message is delivered into the inbox, in causal order, and stays there until the application is done with it. Its
+payload is never kept here: inbox, outboxes and held copies name the input that brought it.
+
+Where a protocol hands messages on for others (those with groups), each message of theirs carries its payload only up
+to `INLINE` bytes; larger ones travel once from their sender and by reference after that. A copy whose payload is not
+here yet counts as not received: it is set aside, the payload is asked for, and the member hears of both together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from thence.core.model.message import MESSAGE, Copy, is_hop
+from thence.core.model.plain import Row
+from thence.core.model.roster import Roster
+from thence.core.protocols import (
+    Deferred,
+    Deliver,
+    Duplicate,
+    Effect,
+    GoesWithout,
+    Member,
+    Sent,
+    Transmit,
+    create,
+    require,
+)
+from thence.core.protocols.ack_member import AckMember
+from thence.core.protocols.registry import Need, check_options
+from thence.errors import MisuseError, PeerError
+from thence.live.deliveries import Aside, Delivery, Ref, Step
+from thence.live.inputs import (
+    KIND_OF,
+    PAYLOAD,
+    WANT,
+    Abandon,
+    CopyItem,
+    Crash,
+    Done,
+    Input,
+    Join,
+    Key,
+    PayloadItem,
+    Receive,
+    Send,
+    Trusted,
+    copy_head,
+    data_of,
+    key_head,
+    read_item,
+)
+from thence.live.outbox import Outbox
+from thence.live.rows import ROSTER_LIMIT, Rows
+
+GIVEN: tuple[Need, ...] = (
+    "fifo",
+    "fixed membership",
+    "broadcast only",
+    "unicast only",
+    "groups",
+    "failure detector",
+    "own sends at the receiver",
+)
+"""what a live endpoint gives a protocol; the rest of the registry's needs are refused"""
+
+LABEL_LIMIT = 1000
+HELD_LIMIT = 100_000
+ORDER_LIMIT = 1 << 52
+INLINE = 1024
+DIGEST_BYTES = 8
+
+
+class Core:
+    """Member, inbox and outboxes of one process."""
+
+    def __init__(self, member: Member, *, run: str = "run", record: bool = True) -> None:
+        """Take a fresh or restored member; with `record` every step tells its rows of the trace."""
+        self.member = member
+        self.rows = Rows(member, run, record)
+        self.me = member.me
+        self.number = 0
+        self.digest = bytes(DIGEST_BYTES)
+        self.deliveries = 0
+        size = len(member.roster)
+        self.received = [0] * size
+        self.outboxes = [Outbox() for _ in range(size)]
+        self.payloads: dict[Key, Ref] = {}
+        """messages that are here: held, or (where messages are handed on) still on the member's record"""
+        self.aside: dict[Key, list[Aside]] = {}
+        self.deferred: dict[tuple[str | None, int], int] = {}
+        self.deferred_sizes: dict[int, int] = {}
+        self.inbox: dict[int, Delivery] = {}
+        self._awaited = -1, 0
+        self.held_most = 2 * HELD_LIMIT
+        """held messages from which on copies are refused; beyond what peers that keep to their credit can bring"""
+        self.kept: dict[int, int] = {}
+        """how often held messages and the inbox name each input whose payload they need"""
+        self.labels: set[str] = set()
+        self.floors: dict[tuple[str | None, int], int] = {}
+        """count of the last message delivered here, by label and sender"""
+        self._needs = require(member.name, GIVEN, driver="a live endpoint").needs
+        self.relays = "groups" in self._needs
+        """whether members hand on messages of others, and OK them"""
+
+    @classmethod
+    def fresh(
+        cls,
+        protocol: str,
+        processes: Sequence[str],
+        me: str,
+        *,
+        run: str = "run",
+        record: bool = True,
+        options: dict[str, int | str | bool] | None = None,
+    ) -> Core:
+        """Start a process that has no past."""
+        check_options(require(protocol, GIVEN, driver="a live endpoint"), options or {})
+        if len(processes) > ROSTER_LIMIT:
+            raise MisuseError(f"{len(processes)} processes; a live endpoint takes up to {ROSTER_LIMIT}")
+        chosen: Row = dict(options or {})
+        return cls(create(protocol, Roster(processes), me, **chosen), run=run, record=record)
+
+    @property
+    def roster(self) -> Roster:
+        """The processes, in the order of their positions."""
+        return self.member.roster
+
+    @property
+    def held(self) -> int:
+        """How many messages wait for their causes here."""
+        return len(self.payloads) + len(self.aside)
+
+    def name(self, key: Key) -> str:
+        """Return the id of a message in the trace."""
+        return self.rows.name(key)
+
+    # -- one input -------------------------------------------------------------------------------------------------
+
+    def apply(self, given: Input, time: float) -> Step:
+        """Take an input; `time` only stands in the rows of the trace."""
+        step = Step(data_of(given))
+        number = self.number + 1
+        if type(given) is Receive:
+            self._receive(given, number, time, step)
+        elif type(given) is Send:
+            self._send(given, number, time, step)
+        elif type(given) is Done:
+            step.done += [self.inbox.pop(number) for number in given.deliveries if number in self.inbox]
+            for delivery in step.done:
+                self._drop(delivery.ref)
+        elif type(given) is Trusted:
+            self._effects(self.member.trusted(given.processes), number, time, step)
+        elif type(given) is Abandon:
+            self._abandon(given.process, number, time, step)
+        elif type(given) is Join:
+            self._join(given.process, number, time, step)
+        elif type(given) is Crash:
+            self.rows.crash(time, step)
+        self.number = number
+        self.digest = step.digest = self._digest(KIND_OF[type(given)], step)
+        return step
+
+    def _digest(self, kind: int, step: Step) -> bytes:
+        digest = blake2b(self.digest, digest_size=DIGEST_BYTES)
+        digest.update(b"%d " % kind)
+        digest.update(step.data)
+        for peer, entry, _ in step.sent:
+            digest.update(b"|%d %d %d " % (peer, entry.number, entry.ref))
+            digest.update(entry.head)
+        for delivery in step.delivered:
+            digest.update(repr(delivery).encode())
+        return digest.digest()
+
+    def _send(self, given: Send, number: int, time: float, step: Step) -> None:
+        self.check_send(given)
+        done = self.member.send(given.destinations, label=given.label)
+        if given.label is not None:
+            self.labels.add(given.label)
+        if isinstance(done, Deferred):
+            step.ticket = (done.label, done.ticket)
+            self.deferred[step.ticket] = number
+            self.deferred_sizes[number] = len(given.payload)
+            return
+        step.message = self._sent(done, number, given.payload, time, step)
+
+    def check_send(self, given: Send, labels: set[str] | None = None) -> None:
+        """Refuse a send that a live endpoint does not take; the member has its own say after that."""
+        if given.label is not None:
+            _check_label(given.label, self.labels if labels is None else labels, MisuseError)
+        if "broadcast only" in self._needs and given.destinations != self.roster.everyone & ~(1 << self.me):
+            raise MisuseError(f"protocol {self.member.name} is broadcast only; a send goes to all others")
+
+    def _sent(self, sent: Sent, ref: int, payload: bytes | None, time: float, step: Step) -> str:
+        key = (sent.label, sent.message.sender, sent.message.count)
+        order = self.rows.tick()
+        self.rows.sent(key, sent.destinations, time, step)
+        if self.relays:
+            size = self.deferred_sizes.pop(ref, 0) if payload is None else len(payload)
+            self.payloads[key] = Ref(ref, order, sent.destinations, size, 0)
+            self._keep(ref)
+        for copy in sent.copies:
+            head = copy_head(order, self.member.encode(copy), with_payload=True)
+            item = self._queue(copy.destination, head, ref, payload, step)
+            if item and is_hop(copy):
+                self.rows.hop("send", copy, item, time, step)
+        return self.name(key)
+
+    def _queue(self, peer: int, head: bytes, ref: int, body: bytes | None, step: Step) -> int:
+        """Make an item for a peer and return its number; 0 if the peer was given up."""
+        outbox = self.outboxes[peer]
+        if outbox.closed:
+            return 0
+        entry, spill = outbox.add(head, ref, body)
+        step.sent.append((peer, entry, spill))
+        return entry.number
+
+    # -- receipts ----------------------------------------------------------------------------------------------------
+
+    def _receive(self, given: Receive, number: int, time: float, step: Step) -> None:
+        item = read_item(given.item)
+        if isinstance(item, CopyItem):
+            self._copy(given, item, number, time, step)
+        elif not self.relays:
+            raise PeerError(f"{self.roster.name(given.peer)} speaks of payloads; {self.member.name} hands on nothing")
+        elif isinstance(item, PayloadItem):
+            self._payload(item, number, time, step)
+        else:
+            known = self.payloads.get(item.key)
+            if known is not None and known.destinations >> given.peer & 1:
+                self._queue(given.peer, key_head(PAYLOAD, item.key, known.order), known.number, None, step)
+        self.received[given.peer] = given.number
+
+    def _copy(self, given: Receive, item: CopyItem, number: int, time: float, step: Step) -> None:
+        peer = given.peer
+        if item.order >= ORDER_LIMIT:
+            raise PeerError(f"{self.roster.name(peer)} says order {item.order}; below {ORDER_LIMIT} is accepted")
+        copy = self.member.decode(item.stamp, source=peer)
+        self._check_copy(copy, item, peer)
+        key = (copy.label, copy.sender, copy.count)
+        if item.payload is None and self._lacks(copy, key):
+            self._hop_arrived(copy, given.number, item.order, time, step)
+            self.aside.setdefault(key, []).append(Aside(peer, item.stamp))
+            self._queue(peer, key_head(WANT, key), 0, b"", step)
+            return
+        effects = self.member.receive(copy)
+        self._hop_arrived(copy, given.number, item.order, time, step)
+        if copy.label is not None:
+            self.labels.add(copy.label)
+        if item.payload is not None and (self._new(key) if self.relays else type(effects[0]) is not Duplicate):
+            self._arrived(copy, key, number, item, len(item.stamp), time, step)
+        self._effects(effects, number, time, step, item.payload)
+        if key in self.aside and item.payload is not None:
+            self._take_aside(key, number, time, step)
+
+    def _check_copy(self, copy: Copy, item: CopyItem, peer: int) -> None:
+        if copy.label is not None:
+            _check_label(copy.label, self.labels, PeerError)
+        if copy.kind == MESSAGE and copy.sender != peer and not self.relays:
+            raise PeerError(
+                f"{self.roster.name(peer)} brings a message of {self.roster.name(copy.sender)}; "
+                f"with {self.member.name} a message comes from its sender only"
+            )
+        if copy.kind == MESSAGE and item.payload is None and not self.relays:
+            raise PeerError(f"{self.roster.name(peer)} brings a message without its payload")
+        if copy.kind != MESSAGE and item.payload is not None and not self.relays:
+            raise PeerError(f"{self.roster.name(peer)} brings a payload with a protocol message")
+        if self.held >= self.held_most:
+            raise PeerError(f"{self.held} messages are held here; {self.held_most} are the most that are accepted")
+
+    def _arrived(
+        self, copy: Copy, key: Key, number: int, item: CopyItem | PayloadItem, stamp: int, time: float, step: Step
+    ) -> None:
+        """Note that a message has come for the first time, with its payload; within an OK, its stamp has no size."""
+        length = stamp if copy.kind == MESSAGE else 0
+        self.payloads[key] = ref = Ref(number, item.order, copy.destinations, len(item.payload or b""), length)
+        self._keep(number)
+        if copy.destinations >> self.me & 1:
+            self.rows.tick(ref.order)
+            self.rows.came("receive", key, copy, length, time, step)
+
+    def _new(self, key: Key) -> bool:
+        label, sender, count = key
+        return key not in self.payloads and self.floors.get((label, sender), 0) < count
+
+    def _lacks(self, copy: Copy, key: Key) -> bool:
+        """Tell whether a copy that came by reference is of a message addressed here whose payload is not here."""
+        return self.relays and bool(copy.destinations >> self.me & 1) and self._new(key)
+
+    def _payload(self, item: PayloadItem, number: int, time: float, step: Step) -> None:
+        waiting = self.aside.get(item.key)
+        if waiting and self._new(item.key):
+            copy = self.member.decode(waiting[0].stamp, source=waiting[0].peer)
+            self._arrived(copy, item.key, number, item, len(waiting[0].stamp), time, step)
+            self._take_aside(item.key, number, time, step)
+
+    def _take_aside(self, key: Key, number: int, time: float, step: Step) -> None:
+        for peer, stamp in self.aside.pop(key):
+            try:
+                effects = self.member.receive(self.member.decode(stamp, source=peer))
+            except PeerError:
+                continue  # said once, when it arrived, that it was well formed; what the member refuses now is dropped
+            self._effects(effects, number, time, step)
+
+    # -- effects -----------------------------------------------------------------------------------------------------
+
+    def _effects(
+        self, effects: Sequence[Effect], number: int, time: float, step: Step, body: bytes | None = None
+    ) -> None:
+        """Carry effects out; `body` is the payload that input `number` brought."""
+        for effect in effects:
+            if type(effect) is Deliver:
+                self._deliver(effect.copy, time, step)
+            elif type(effect) is Transmit:
+                for copy in effect.copies:
+                    self._transmit(copy, number, body, time, step)
+            elif type(effect) is Sent:
+                ticket = (effect.label, effect.ticket or 0)
+                ref = self.deferred.pop(ticket)
+                step.released.append((ticket, self._sent(effect, ref, None, time, step)))
+            elif type(effect) is GoesWithout:
+                name = self.name((effect.copy.label, effect.copy.sender, effect.copy.count))
+                step.without.append((name, [str(cause) for cause in effect.causes]))
+
+    def _deliver(self, copy: Copy, time: float, step: Step) -> None:
+        key = (copy.label, copy.sender, copy.count)
+        ref = self.payloads[key]
+        if self.relays:
+            self.floors[copy.label, copy.sender] = copy.count
+            self._keep(ref.number)
+        else:
+            del self.payloads[key]
+        self.rows.tick(ref.order)
+        self.deliveries += 1
+        delivery = Delivery(self.deliveries, key, ref.number)
+        self.inbox[delivery.number] = delivery
+        step.delivered.append(delivery)
+        step.clocks.append(ref.order)
+        self.rows.came("deliver", key, copy, ref.stamp, time, step)
+
+    def _transmit(self, copy: Copy, number: int, body: bytes | None, time: float, step: Step) -> None:
+        """Hand on a protocol message, with the payload of what it is about if that is short and of use there."""
+        known = self.payloads.get((copy.label, copy.sender, copy.count)) if self.relays else None
+        order = self.rows.tick(known.order if known else 0)
+        inline = known is not None and known.size <= INLINE and bool(copy.destinations >> copy.destination & 1)
+        head = copy_head(order, self.member.encode(copy), with_payload=inline)
+        if known is None or not inline:
+            item = self._queue(copy.destination, head, 0, b"", step)
+        else:
+            item = self._queue(copy.destination, head, known.number, body if known.number == number else None, step)
+        if item and is_hop(copy):
+            self.rows.hop("send", copy, item, time, step)
+
+    def _hop_arrived(self, copy: Copy, item: int, order: int, time: float, step: Step) -> None:
+        if is_hop(copy):
+            self.rows.tick(order)
+            self.rows.hop("receive", copy, item, time, step)
+
+    # -- who takes part ----------------------------------------------------------------------------------------------
+
+    def _join(self, process: str, number: int, time: float, step: Step) -> None:
+        self._effects(self.member.join(process), number, time, step)
+        self.received.append(0)
+        self.outboxes.append(Outbox())
+
+    def _abandon(self, process: str, number: int, time: float, step: Step) -> None:
+        position = self.roster.position(process)
+        self._effects(self.member.abandon(process), number, time, step)
+        self.outboxes[position].close()
+
+    def forget(self) -> None:
+        """Where messages are handed on: drop the payloads that nobody can ask for any more. Part of a snapshot."""
+        if isinstance(self.member, AckMember):
+            orders = self.member.orders()
+            record = {(order.label, message.sender, message.count) for order in orders for message in order.on_record()}
+            here = 1 << self.me
+            self.payloads = {
+                key: ref
+                for key, ref in self.payloads.items()
+                if key in record or (ref.destinations & here and self.floors.get(key[:2], 0) < key[2])
+            }
+            self.recount()
+
+    def recount(self) -> None:
+        """Count anew how often each input is named by held messages and the inbox."""
+        refs = [ref.number for ref in self.payloads.values()] + [delivery.ref for delivery in self.inbox.values()]
+        self.kept = dict(Counter(refs))
+
+    def _keep(self, number: int) -> None:
+        self.kept[number] = self.kept.get(number, 0) + 1
+
+    def _drop(self, number: int) -> None:
+        if self.kept[number] == 1:
+            del self.kept[number]
+        else:
+            self.kept[number] -= 1
+
+    def awaited(self) -> int:
+        """Return, as a mask, the processes whose messages somebody held here waits for.
+
+        A cause that is itself held here need not come any more: who has sent it gets no credit for it.
+        """
+        at, mask = self._awaited
+        if at == self.number:
+            return mask
+        mask = 0
+        for pending in self.member.pending():
+            for cause in pending.waits_for:
+                position = self.roster.position(cause.sender)
+                if cause.pairwise or (pending.label, position, cause.count) not in self.payloads:
+                    mask |= 1 << position
+            mask |= self.roster.mask(pending.processes)
+        self._awaited = self.number, mask
+        return mask
+
+
+def _check_label(label: str, known: set[str], error: type[MisuseError | PeerError]) -> None:
+    if label not in known and len(known) >= LABEL_LIMIT:
+        raise error(f"label {label!r} would be one more than the {LABEL_LIMIT} that are accepted")

@@ -1,0 +1,159 @@
+"""SQLite through one small interface, so that a test can put another SQLite, or a failing disk, in its place.
+
+Law. One connection writes, and the same one checkpoints (SQLite before 3.51.3 can lose a write-ahead log that two
+connections reset at once). Nothing is committed except by `commit`. Every failure of SQLite becomes a `JournalError`.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Literal, Protocol
+
+from thence.errors import TraceError
+from thence.live.private import make_private
+
+Synchronous = Literal["full", "normal"]
+Value = int | float | str | bytes | None
+Row = tuple[Value, ...]
+
+WAL_RESET_FIXED = (3, 51, 3)
+
+
+class JournalError(TraceError):
+    """The journal cannot be written, cannot be read, or has forgotten something."""
+
+
+class Database(Protocol):
+    """What the journal asks of SQLite."""
+
+    def execute(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+        """Run one statement and return its rows."""
+
+    def execute_many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+        """Run one statement for each of many rows."""
+
+    def begin(self) -> None:
+        """Begin to write."""
+
+    def commit(self) -> None:
+        """Put what was written on disk."""
+
+    def rollback(self) -> None:
+        """Take back what was written since `begin`."""
+
+    def checkpoint(self) -> None:
+        """Move what the write-ahead log holds into the database."""
+
+    def close(self) -> None:
+        """Let go of the files."""
+
+
+PRAGMAS = (
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous={synchronous}",
+    "PRAGMA wal_autocheckpoint=0",
+    "PRAGMA foreign_keys=ON",
+    "PRAGMA cache_size=-4000",
+    "PRAGMA temp_store=MEMORY",
+)
+
+
+class StandardDatabase:
+    """The standard library's SQLite."""
+
+    def __init__(self, path: Path | str, *, synchronous: Synchronous = "full") -> None:
+        """Open or create a database file."""
+        self.path = str(path)
+        self._one_at_a_time = Lock()
+        """one thread reads while another writes: a checkpoint fails if it meets a statement of this connection"""
+        try:
+            for each in (self.path, f"{self.path}-wal", f"{self.path}-shm"):
+                if each == self.path or os.path.exists(each):  # SQLite makes the others like the first
+                    make_private(each)
+            self._connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=0.0)
+        except (sqlite3.Error, OSError) as error:
+            reason = (error.strerror if isinstance(error, OSError) else None) or error
+            raise JournalError(f"journal {self.path} cannot be opened: {reason}") from error
+        for pragma in PRAGMAS:
+            self.execute(pragma.format(synchronous=synchronous.upper()))
+
+    def execute(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+        """Run one statement and return its rows."""
+        try:
+            with self._one_at_a_time:
+                return self._connection.execute(sql, parameters).fetchall()
+        except (sqlite3.Error, sqlite3.Warning, UnicodeError) as error:
+            raise self._wrong(sql, error) from error
+
+    def execute_many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+        """Run one statement for each of many rows."""
+        try:
+            with self._one_at_a_time:
+                self._connection.executemany(sql, rows)
+        except (sqlite3.Error, sqlite3.Warning, UnicodeError) as error:
+            raise self._wrong(sql, error) from error
+
+    def _wrong(self, sql: str, error: Exception) -> JournalError:
+        return JournalError(f"journal {self.path}: {error}, in {sql.split('(')[0].strip()[:60]}")
+
+    def begin(self) -> None:
+        """Begin to write."""
+        self.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Put what was written on disk."""
+        self.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """Take back what was written since `begin`."""
+        if self._connection.in_transaction:
+            self.execute("ROLLBACK")
+
+    def checkpoint(self) -> None:
+        """Move what the write-ahead log holds into the database, and begin the log anew."""
+        self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def backup(self, target: Path | str) -> None:
+        """Write a consistent copy beside, while the endpoint runs."""
+        make_private(target)
+        other = sqlite3.connect(str(target))
+        try:
+            with self._one_at_a_time:
+                self._connection.backup(other)
+        except sqlite3.Error as error:
+            raise JournalError(f"journal {self.path} cannot be copied to {target}: {error}") from error
+        finally:
+            other.close()
+
+    def guard(self, allowed: bool) -> None:
+        """While `allowed` is false, refuse statements that touch the journal's own tables or end the transaction."""
+        self._connection.set_authorizer(None if allowed else _authorize)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._connection.close()
+
+
+PREFIX = "thence_"
+"""what the names of the journal's own tables begin with"""
+
+_WRITES = {
+    sqlite3.SQLITE_INSERT,
+    sqlite3.SQLITE_UPDATE,
+    sqlite3.SQLITE_DELETE,
+    sqlite3.SQLITE_DROP_TABLE,
+    sqlite3.SQLITE_DROP_INDEX,
+    sqlite3.SQLITE_ALTER_TABLE,
+    sqlite3.SQLITE_CREATE_TRIGGER,
+}
+_ENDS = {sqlite3.SQLITE_TRANSACTION, sqlite3.SQLITE_SAVEPOINT, sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_PRAGMA}
+
+
+def _authorize(action: int, first: str | None, second: str | None, database: str | None, trigger: str | None) -> int:
+    ours = any(name is not None and name.lower().startswith(PREFIX) for name in (first, second))
+    denied = action in _ENDS or (action in _WRITES and ours)
+    return sqlite3.SQLITE_DENY if denied else sqlite3.SQLITE_OK

@@ -1,0 +1,422 @@
+"""A live process: the driver of a station on asyncio, and what an application uses.
+
+Law. Only the writer (`writer.py`) changes anything; the application and the connections put inputs into its queue.
+What it lets out waits in the inbox (`inbox.py`) until the application takes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from thence.core.model.events import Event
+from thence.core.model.roster import positions
+from thence.core.protocols.wire import MOST_LABEL_BYTES
+from thence.errors import MisuseError, ThenceError
+from thence.live.admin import Admin
+from thence.live.config import Config, load
+from thence.live.database import JournalError, StandardDatabase
+from thence.live.frames import BYE, frame
+from thence.live.health import Health
+from thence.live.heartbeat import watch
+from thence.live.inbox import Inbox
+from thence.live.inputs import Abandon, Send
+from thence.live.journal import Journal, Mark
+from thence.live.logs import Warnings, note
+from thence.live.message import Answer, Message, bury
+from thence.live.metrics import LiveMetrics
+from thence.live.private import make_private
+from thence.live.process import Station
+from thence.live.record import Records
+from thence.live.recovery import Recovered, recover
+from thence.live.tasks import to_the_end
+from thence.live.tcp import TcpTransport
+from thence.live.work import Handler, Work
+from thence.live.writer import Writer
+from thence.tables.files.formats import MARK
+
+SLICE = 64
+"""deliveries that are handed over before other tasks get their turn"""
+RENEW_SECONDS = 5.0
+
+
+class Endpoint:
+    """One live process. Use it as `async with Endpoint("a.toml") as me`."""
+
+    def __init__(self, config: Config | Path | str) -> None:
+        """Take the configuration, or the file that holds it."""
+        self.config = config if isinstance(config, Config) else load(config)
+        self.stopping = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stop: asyncio.Task[None] | None = None
+        self._patient = True
+        """whether a stop waits for the peers"""
+        self._counted = False
+        """whether the attempt of the next delivery is in the journal already"""
+        self._reader: object = None
+        self._reading = False
+        """whether a reader of deliveries waits"""
+        self._parts: list[TcpTransport | Admin | LiveMetrics | Health] = []
+        """what listens, in the order in which it began to"""
+
+    @property
+    def failure(self) -> ThenceError | None:
+        """Why the endpoint takes no part any more, if so."""
+        return self.writer.failure
+
+    # -- start and stop ------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        """Recover from the journal, listen and dial."""
+        try:
+            await self._start()
+        except BaseException:
+            await to_the_end(self._end())
+            raise
+        return self
+
+    async def _start(self) -> None:
+        config = self.config
+        config.journal.parent.mkdir(parents=True, exist_ok=True)
+        mark = Mark(config.journal.with_name(config.journal.name + MARK))
+        self.database = StandardDatabase(config.journal, synchronous=config.synchronous)
+        self.journal = Journal(self.database, mark)
+        self.recorder = self._recorder()
+        found = self._recover()
+        limits = config.limits
+        self.station = Station(
+            found.core,
+            self.journal,
+            frame_limit=2 * limits.payload_bytes + (1 << 16),
+            window=limits.credit_bytes,
+            journal_limit=limits.journal_bytes,
+        )
+        self.station.notice = self._notice
+        if self.recorder is not None:
+            self.station.sync, self.station.record = self._sync, self._record
+        self.inbox = Inbox(self.journal)
+        for delivery in found.core.inbox.values():
+            self.inbox.put(delivery, again=True)
+        threaded = config.synchronous == "full" and sqlite3.threadsafety == 3
+        self.writer = Writer(config.name, self.station, self.inbox, threaded=threaded)
+        self.warnings = Warnings(config.name)
+        self.transport = TcpTransport(config, self.station, self.warnings)
+        self.writer.ended = self.transport.shut
+        self.admin = None if config.admin is None else Admin(self, config.admin)
+        self.metrics = None if config.metrics is None else LiveMetrics(self, config.metrics)
+        self.health = None if config.health is None else Health(self, config.health)
+        if self.metrics is not None:
+            self.writer.timed = self.metrics.committed
+        self._begin(self.writer.run(), "thence-writer")
+        self._begin(self._renew(), "thence-renewal")
+        self._begin(watch(self), "thence-heartbeat")
+        for part in (self.transport, self.admin, self.metrics, self.health):
+            if part is not None:
+                self._parts.append(part)
+                await part.start()
+        sentence = f"{config.name} runs; {found.replayed} inputs replayed"
+        note(logging.INFO, "started", sentence, process=config.name, replayed=found.replayed)
+
+    def _begin(self, work: Coroutine[None, None, None], name: str) -> None:
+        """Start a task; whatever it raises ends the endpoint."""
+
+        async def watched() -> None:
+            try:
+                await work
+            except Exception as error:
+                self.writer.fail(error)
+
+        self._tasks.append(asyncio.get_running_loop().create_task(watched(), name=name))
+
+    def _recorder(self) -> Records | None:
+        config = self.config
+        if config.record is None:
+            return None
+        with self._trace():
+            make_private(config.record)
+        return Records(config.record, config.name, limit=config.limits.record_bytes)
+
+    def _recover(self) -> Recovered:
+        config, recorder = self.config, self.recorder
+        found = recover(
+            self.journal,
+            config.protocol,
+            config.processes,
+            config.name,
+            run=config.run,
+            record=recorder is not None,
+            options=config.options,
+            recorded=None if recorder is None else recorder.last,
+            now=time.time(),
+        )
+        self._record(found.events)
+        return found
+
+    def _record(self, events: list[Event]) -> None:
+        if self.recorder is not None:
+            with self._trace():
+                self.recorder.write(events)
+
+    def _sync(self) -> None:
+        if self.recorder is not None:
+            with self._trace():
+                self.recorder.sync()
+
+    @contextmanager
+    def _trace(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            reason = error.strerror or error
+            raise JournalError(f"the trace {self.config.record} cannot be written: {reason}") from error
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop cleanly: intake off, commit, flush until a deadline, snapshot."""
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Stop cleanly; what the peers have not taken by the deadline waits in the journal.
+
+        A task that is cancelled meanwhile does not wait for the peers; the endpoint has stopped when this raises.
+        """
+        if self._stop is None:
+            self._stop = asyncio.get_running_loop().create_task(self._stop_once(), name="thence-stop")
+        await to_the_end(self._stop, self._hurry)
+
+    def _hurry(self) -> None:
+        self._patient = False
+
+    async def _stop_once(self) -> None:
+        self.stopping = True
+        self.station.intake = False
+        try:
+            if self.failure is None:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self.config.limits.stop_seconds):
+                        await self._flush()
+                await self._say_goodbye()
+        finally:
+            self.writer.stopped = True
+            await self._end()
+            self.writer.fail_answers(MisuseError(f"{self.config.name} has stopped before this was taken"))
+            self.inbox.wake()
+        note(logging.INFO, "stopped", f"{self.config.name} has stopped", process=self.config.name)
+
+    async def _say_goodbye(self) -> None:
+        async with self.writer.turn:
+            with suppress(ThenceError):
+                await self.writer.last_words()
+                self.writer.stopped = True
+                for session in list(self.station.sessions.values()):
+                    session.channel.write(frame(BYE))
+
+    async def _end(self) -> None:
+        """End all tasks and connections, and let go of the files."""
+        try:
+            async with self.writer.turn if self._tasks else asyncio.Lock():  # no commit is under way
+                for task in self._tasks:
+                    task.cancel()
+            for task in self._tasks:
+                with suppress(asyncio.CancelledError):
+                    await task
+            for part in self._parts:
+                await part.stop()
+        finally:
+            self._let_go()
+
+    async def _flush(self) -> None:
+        station = self.station
+        while self.failure is None and self._patient:
+            waiting = any(link.open and link.outbox.acked < link.outbox.sent for link in station.links)
+            if station.idle and not waiting:
+                return
+            await asyncio.sleep(0.01)
+
+    def _notice(self, event: str, peer: str, reason: str | None) -> None:
+        """Log what became of a connection."""
+        me = self.config.name
+        sentence = {
+            "connected": f"{me} and {peer} are connected",
+            "refuses": f"{peer} refuses {me}: {reason}",
+        }.get(event, f"{peer} is {event}: {reason}")
+        if event in ("refused", "refuses"):
+            self.warnings.say(event, peer, sentence, peer=peer, reason=reason)
+        else:
+            note(logging.INFO, event, sentence, process=me, peer=peer, reason=reason)
+
+    def _let_go(self) -> None:
+        for name in ("journal", "recorder", "writer"):
+            part = getattr(self, name, None)
+            if part is not None:
+                part.close()
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            if self.transport.renew():
+                sentence = f"{self.config.name} has read its certificates again"
+                note(logging.INFO, "renewed", sentence, process=self.config.name)
+
+    # -- what an application uses --------------------------------------------------------------------------------------
+
+    async def send(self, destinations: Iterable[str], payload: bytes, *, label: str | None = None) -> str | None:
+        """Send a message and return its id once it cannot be lost any more.
+
+        Waits while the journal has no room for a destination that stays away (`limits.away`).
+        """
+        given = self.checked_send(destinations, payload, label)
+        await self._space(given.destinations)
+        answer = Answer()
+        self.station.ask(given, answer)
+        return await self.writer.outcome(answer)
+
+    def checked_send(self, destinations: Iterable[str], payload: bytes, label: str | None) -> Send:
+        """Return a send as an input, or say what is wrong with it."""
+        self.writer.check()
+        if self.stopping:
+            raise MisuseError(f"{self.config.name} is stopping; it sends nothing more")
+        if isinstance(destinations, str):
+            raise MisuseError(f"destinations is the text {destinations!r}; a set of names is expected")
+        if not isinstance(payload, bytes | bytearray | memoryview):
+            raise MisuseError(f"payload is a {type(payload).__name__}; bytes are expected")
+        _check_label(label)
+        limit = self.config.limits.payload_bytes
+        if len(payload) > limit:
+            raise MisuseError(f"a payload of {len(payload)} bytes; limits.payload_bytes is {limit}")
+        return Send(self.station.core.roster.mask(destinations), bytes(payload), label)
+
+    async def _space(self, destinations: int) -> None:
+        limits, links = self.config.limits, self.station.links
+        while self.failure is None:
+            over = [
+                p
+                for p in positions(destinations)
+                if links[p].outbox.sent - links[p].outbox.acked >= limits.outbox_items
+            ]
+            away = [p for p in over if not links[p].open and p != self.station.core.me]
+            if limits.away == "abandon" and away:
+                for position in away:
+                    await self.abandon(links[position].name)
+                continue
+            if not self.station.full and (not over or limits.away == "spill"):
+                return
+            self.writer.room.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    await self.writer.room.wait()
+        self.writer.check()
+
+    async def deliveries(self) -> AsyncIterator[Message]:
+        """Yield messages in causal order, until the endpoint stops; one reader at a time.
+
+        A reader that has left its loop, or was cancelled, gives way to the next one.
+        """
+        if self._reading:
+            raise MisuseError("deliveries() is being read already; one reader keeps the order")
+        self._reader = reader = object()
+        handed = 0
+        while await self._more():
+            if self._reader is not reader:
+                raise MisuseError("deliveries() is read by another reader since; one reader keeps the order")
+            if not await self._worth_handing_over():
+                continue
+            if self._reader is not reader:
+                continue  # which says so
+            yield self._message()
+            handed += 1
+            if handed % SLICE == 0:
+                await asyncio.sleep(0)
+
+    def _message(self) -> Message:
+        delivery, payload, again, clock = self.inbox.take()
+        attempt = self.station.attempts.get(delivery.number, 0) + (not self._counted)
+        self._counted = False
+        return Message(self, delivery, payload, redelivered=again, attempt=attempt, clock=clock)
+
+    async def _worth_handing_over(self) -> bool:
+        """Deal with what is done or was tried often enough; note first that a message of an earlier life is tried."""
+        delivery, _, again = self.inbox.next()
+        if delivery.number not in self.station.core.inbox:
+            self.inbox.drop()
+            return False
+        limit = self.config.limits.attempts
+        if not (limit and again):
+            return True
+        begun = self.station.attempts.get(delivery.number, 0) + 1
+        if begun > limit:
+            payload = self.journal.payload(delivery.ref)
+            dead = Message(self, delivery, payload, redelivered=True, attempt=begun - 1)
+            await bury(dead, "the process has ended while it was in work")
+            return False
+        answer = Answer()
+        self.station.tried(delivery.number, begun, answer)
+        await self.writer.outcome(answer)
+        self._counted = True
+        return self.inbox.next()[0] is delivery
+
+    async def run(self, handler: Handler, *, concurrency: int = 1, retry_after: float = 1.0) -> None:
+        """Deal with every message by a handler, up to `concurrency` at once, until the endpoint stops.
+
+        A handler begins when all messages that may be causes of its own are done. A message is done when its handler
+        returns, unless that has said so itself (`transaction`, `done`, `nack`). A handler that raises gives the message
+        back: after `retry_after` seconds, doubled with each attempt; what depends on it waits.
+        """
+        await Work(self, handler, concurrency, retry_after).run()
+
+    async def _more(self) -> bool:
+        """Wait for a delivery; tell whether there is one, or none will come any more."""
+        while not self.inbox:
+            self._check_failure()
+            if self.stopping:
+                return False
+            self.inbox.news.clear()
+            self._reading = True
+            try:
+                await self.inbox.news.wait()
+            finally:
+                self._reading = False
+        self._check_failure()
+        return not self.writer.stopped
+
+    def _check_failure(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    async def abandon(self, process: str) -> None:
+        """Give somebody up who is gone for good: nothing waits for it any more, and it is refused if it comes back."""
+        self.writer.check()
+        answer = Answer()
+        self.station.ask(Abandon(process), answer)
+        await self.writer.outcome(answer)
+
+    async def backup(self, target: Path | str) -> None:
+        """Write a consistent copy of the journal while the endpoint runs.
+
+        A copy that is behind must never be started: its peers would find that it has lost its memory.
+        """
+        async with self.writer.turn:
+            self.writer.check()
+            self.database.backup(target)
+
+
+def _check_label(label: str | None) -> None:
+    """Refuse what no member takes for a label, before it is written down."""
+    if label is None:
+        return
+    if not isinstance(label, str):
+        raise MisuseError(f"label is a {type(label).__name__}; a text is expected, or none")
+    try:
+        size = len(label.encode())
+    except UnicodeEncodeError:
+        raise MisuseError(f"label is {label[:20]!r}, which UTF-8 can not hold") from None
+    if size > MOST_LABEL_BYTES:
+        raise MisuseError(f"label {label[:20]!r}... is longer than the {MOST_LABEL_BYTES} bytes accepted")

@@ -1,0 +1,68 @@
+"""Keys of a configuration from the environment: what is set there takes the place of what the file says.
+
+`THENCE_LIVE_NAME` is `name`, `THENCE_LIVE_LIMITS__PAYLOAD_BYTES` is `payload_bytes` in the table `limits`. Texts stand
+as they are, numbers and tables as TOML writes them (`THENCE_LIVE_ADDRESSES='{a = "10.0.0.1:7000"}'`), `processes` also
+with commas between (`a,b,c`).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+
+from thence.errors import MisuseError
+from thence.live.config import KEYS, Toml
+
+PREFIX = "THENCE_LIVE_"
+TEXTS = {
+    "name",
+    "protocol",
+    "run",
+    "journal",
+    "synchronous",
+    "record",
+    "admin",
+    "metrics",
+    "health",
+    "bind",
+    "dead_letter",
+}
+TEXTS |= {f"tls.{key}" for key in KEYS["tls"]} | {"limits.away"}
+
+
+def overlay(values: Mapping[str, Toml], environment: Mapping[str, str]) -> dict[str, Toml]:
+    """Return the values of a file with those of the environment in their place."""
+    found = dict(values)
+    for variable, text in environment.items():
+        if not variable.startswith(PREFIX):
+            continue
+        table, _, key = variable[len(PREFIX) :].lower().rpartition("__")
+        if key not in KEYS.get(table, ()) and not (table == "options" and key):
+            raise MisuseError(f"{variable} in the environment is no key; {PREFIX} is followed by {_known()}")
+        value = _value(variable, f"{table}.{key}" if table else key, text)
+        if not table:
+            found[key] = value
+            continue
+        within = found.get(table, {})
+        found[table] = {**(within if isinstance(within, dict) else {}), key: value}
+    return found
+
+
+def _value(variable: str, key: str, text: str) -> Toml:
+    if key in TEXTS:
+        return text
+    if key == "processes" and not text.lstrip().startswith("["):
+        return [name.strip() for name in text.split(",")]
+    try:
+        value: Toml = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError as error:
+        if key.startswith("options."):
+            return text
+        raise MisuseError(f"{variable} in the environment is {text!r:.60}, which TOML cannot read: {error}") from error
+    return value
+
+
+def _known() -> str:
+    names = [key.upper() for key in KEYS[""] if key not in ("tls", "limits")]
+    names += [f"{table.upper()}__{key.upper()}" for table in ("tls", "limits") for key in KEYS[table]]
+    return ", ".join(names)

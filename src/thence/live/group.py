@@ -1,0 +1,59 @@
+"""A group of inputs on its way through a station: who asked for each, and what the group sets free."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from thence.core.model.events import Event
+from thence.errors import ThenceError
+from thence.live.deliveries import Delivery
+from thence.live.inputs import Input
+
+
+class Waiter(Protocol):
+    """Somebody who asked for an input and wants to know what became of it."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether nobody waits any more: an input that is not applied yet is withdrawn."""
+
+    def settle(self, message: str | None) -> None:
+        """Hear that it is committed; a send is told the name of its message."""
+
+    def fail(self, error: ThenceError) -> None:
+        """Hear that it was refused."""
+
+
+@dataclass(slots=True)
+class Asked:
+    """An input in the queue."""
+
+    given: Input
+    waiter: Waiter | None = None
+
+
+@dataclass(slots=True)
+class Released:
+    """What a committed group sets free beside frames."""
+
+    delivered: list[Delivery] = field(default_factory=list)
+    clocks: list[int] = field(default_factory=list)
+    """of each of `delivered` the clock of its send"""
+    events: list[Event] = field(default_factory=list)
+    without: list[tuple[str, list[str]]] = field(default_factory=list)
+    """messages delivered without these causes, whose senders were given up"""
+    bodies: dict[int, bytes] = field(default_factory=dict)
+    """payloads of deliveries that are still in memory, by input"""
+
+
+@dataclass(slots=True)
+class Group:
+    """A group of inputs that is applied and not yet released."""
+
+    released: Released = field(default_factory=Released)
+    settled: list[tuple[Waiter, str | None]] = field(default_factory=list)
+    wrote: dict[int, int] = field(default_factory=dict)
+    """bytes of items received, by peer"""
+    abandoned: list[int] = field(default_factory=list)
+    """peers that were given up"""

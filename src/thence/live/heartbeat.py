@@ -1,0 +1,82 @@
+"""Heartbeats on every link: they keep it alive, show a dead one, and drive the failure detector where there is one.
+
+Invariant: a link counts as dead by the number of our own heartbeats that nothing answered, not by the clock: a process
+that did not run for a while has sent none, and ends no link for that.
+
+Whom a process trusts is an input like any other: it is journaled, and replayed after a restart. Told to the member is
+only what differs from what it was told before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from thence.core.protocols.ack_member import AckMember
+from thence.live.detector import Detector
+from thence.live.frames import BEAT, frame
+from thence.live.inputs import Trusted
+from thence.live.logs import note
+
+if TYPE_CHECKING:
+    from thence.live.endpoint import Endpoint
+
+
+async def watch(endpoint: Endpoint) -> None:
+    """Send heartbeats, end dead links, and tell the member whom to trust, until cancelled."""
+    seconds = endpoint.config.limits.heartbeat_seconds
+    trust = Trust(endpoint) if endpoint.station.core.relays else None
+    while True:
+        _beat(endpoint)
+        await asyncio.sleep(seconds)
+        if trust is not None:
+            trust.tick()
+
+
+def _beat(endpoint: Endpoint) -> None:
+    limits, links = endpoint.config.limits, endpoint.station.links
+    for channel in list(endpoint.transport.channels):
+        session = channel.session
+        if session is None or session.peer is None or not session.open:
+            continue
+        channel.quiet += 1
+        if links[session.peer].beats and channel.quiet * limits.heartbeat_seconds > limits.silence_seconds:
+            session.lost(f"nothing was heard for {limits.silence_seconds:g} s (limits.silence_seconds)")
+            channel.abort()
+        else:
+            channel.write(frame(BEAT))
+
+
+class Trust:
+    """Whom a member with a failure detector is told to trust."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        """Begin with what the member knows."""
+        limits, core = endpoint.config.limits, endpoint.station.core
+        assert isinstance(core.member, AckMember)
+        self._endpoint, self._now = endpoint, asyncio.get_running_loop().time
+        self._detector = Detector(
+            core.me,
+            len(core.roster),
+            core.member.masks,
+            interval=limits.heartbeat_seconds,
+            threshold=limits.suspect_after,
+            now=self._now(),
+        )
+        self._last = core.member.receiver.trust
+
+    def tick(self) -> None:
+        """Tell the member whom to trust, if that has changed."""
+        endpoint, now = self._endpoint, self._now()
+        for peer, heard in endpoint.transport.last_heard.items():
+            self._detector.heard(peer, heard)
+        self._detector.tick(now)
+        trusted = self._detector.trusted(now)
+        if trusted == self._last:
+            return
+        self._last = trusted
+        names = endpoint.station.core.roster.members(trusted)
+        sentence = f"{endpoint.config.name} trusts {', '.join(names)}"
+        note(logging.INFO, "trusted", sentence, process=endpoint.config.name, trusted=list(names))
+        endpoint.station.ask(Trusted(names))

@@ -1,0 +1,91 @@
+"""Deliveries that wait for the application, in causal order, with as many of their payloads as memory may hold.
+
+Law. What is taken is the oldest. Payloads beyond `MEMORY_BYTES` are read from the journal when their turn comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from thence.live.deliveries import Delivery
+from thence.live.journal import Journal
+
+MEMORY_BYTES = 1 << 24
+
+
+class Taken(NamedTuple):
+    """A delivery whose turn has come; `again`: it may have been handed over before the process ended."""
+
+    delivery: Delivery
+    payload: bytes
+    again: bool
+    clock: int | None
+    """of its send; None if that is not known any more"""
+
+
+class Inbox:
+    """The deliveries of one process that were not handed over yet."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Take the journal that holds every payload."""
+        self.news = asyncio.Event()
+        """set when there is something to take, or nothing will come any more"""
+        self._journal = journal
+        self._waiting: deque[tuple[Delivery, int | None, bool]] = deque()
+        self.returned = asyncio.Event()
+        """set while a delivery that was given back is there to take"""
+        self._back: list[tuple[int, Delivery, int | None, bool]] = []
+        """deliveries that were given back, a heap: they come before what was never handed over"""
+        self._payloads: dict[int, bytes] = {}
+        self._memory = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._back)
+
+    def put(
+        self, delivery: Delivery, payload: bytes | None = None, clock: int | None = None, *, again: bool = False
+    ) -> None:
+        """Take a delivery in, with its payload if that is at hand."""
+        if payload is not None and self._memory < MEMORY_BYTES:
+            self._payloads[delivery.number] = payload
+            self._memory += len(payload)
+        self._waiting.append((delivery, clock, again))
+
+    def wake(self) -> None:
+        """Let readers look up: nothing will come any more."""
+        self.news.set()
+        self.returned.set()
+
+    def give_back(self, delivery: Delivery, clock: int | None, again: bool) -> None:
+        """Take in a delivery that was handed over and is to be handed over again."""
+        heappush(self._back, (delivery.number, delivery, clock, again))
+        self.news.set()
+        self.returned.set()
+
+    def next(self) -> tuple[Delivery, int | None, bool]:
+        """Return the oldest delivery, which stays, its clock, and whether it may have been handed over before."""
+        return self._back[0][1:] if self._back else self._waiting[0]
+
+    def take(self) -> Taken:
+        """Return the oldest delivery, which leaves."""
+        delivery, clock, again = self._leave()
+        payload = self._payloads.pop(delivery.number, None)
+        if payload is None:
+            return Taken(delivery, self._journal.payload(delivery.ref), again, clock)
+        self._memory -= len(payload)
+        return Taken(delivery, payload, again, clock)
+
+    def drop(self) -> None:
+        """Forget the oldest delivery: it is done."""
+        self._memory -= len(self._payloads.pop(self._leave()[0].number, b""))
+
+    def _leave(self) -> tuple[Delivery, int | None, bool]:
+        if not self._back:
+            return self._waiting.popleft()
+        oldest = heappop(self._back)[1:]
+        if not self._back:
+            self.returned.clear()
+        return oldest

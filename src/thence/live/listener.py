@@ -1,0 +1,171 @@
+"""Accepts connections of strangers, few at a time and not for long, until each has said who it is.
+
+Invariant: no more than `STRANGERS` connections are unidentified at once, each for `handshake_seconds` at most, TLS
+included; further ones wait in the queue of the operating system, and the oldest stranger gives way once it has had
+`TURN` seconds. So strangers that say nothing cost little memory and keep no peer out. Of those whose certificate names
+a peer and who have not said their first words, `GREETINGS` of each name are kept, the latest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from thence.live.config import Address
+from thence.live.logs import Warnings
+from thence.live.tls import told
+
+if TYPE_CHECKING:
+    from thence.live.tcp import TcpChannel
+
+STRANGERS = 64
+TURN = 1.0
+GREETINGS = 4
+BACKLOG = 256
+
+
+class Listener:
+    """Listens at one address."""
+
+    def __init__(
+        self,
+        address: Address,
+        seconds: float,
+        channel: Callable[[str], TcpChannel],
+        context: Callable[[], ssl.SSLContext | None],
+        warnings: Warnings,
+    ) -> None:
+        """Take how long a connection may stay unidentified, and what makes its channel and its TLS."""
+        self.address, self.seconds = address, seconds
+        self.strangers: dict[asyncio.Task[None], float] = {}
+        """connections that have not said who they are, and since when, the oldest first"""
+        self._channel, self._context, self._warnings = channel, context, warnings
+        self._greetings: dict[str, list[TcpChannel]] = {}
+        self._sockets: list[socket.socket] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._free = asyncio.Event()
+
+    async def start(self, broken: Callable[[BaseException], object]) -> None:
+        """Listen; `broken` hears of what goes wrong with the accepting itself."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(
+            self.address.host, self.address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        for family, kind, protocol, _, place in dict.fromkeys(found):
+            self._sockets.append(_listening(family, kind, protocol, place))
+        for each in self._sockets:
+            task = loop.create_task(self._accept_all(each, broken), name="thence-listener")
+            self._tasks.add(task)
+
+    async def _accept_all(self, listening: socket.socket, broken: Callable[[BaseException], object]) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                await self._place()
+                try:
+                    connection, place = await loop.sock_accept(listening)
+                except OSError as error:  # out of descriptors, say: those who wait are served later
+                    self._refuse("nobody", f"it cannot be accepted: {error.strerror or error}")
+                    await asyncio.sleep(0.1)
+                    continue
+                task = loop.create_task(self._meet(connection, str(place[0])))
+                self.strangers[task] = loop.time()
+                self._tasks.add(task)
+                task.add_done_callback(self._gone)
+        except Exception as error:
+            broken(error)
+        finally:
+            listening.close()  # not before: the loop still watches it while it accepts
+
+    async def _place(self) -> None:
+        """Wait until one more stranger has its place."""
+        now = asyncio.get_running_loop().time
+        while len(self.strangers) >= STRANGERS:
+            oldest, since = next(iter(self.strangers.items()))
+            left = since + min(TURN, self.seconds) - now()
+            if left <= 0:
+                self._forget(oldest)
+                oldest.cancel()
+                self._refuse("nobody", f"{STRANGERS} connections have not said who they are; the oldest gives way")
+                return
+            self._free.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._free.wait()
+
+    async def _meet(self, connection: socket.socket, host: str) -> None:
+        """Keep a connection until it has said its first words, or its time is over."""
+        channel = self._channel(host)
+        try:
+            async with asyncio.timeout(self.seconds):
+                context = self._context()
+                limit = None if context is None else self.seconds
+                await asyncio.get_running_loop().connect_accepted_socket(
+                    lambda: channel, connection, ssl=context, ssl_handshake_timeout=limit
+                )
+                self._identified(channel)
+                await channel.settled.wait()
+        except TimeoutError:
+            self._refuse(host, "it did not say its first words in time")
+        except ssl.SSLError as error:
+            self._refuse(host, f"the TLS handshake failed: {told(error)}")
+        except OSError as error:
+            self._refuse(host, f"the handshake failed: {error.strerror or error}")
+        finally:
+            if not channel.opened:
+                channel.abort()
+            if channel.transport is None:
+                connection.close()
+
+    def _identified(self, channel: TcpChannel) -> None:
+        """Count a connection whose certificate names a peer for that peer, and not as a stranger."""
+        if channel.proven is None:
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        self._forget(task)
+        greetings = [each for each in self._greetings.get(channel.proven, []) if not each.settled.is_set()]
+        for late in greetings[: max(0, len(greetings) + 1 - GREETINGS)]:
+            late.turn_away(f"{GREETINGS} later connections of {channel.proven} have come, and it has said nothing")
+        self._greetings[channel.proven] = [*greetings[-(GREETINGS - 1) :], channel]
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self.strangers.pop(task, None)
+        self._free.set()
+
+    def _gone(self, task: asyncio.Task[None]) -> None:
+        self._forget(task)
+        self._tasks.discard(task)
+
+    def _refuse(self, host: str, reason: str) -> None:
+        self._warnings.refuse(host, reason)
+
+    def close(self) -> None:
+        """Listen no more, and end those who have not said who they are."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def wait_closed(self) -> None:
+        """Wait until all of it has ended."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for each in self._sockets:
+            each.close()
+
+
+def _listening(family: int, kind: int, protocol: int, place: tuple[object, ...]) -> socket.socket:
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.setblocking(False)
+        made.bind(place)
+        made.listen(BACKLOG)
+    except OSError:
+        made.close()
+        raise
+    return made

@@ -1,0 +1,308 @@
+"""What an application holds of a message: the message itself, and the transaction that deals with it in one step.
+
+Invariant: a transaction is committed together with the end of its message and its sends, or nothing of it happened.
+While it is open the writer is its own; it ends within `transaction_seconds`, or is rolled back with an error. A task
+that is cancelled inside the block rolls it back; one that is cancelled after the block does not: the commit runs to its
+end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from thence.errors import MisuseError, ThenceError
+from thence.live.database import Row, Value
+from thence.live.deliveries import Delivery
+from thence.live.inputs import Send
+from thence.live.logs import note
+from thence.live.trial import Trial
+
+if TYPE_CHECKING:
+    from thence.live.endpoint import Endpoint
+
+
+DEAD_LETTER = "dead-letter"
+"""the label of messages that were given up: an order of its own"""
+
+
+class RolledBackError(MisuseError):
+    """A transaction was open for too long, perhaps because the process was suspended; nothing of it happened."""
+
+
+class DoneError(MisuseError):
+    """A transaction was opened for a message that is done, by an earlier one whose task was cancelled perhaps."""
+
+
+class Answer:
+    """A future that a station settles."""
+
+    __slots__ = ("future",)
+
+    def __init__(self) -> None:
+        """Belong to the running loop."""
+        self.future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def gone(self) -> bool:
+        """Whether whoever waited was cancelled."""
+        return self.future.cancelled()
+
+    def settle(self, message: str | None) -> None:
+        """Tell that the input is committed."""
+        if not self.future.done():
+            self.future.set_result(message)
+
+    def fail(self, error: ThenceError) -> None:
+        """Tell that the input was refused."""
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class Message:
+    """A message that was delivered here, in causal order."""
+
+    __slots__ = (
+        "_delivery",
+        "_endpoint",
+        "attempt",
+        "clock",
+        "given_back",
+        "id",
+        "label",
+        "number",
+        "payload",
+        "redelivered",
+        "sender",
+    )
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        delivery: Delivery,
+        payload: bytes,
+        *,
+        redelivered: bool,
+        attempt: int = 1,
+        clock: int | None = None,
+    ) -> None:
+        """Take the delivery and its payload."""
+        core = endpoint.station.core
+        self._endpoint, self._delivery = endpoint, delivery
+        self.clock = clock
+        """clock of its send: lower than that of whatever depends on it; None if that is not known"""
+        self.given_back = False
+        """whether it was given back, and will be handed over again"""
+        self.attempt = attempt
+        """how often it was handed over, this time included, as far as the journal knows"""
+        self.id = core.name(delivery.key)
+        """unique in its run: the key to be idempotent by"""
+        self.label, self.sender = delivery.key[0], core.roster.name(delivery.key[1])
+        self.number = delivery.number
+        """its place among all deliveries here, from 1"""
+        self.payload = payload
+        self.redelivered = redelivered
+        """whether it may have been handed over before: the process ended before it was done"""
+
+    async def done(self) -> None:
+        """Say that the message is dealt with; it will not come again after a crash."""
+        self._endpoint.writer.check()
+        answer = Answer()
+        self._endpoint.station.finish(self.number, answer)
+        await self._endpoint.writer.outcome(answer)
+
+    def finish(self) -> None:
+        """Say the same without waiting until it is on disk."""
+        self._endpoint.station.finish(self.number)
+
+    async def nack(self, after: float = 0.0, *, reason: str = "") -> None:
+        """Give the message back: it is handed over again after so many seconds, before what was never handed over.
+
+        At the last of `limits.attempts` it goes to `dead_letter` instead, with the reason, and is done. Messages that
+        depend on it are handed over meanwhile. Returns once that is on disk.
+        """
+        endpoint = self._endpoint
+        endpoint.writer.check()
+        if self.number not in endpoint.station.core.inbox:
+            raise DoneError(f"{self.id} is done already; it cannot be given back")
+        if 0 < endpoint.config.limits.attempts <= self.attempt:
+            await bury(self, reason)
+            return
+        answer = Answer()
+        endpoint.station.tried(self.number, self.attempt, answer)
+        await endpoint.writer.outcome(answer)
+        self.given_back = True
+        back = endpoint.inbox.give_back
+        asyncio.get_running_loop().call_later(max(0.0, after), back, self._delivery, self.clock, True)
+
+    def return_unread(self) -> None:
+        """Leave the message to the next reader; nothing is noted of it."""
+        if self.number in self._endpoint.station.core.inbox:
+            self._endpoint.inbox.give_back(self._delivery, self.clock, self.redelivered)
+
+    def transaction(self) -> Transaction:
+        """Deal with the message in one step: rows of the application, sends, and being done are one commit."""
+        return Transaction(self._endpoint, self)
+
+    def __repr__(self) -> str:
+        return f"Message({self.id!r}, {len(self.payload)} bytes{', redelivered' * self.redelivered})"
+
+
+class Transaction:
+    """Rows of the application in the journal's own database, sends, and `done`: committed together or not at all."""
+
+    def __init__(self, endpoint: Endpoint, message: Message) -> None:
+        """Belong to a message."""
+        self._endpoint, self._message = endpoint, message
+        self._sends: list[Send] = []
+        self._trial: Trial | None = None
+        self._bytes = 0
+        self._open = False
+        self._expired = False
+        self._over: MisuseError | None = None
+        """why it will be rolled back, whatever the block does"""
+        self._began = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> Self:
+        """Take the writer's place."""
+        endpoint = self._endpoint
+        await endpoint.writer.turn.acquire()
+        try:
+            endpoint.writer.check()
+            if self._message.number not in endpoint.station.core.inbox:
+                raise DoneError(
+                    f"{self._message.id} is done already; a transaction that was cancelled may be committed"
+                )
+            endpoint.journal.begin()
+        except BaseException:
+            endpoint.writer.turn.release()
+            raise
+        self._open, self._began = True, time.monotonic()
+        seconds = endpoint.config.limits.transaction_seconds
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._expire)
+        return self
+
+    def execute(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+        """Run a statement on the application's tables; those of the journal are out of reach."""
+        self._check()
+        database = self._endpoint.database
+        database.guard(False)
+        try:
+            return database.execute(sql, parameters)
+        finally:
+            database.guard(True)
+
+    def send(self, destinations: Iterable[str], payload: bytes, *, label: str | None = None) -> None:
+        """Send a message with the commit.
+
+        Raises `MisuseError` for a send that cannot be made. One beyond `limits.transaction_sends` or
+        `limits.transaction_bytes` rolls the transaction back, also if the block goes on.
+        """
+        self._check()
+        self._add(self._endpoint.checked_send(destinations, payload, label))
+
+    def _add(self, given: Send) -> None:
+        self._check_size(given)
+        if self._trial is None:
+            self._trial = Trial(self._endpoint.station.core)
+        self._trial.send(given)
+        self._sends.append(given)
+
+    def send_dead(self, destination: str, payload: bytes) -> None:
+        """Send a dead letter with the commit; it may be longer than other payloads by its first line."""
+        self._check()
+        self._add(Send(self._endpoint.station.core.roster.mask((destination,)), payload, DEAD_LETTER))
+
+    def _check_size(self, given: Send) -> None:
+        limits, name = self._endpoint.config.limits, self._message.id
+        sends, size = len(self._sends) + 1, self._bytes + len(given.payload)
+        over = None
+        if sends > limits.transaction_sends:
+            over = f"{sends} sends; limits.transaction_sends is {limits.transaction_sends}"
+        elif size > limits.transaction_bytes:
+            over = f"payloads of {size} bytes; limits.transaction_bytes is {limits.transaction_bytes}"
+        if over is not None:
+            self._over = MisuseError(f"the transaction of {name} has {over}; it is rolled back, nothing of it happened")
+            raise self._over
+        self._bytes = size
+
+    def _check(self) -> None:
+        self._endpoint.writer.check()
+        if self._expired:
+            raise self._late()
+        if self._over is not None:
+            raise self._over
+        if not self._open:
+            raise MisuseError("the transaction is not open; use it inside `async with`")
+
+    def _late(self) -> RolledBackError:
+        seconds = self._endpoint.config.limits.transaction_seconds
+        return RolledBackError(
+            f"the transaction of {self._message.id} was open for more than {seconds:g} s (limits.transaction_seconds) "
+            "and was rolled back; message.transaction() may be opened again"
+        )
+
+    def _expire(self) -> None:
+        if self._open:
+            self._expired = True
+            try:
+                self._give_back()
+            except ThenceError as error:
+                self._endpoint.station.broken(error)
+
+    def _give_back(self) -> None:
+        self._open = False
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            self._endpoint.journal.rollback()
+        finally:
+            self._endpoint.writer.turn.release()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Commit, or roll back if the block raised or took too long."""
+        if self._expired:
+            if error is None:
+                raise self._late()
+            return
+        if error is not None or self._over is not None:
+            self._give_back()
+            if error is None and self._over is not None:
+                raise self._over
+            return
+        if time.monotonic() - self._began > self._endpoint.config.limits.transaction_seconds:
+            self._give_back()
+            raise self._late()
+        try:
+            self._endpoint.writer.check()
+        except ThenceError:
+            self._give_back()
+            raise
+        self._open = False
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._endpoint.writer.commit_with(self._message.number, self._sends)
+
+
+async def bury(message: Message, reason: str) -> None:
+    """Send a message that was tried often enough to `dead_letter`, and be done with it, in one commit.
+
+    The payload follows a line of JSON that says what it was: message, sender, label, attempts, reason.
+    """
+    endpoint = message._endpoint
+    target = endpoint.config.dead_letter
+    assert target is not None
+    origin = {"message": message.id, "sender": message.sender, "label": message.label}
+    head = json.dumps({**origin, "attempts": message.attempt, "reason": reason}).encode()
+    async with message.transaction() as tx:
+        tx.send_dead(target, head + b"\n" + message.payload)
+    sentence = f"{endpoint.config.name} gives {message.id} up after {message.attempt} attempts and sends it to {target}"
+    note(logging.WARNING, "buried", sentence, process=endpoint.config.name, message=message.id, reason=reason)

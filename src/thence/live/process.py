@@ -1,0 +1,421 @@
+"""Core, links and journal of one process, without tasks, clocks or sockets: the whole of an endpoint but its driver.
+
+Law. Inputs wait in a queue; `prepare` applies a group of them and writes their rows, `commit` puts them on disk, and
+`release` lets out what they set free: frames, acknowledgements, deliveries, rows of the trace, answers to the
+application. Nothing leaves before its row is committed. Whatever goes wrong while writing ends the station: memory may
+then be ahead of the disk, and only a restart from the journal is safe.
+
+Time comes in as an argument, connections as channels, so that a test can drive this very code through every crash.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from thence.core.model.events import Event
+from thence.errors import MisuseError, PeerError
+from thence.live.core import HELD_LIMIT, Core
+from thence.live.database import JournalError
+from thence.live.deliveries import Step
+from thence.live.frames import Hello, ack_frame, data_frame
+from thence.live.group import Asked, Group, Released, Waiter
+from thence.live.inputs import KIND_OF, Abandon, Done, Input, Receive, payload_in
+from thence.live.journal import RELEASE, InputRow, Journal
+from thence.live.link import Link, Refused
+from thence.live.logs import shown
+from thence.live.outbox import LIMIT_ITEMS, Entry
+from thence.live.payloads import Payloads
+from thence.live.session import Channel, Session
+from thence.live.snapshots import Snapshots
+
+SNAPSHOT_EVERY = 2000
+GROUP_INPUTS = 512
+GROUP_BYTES = 1 << 22
+INBOX_LIMIT = 100_000
+SMALLEST_ITEM = 20
+"""bytes of the shortest copy; so many of them a window may bring after the last credit was granted"""
+
+
+class Station:
+    """Core, links and journal."""
+
+    def __init__(
+        self,
+        core: Core,
+        journal: Journal,
+        *,
+        frame_limit: int = 1 << 21,
+        window: int = 1 << 20,
+        snapshot_every: int = SNAPSHOT_EVERY,
+        journal_limit: int = 1 << 34,
+    ) -> None:
+        """Take what recovery gave."""
+        self.core, self.journal = core, journal
+        self.frame_limit, self.snapshot_every, self.journal_limit = frame_limit, snapshot_every, journal_limit
+        self.queue: deque[Asked] = deque()
+        self.done: list[tuple[int, Waiter | None]] = []
+        self.forgetful: str | None = None
+        """why this process must not go on: a peer knows more of it than it does itself"""
+        self.wake: Callable[[], None] = lambda: None
+        """called when there is something to prepare"""
+        self.broken: Callable[[BaseException], object] = lambda error: None
+        """called with an exception that nothing expected, in whatever task of the endpoint"""
+        self.notice: Callable[[str, str, str | None], None] = lambda event, peer, reason: None
+        """called with what became of a connection (connected, lost, refused, refuses), the peer's name, and why"""
+        self.record: Callable[[list[Event]], None] = lambda events: None
+        """called with the rows of the trace of a committed group, before anything else of it leaves"""
+        self.sync: Callable[[], None] = lambda: None
+        """called before inputs are pruned: whatever was told of them must be on disk"""
+        self.attempts = journal.attempts()
+        """how often deliveries were tried that are not done, as far as the journal knows"""
+        self._tried: list[tuple[int, int, Waiter]] = []
+        self._met: list[tuple[str, str]] = []
+        self._acked: set[int] = set()
+        self._group: Group | None = None
+        self._tickets: dict[tuple[str | None, int], Waiter] = {}
+        self._snapshots, self._payloads = Snapshots(core, journal), Payloads()
+        self._snapshot_at = core.number
+        self.full = False
+        """whether the journal is larger than it may be"""
+        self.intake = True
+        """whether items are taken; what is not taken will come again"""
+        self._checkpoint = False
+        self.sessions: dict[int, Session] = {}
+        core.held_most = 2 * HELD_LIMIT + len(core.roster) * window // SMALLEST_ITEM
+        known = journal.peers()
+        self.links = [
+            Link(name, core.outboxes[position], core.received[position], known.get(name, (None, 0))[0], window=window)
+            for position, name in enumerate(core.roster)
+        ]
+        self._to_self()
+
+    # -- connections -------------------------------------------------------------------------------------------------
+
+    def connect(self, channel: Channel, peer: int | None, proven: str | None = None) -> Session:
+        """Begin with a connection: one that was dialled to `peer`, or one that came (None)."""
+        session = Session(self, channel, peer, proven)
+        if peer is not None:
+            self.replace(session)
+        return session
+
+    def replace(self, session: Session) -> None:
+        """Let a new connection to a peer take the place of an earlier one."""
+        assert session.peer is not None
+        earlier = self.sessions.get(session.peer)
+        if earlier is not None and earlier is not session:
+            earlier.lost("another connection took its place")
+            earlier.channel.close()
+        self.sessions[session.peer] = session
+
+    def expect_dialler(self, session: Session) -> None:
+        """Refuse a connection from whom this process dials itself, or from itself."""
+        assert session.peer is not None
+        if session.peer >= self.core.me:
+            names = self.core.roster.names
+            raise Refused(f"{names[session.peer]} waits to be dialled by {names[self.core.me]}, and does not dial")
+
+    def hello(self, peer: int) -> Hello:
+        """Return the first words to a peer."""
+        core = self.core
+        options = repr([(name, getattr(core.member, name)) for name in core.member.options])
+        return self.links[peer].greet(
+            core.roster.name(core.me), self.journal.identity, list(core.roster), core.member.name, options
+        )
+
+    def meet(self, session: Session, ours: Hello, theirs: Hello) -> None:
+        """Open the link, or refuse it."""
+        assert session.peer is not None
+        link = self.links[session.peer]
+        new = link.identity is None
+        if link.outbox.closed:
+            raise Refused(f"{link.name} was given up by {ours.name}")
+        link.meet(ours, theirs)
+        self.notice("connected", link.name, None)
+        if new:
+            self._met.append((link.name, theirs.identity))
+            self.wake()
+
+    def refuse(self, session: Session, error: PeerError) -> None:
+        """Remember why a peer is refused; stop if it is this process that has lost its memory."""
+        if session.peer is not None:
+            self.links[session.peer].refusal = shown(str(error))
+        self.notice("refused", self._name(session), str(error))
+        if isinstance(error, Refused) and error.forgetful == self.core.roster.name(self.core.me):
+            self.forgetful = str(error)
+            self.wake()
+
+    def refused_by(self, session: Session, reason: str) -> None:
+        """Remember why a peer refuses."""
+        reason = shown(reason)
+        if session.peer is not None:
+            self.links[session.peer].refusal = f"{self.links[session.peer].name} refuses: {reason}"
+        self.notice("refuses", self._name(session), reason)
+        session.lost(reason)
+        session.channel.close()
+
+    def lost(self, session: Session, reason: str) -> None:
+        """Close the link of a connection that has ended."""
+        if session.peer is not None and self.sessions.get(session.peer) is session:
+            del self.sessions[session.peer]
+            if self.links[session.peer].open:
+                self.notice("lost", self._name(session), reason)
+            self.links[session.peer].close()
+
+    def _name(self, session: Session) -> str:
+        return "somebody" if session.peer is None else self.links[session.peer].name
+
+    def item(self, session: Session, number: int, item: bytes) -> None:
+        """Take an item from a peer into the queue, if it is new."""
+        assert session.peer is not None
+        if not self.intake:
+            return
+        link = self.links[session.peer]
+        if link.accept(number, len(item)):
+            self.queue.append(Asked(Receive(session.peer, number, item)))
+            self.wake()
+        elif number <= link.received:
+            self._acknowledge(session.peer)  # the peer has not heard so, and may wait for the credit
+
+    def acknowledged(self, session: Session, number: int, credit: int) -> None:
+        """Take an acknowledgement, and send what the credit allows."""
+        assert session.peer is not None
+        self.links[session.peer].acknowledged(number, credit)
+        self._acked.add(session.peer)
+        self.pump(session.peer)
+
+    def pump(self, peer: int) -> None:
+        """Hand to the connection what may leave."""
+        session, link = self.sessions.get(peer), self.links[peer]
+        if session is None or not session.open:
+            return
+        if link.outbox.wants_refill:
+            first = link.outbox.spilled_from
+            link.outbox.refill(self.journal.spilled(peer, first, LIMIT_ITEMS // 2))
+        frames = []
+        for entry in link.ready():
+            body = self._body(entry)
+            if not link.take(entry, len(entry.head) + len(body)):
+                link.outbox.remember(entry, body)
+                break
+            frames.append(data_frame(entry.number, entry.head, body))
+        if frames:
+            session.channel.write(b"".join(frames))
+
+    def _body(self, entry: Entry) -> bytes:
+        """Return the payload of an item that leaves, from memory if it is there."""
+        body = self._payloads.get(entry.ref) if entry.body is None else entry.body
+        return self.journal.payload(entry.ref) if body is None else body
+
+    # -- groups of inputs --------------------------------------------------------------------------------------------
+
+    def ask(self, given: Input, waiter: Waiter | None = None) -> None:
+        """Put an input of this process into the queue."""
+        self.queue.append(Asked(given, waiter))
+        self.wake()
+
+    def finish(self, delivery: int, waiter: Waiter | None = None) -> None:
+        """Note that the application is done with a delivery; all of a group share one row."""
+        self.done.append((delivery, waiter))
+        self.wake()
+
+    def tried(self, delivery: int, attempts: int, waiter: Waiter) -> None:
+        """Note how often the application has tried a delivery."""
+        self._tried.append((delivery, attempts, waiter))
+        self.wake()
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to prepare."""
+        return not (self.queue or self.done or self._met or self._tried)
+
+    def prepare(self, now: float) -> None:
+        """Apply the next group of inputs and write their rows; `commit` must follow."""
+        self.journal.begin()
+        self.open_group()
+        with self._ends_on_failure():
+            self._apply_group(now)
+        self.close_group()
+
+    def open_group(self) -> None:
+        """Begin a group of inputs; the journal has begun to write."""
+        self._group = Group()
+
+    def apply_own(self, given: Input, now: float) -> None:
+        """Add an input of this process to the open group; it was tried before, so it is taken or the station ends."""
+        with self._ends_on_failure():
+            self._take(Asked(given), self.core.apply(given, now), now)
+
+    def close_group(self) -> None:
+        """Write what else belongs to the group; `commit` must follow."""
+        with self._ends_on_failure():
+            self._note_peers()
+            if self.core.number - self._snapshot_at >= self.snapshot_every:
+                self.snapshot()
+
+    @contextmanager
+    def _ends_on_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except JournalError as error:
+            self.journal.failed = self.journal.failed or str(error)
+            raise
+
+    def _apply_group(self, now: float) -> None:
+        size = 0
+        for _ in range(GROUP_INPUTS):
+            if not self.queue or size > GROUP_BYTES:
+                break
+            size += self._apply(self.queue.popleft(), now)
+        done = [(number, waiter) for number, waiter in self.done if waiter is None or not waiter.gone]
+        self.done = []
+        if done:
+            self._apply(Asked(Done(tuple(number for number, _ in done))), now)
+            assert self._group is not None
+            self._group.settled += [(waiter, None) for _, waiter in done if waiter is not None]
+
+    def _apply(self, asked: Asked, now: float) -> int:
+        """Apply one input and write its row; return the bytes it takes."""
+        if asked.waiter is not None and asked.waiter.gone:
+            return 0
+        try:
+            step = self.core.apply(asked.given, now)
+        except (MisuseError, PeerError) as error:
+            self._refuse_input(asked, error)
+            return 0
+        return self._take(asked, step, now)
+
+    def _take(self, asked: Asked, step: Step, now: float) -> int:
+        """Write the row of an input that was applied; return the bytes it takes."""
+        core, given, group = self.core, asked.given, self._group
+        assert group is not None
+        row = InputRow(core.number, KIND_OF[type(given)], now, RELEASE, step.data, step.digest)
+        self.journal.append(row)
+        for peer, entry, spill in step.sent:
+            if spill:
+                self.journal.spill(peer, entry)
+        if type(given) is Receive:
+            group.wrote[given.peer] = group.wrote.get(given.peer, 0) + len(given.item)
+            if any(delivery.ref == row.number for delivery in step.delivered):
+                group.released.bodies[row.number] = payload_in(row.kind, row.data)
+            elif row.number in core.kept:
+                self._payloads.put(row.number, payload_in(row.kind, row.data))
+        elif type(given) is Abandon:
+            group.abandoned.append(core.roster.position(given.process))
+        self._snapshots.done(step.done)
+        for delivery in step.done:
+            if self.attempts.pop(delivery.number, None):
+                self.journal.tried(delivery.number, 0)
+        for delivery in step.delivered:  # where messages are handed on, others may still ask for it
+            body = self._payloads.get(delivery.ref) if core.relays else self._payloads.pop(delivery.ref)
+            if body is not None:
+                group.released.bodies[delivery.ref] = body
+        group.released.delivered += step.delivered
+        group.released.clocks += step.clocks
+        group.released.events += step.events
+        group.released.without += step.without
+        for ticket, message in step.released:
+            waiter = self._tickets.pop(ticket, None)
+            if waiter is not None:
+                group.settled.append((waiter, message))
+        if asked.waiter is not None:
+            if step.ticket is not None:
+                self._tickets[step.ticket] = asked.waiter
+            else:
+                group.settled.append((asked.waiter, step.message))
+        return len(step.data)
+
+    def _refuse_input(self, asked: Asked, error: MisuseError | PeerError) -> None:
+        given = asked.given
+        if type(given) is not Receive:
+            if asked.waiter is not None:
+                asked.waiter.fail(error)
+            return
+        peer = given.peer
+        self.queue = deque(a for a in self.queue if not (type(a.given) is Receive and a.given.peer == peer))
+        self.links[peer].arrived = self.core.received[peer]
+        session = self.sessions.get(peer)
+        if session is not None and isinstance(error, PeerError):
+            session.refuse(error)
+
+    def _note_peers(self) -> None:
+        assert self._group is not None
+        for peer in sorted(self._acked):
+            self.journal.acknowledged(peer, self.links[peer].name, self.links[peer].outbox.acked)
+        self._acked.clear()
+        for name, identity in self._met:
+            self.journal.acquainted(name, identity)
+        self._met.clear()
+        for delivery, attempts, waiter in self._tried:
+            if delivery in self.core.inbox:
+                self.attempts[delivery] = attempts
+                self.journal.tried(delivery, attempts)
+            self._group.settled.append((waiter, None))
+        self._tried.clear()
+
+    def snapshot(self) -> None:
+        """Write a snapshot into the open group, and prune."""
+        self.sync()
+        self._snapshots.take()
+        self._snapshot_at = self.core.number
+        self._checkpoint = True
+        self.full = self.journal.bytes() > self.journal_limit
+
+    def commit(self) -> None:
+        """Put the group on disk. May run in another thread, as long as nothing else of the journal does meanwhile."""
+        self.journal.commit(self.core.number)
+        if self._checkpoint:
+            self._checkpoint = False
+            self.journal.checkpoint()
+
+    def release(self) -> Released:
+        """Let out what the committed group has set free."""
+        group, self._group = self._group, None
+        assert group is not None
+        self.record(group.released.events)
+        for position, link in enumerate(self.links):
+            link.durable = link.outbox.sent
+            if position in group.wrote:
+                link.wrote(self.core.received[position], group.wrote[position])
+                self._acknowledge(position)
+            elif link.open and link.owes_credit:
+                self._acknowledge(position)
+            if link.next <= link.durable:
+                self.pump(position)
+        for peer in group.abandoned:
+            if peer in self.sessions:
+                self.sessions[peer].channel.close()
+        self._to_self()
+        for waiter, message in group.settled:
+            waiter.settle(message)
+        return group.released
+
+    def _acknowledge(self, peer: int) -> None:
+        session, link = self.sessions.get(peer), self.links[peer]
+        if session is not None and session.open:
+            credit = link.grant() if self._room_for(peer) else link.granted
+            session.channel.write(ack_frame(link.received, credit))
+
+    def _room_for(self, peer: int) -> bool:
+        """Tell whether a peer may send more: the inbox and the journal have room, or somebody here waits for it."""
+        if self.core.held >= HELD_LIMIT and not self.core.awaited() >> peer & 1:
+            return False
+        return len(self.core.inbox) < INBOX_LIMIT and not self.full
+
+    def _to_self(self) -> None:
+        """Let copies for this process itself travel like any other: out of the outbox, through the journal, in."""
+        me = self.core.me
+        link = self.links[me]
+        if link.outbox.acked < link.received:
+            link.outbox.acknowledge(link.received)
+            self._acked.add(me)
+        if link.outbox.wants_refill:
+            link.outbox.refill(self.journal.spilled(me, link.outbox.spilled_from, LIMIT_ITEMS // 2))
+        for entry in list(link.outbox.after(link.arrived)):
+            if entry.number <= link.durable:
+                body = self._body(entry)
+                link.arrived = entry.number
+                self.queue.append(Asked(Receive(me, entry.number, entry.head + body)))
+        if self.queue:
+            self.wake()

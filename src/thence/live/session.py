@@ -1,0 +1,120 @@
+"""One connection from its first byte to its last: frames in, frames out, and who may say what when.
+
+Law. Nothing is taken before both ends have said hello and agree; whatever cannot be used ends the connection with a
+sentence that the peer is told.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from thence.errors import PeerError
+from thence.live.frames import (
+    ACK,
+    BEAT,
+    BYE,
+    DATA,
+    HELLO,
+    HELLO_LIMIT,
+    REFUSED,
+    Framer,
+    Hello,
+    frame,
+    hello_frame,
+    read_ack,
+    read_data,
+    read_hello,
+)
+from thence.live.link import Refused
+
+if TYPE_CHECKING:
+    from thence.live.process import Station
+
+
+class Channel(Protocol):
+    """One connection, as a transport gives it."""
+
+    def write(self, data: bytes) -> None:
+        """Hand bytes to the network."""
+
+    def close(self) -> None:
+        """End the connection, after what was written."""
+
+
+class Session:
+    """One connection from its first byte to its last."""
+
+    def __init__(self, station: Station, channel: Channel, peer: int | None, proven: str | None) -> None:
+        """Take the peer that was dialled (None: it dialled), and the name its certificate proves (None: no TLS)."""
+        self.station, self.channel, self.peer, self.proven = station, channel, peer, proven
+        self.framer = Framer(HELLO_LIMIT)
+        self.ours: Hello | None = None
+        self.open = False
+        self.closed = False
+        if peer is not None:
+            self._greet(peer)
+
+    def _greet(self, peer: int) -> None:
+        self.ours = self.station.hello(peer)
+        self.channel.write(hello_frame(self.ours))
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes from the network; whatever cannot be used ends the connection with a sentence."""
+        try:
+            for kind, body in self.framer.feed(data):
+                if self.closed:
+                    return
+                self._frame(kind, body)
+        except PeerError as error:
+            self.refuse(error)
+
+    def _frame(self, kind: int, body: bytes) -> None:
+        if kind == REFUSED:
+            self.station.refused_by(self, body.decode("utf-8", "replace")[:500])
+        elif not self.open:
+            if kind != HELLO:
+                raise PeerError(f"a frame of kind {kind} came first; a hello (1) is expected")
+            self._met(read_hello(body))
+        elif kind == DATA:
+            self.station.item(self, *read_data(body))
+        elif kind == ACK:
+            self.station.acknowledged(self, *read_ack(body))
+        elif kind == BYE:
+            self.lost("the peer has stopped")
+            self.channel.close()
+        elif kind != BEAT:
+            raise PeerError(f"a frame of kind {kind}; 1 to 6 are known")
+
+    def _met(self, theirs: Hello) -> None:
+        if self.proven is not None and theirs.name != self.proven:
+            raise Refused(f"the certificate is of {self.proven}, but the connection says it is {theirs.name}")
+        roster = self.station.core.roster
+        if theirs.name not in roster:
+            raise Refused(f"{theirs.name} is not among the processes here: {', '.join(roster.names)}")
+        peer = roster.position(theirs.name)
+        if self.peer is not None and peer != self.peer:
+            raise Refused(f"{roster.name(self.peer)} was dialled, but {theirs.name} answered")
+        dialled = self.peer is not None
+        self.peer = peer
+        if not dialled:
+            self.station.expect_dialler(self)
+            self.station.replace(self)
+            self._greet(peer)
+        assert self.ours is not None
+        self.station.meet(self, self.ours, theirs)
+        self.framer.limit = self.station.frame_limit
+        self.open = True
+        self.station.pump(peer)
+
+    def refuse(self, error: PeerError) -> None:
+        """End the connection and tell the peer why."""
+        self.station.refuse(self, error)
+        self.channel.write(frame(REFUSED, str(error).encode()[:1000]))
+        self.lost(str(error))
+        self.channel.close()
+
+    def lost(self, reason: str) -> None:
+        """Note that the connection has ended."""
+        if not self.closed:
+            self.closed, self.open = True, False
+            self.station.lost(self, reason)

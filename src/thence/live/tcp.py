@@ -1,0 +1,268 @@
+"""TCP with mutual TLS, as asyncio protocols: listens (`listener.py`), dials, and dials again.
+
+Invariant: with TLS a peer is who its certificate says; without (on loopback, by request) it is who it says. A
+connection on which nothing is heard for `silence_seconds`, though the peer sends heartbeats, is ended and dialled anew.
+
+Certificates are read again when their files change, so that they can be renewed without a restart; connections that
+stand are not touched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import socket
+import ssl
+from typing import cast
+
+from thence.errors import MisuseError, PeerError
+from thence.live.config import Config
+from thence.live.listener import Listener
+from thence.live.logs import Warnings, log
+from thence.live.process import Station
+from thence.live.session import Session
+from thence.live.tls import Contexts, proven_name, told
+
+FIRST_PAUSE, LAST_PAUSE = 0.02, 1.0
+
+
+class TcpChannel(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self, carrier: TcpTransport, peer: int | None, host: str = "") -> None:
+        """Take the peer that is dialled; None if it dialled, from `host`."""
+        self.carrier, self.peer, self.host = carrier, peer, host
+        self.session: Session | None = None
+        self.transport: asyncio.Transport | None = None
+        self.proven: str | None = None
+        """the name that the certificate of the other end proves"""
+        self.opened = False
+        self.settled = asyncio.Event()
+        """set when both ends have said their first words, or the connection has ended"""
+        self.ended = asyncio.Event()
+        self.quiet = 0
+        """heartbeats of our own since something was heard"""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Find out who it is, and begin."""
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's do not descend from asyncio's
+        carrier = self.carrier
+        _keep_alive(self.transport, carrier.config.limits.silence_seconds)
+        carrier.channels.add(self)
+        try:
+            self.proven = proven_name(transport.get_extra_info("ssl_object"))
+        except PeerError as error:
+            self.turn_away(str(error))
+            return
+        if self.peer is not None:
+            seconds = carrier.config.limits.handshake_seconds
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._too_slow)
+        try:
+            self.session = carrier.station.connect(self, self.peer, self.proven)
+        except Exception as error:
+            self._break(error)
+
+    def _break(self, error: Exception) -> None:
+        """End the endpoint: what its station holds may be half changed."""
+        self.carrier.station.broken(error)
+        self.abort()
+
+    def _too_slow(self) -> None:
+        if not self.opened:
+            self.turn_away("it did not say its first words in time")
+
+    def turn_away(self, reason: str) -> None:
+        """End a connection that has not said its first words."""
+        self.carrier.warnings.refuse(self.host or "a peer", reason)
+        self.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Hand bytes to the station."""
+        if self.session is None:
+            return
+        try:
+            self.session.feed(data)
+        except Exception as error:
+            self._break(error)
+            return
+        self.quiet = 0
+        if self.session.open and not self.opened:
+            self.opened = True
+            self.settled.set()
+            self.carrier.opened(self)
+        self.carrier.heard(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Note the end."""
+        self.carrier.channels.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+        self.ended.set()
+        self.settled.set()
+        if self.session is not None:
+            try:
+                self.session.lost(str(exc) if exc else "the connection has ended")
+            except Exception as error:
+                self._break(error)
+
+    def write(self, data: bytes) -> None:
+        """Hand bytes to the network."""
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.write(data)
+
+    def close(self) -> None:
+        """End the connection after what was written; a peer that does not read it is not waited for."""
+        if self.transport is not None:
+            self.transport.close()
+            asyncio.get_running_loop().call_later(1.0, self.transport.abort)
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        if self.transport is not None:
+            self.transport.abort()
+
+
+class TcpTransport:
+    """Listens, dials, and dials again."""
+
+    def __init__(self, config: Config, station: Station, warnings: Warnings) -> None:
+        """Take the configuration; read the certificates."""
+        self.config, self.station, self.warnings = config, station, warnings
+        self.channels: set[TcpChannel] = set()
+        self.last_heard: dict[int, float] = {}
+        self._contexts = None if config.tls is None else Contexts(config.tls, warnings)
+        self._listener = Listener(
+            config.listen, config.limits.handshake_seconds, self._incoming, self._server_context, warnings
+        )
+        self._diallers: list[asyncio.Task[None]] = []
+        self._reset: set[int] = set()
+        self._stopping = False
+
+    def _incoming(self, host: str) -> TcpChannel:
+        return TcpChannel(self, None, host)
+
+    def _server_context(self) -> ssl.SSLContext | None:
+        return None if self._contexts is None else self._contexts.server
+
+    @property
+    def greeting(self) -> set[TcpChannel]:
+        """Connections that came and have not said their first words."""
+        return {channel for channel in self.channels if channel.peer is None and not channel.opened}
+
+    async def start(self) -> None:
+        """Listen, and begin to dial."""
+        address = self.config.listen
+        try:
+            await self._listener.start(self.station.broken)
+        except OSError as error:
+            key = f"addresses.{self.config.name}" if self.config.bind is None else "bind"
+            raise MisuseError(f"{key} is {address}: {error.strerror or error}") from error
+        loop, me = asyncio.get_running_loop(), self.station.core.me
+        for position in range(me + 1, len(self.station.core.roster)):
+            self._diallers.append(loop.create_task(self._dial(position)))
+
+    async def _dial(self, peer: int) -> None:
+        """Keep a connection to one peer; whatever is not the network's doing ends the endpoint."""
+        try:
+            await self._keep_dialling(peer)
+        except Exception as error:
+            self.station.broken(error)
+
+    async def _keep_dialling(self, peer: int) -> None:
+        name = self.station.core.roster.name(peer)
+        address = self.config.addresses[name]
+        pause = FIRST_PAUSE
+        while not (self._stopping or self.station.links[peer].outbox.closed):
+            try:
+                async with asyncio.timeout(2 * self.config.limits.handshake_seconds):
+                    channel = await self._connect(peer)
+                await channel.ended.wait()
+            except ssl.SSLError as error:
+                self._distrust(peer, f"TLS with {name} at {address}: {told(error)}")
+            except (TimeoutError, OSError) as error:
+                log.debug("%s at %s cannot be reached: %s", name, address, error)
+            pause = FIRST_PAUSE if peer in self._reset else min(2 * pause, LAST_PAUSE)
+            self._reset.discard(peer)
+            await asyncio.sleep(pause * (0.5 + random.random()))
+
+    def _distrust(self, peer: int, reason: str) -> None:
+        """Remember why no TLS connection to a peer comes about, and say it once."""
+        link = self.station.links[peer]
+        if link.refusal != reason:
+            link.refusal = reason
+            self.station.notice("refused", link.name, reason)
+
+    async def _connect(self, peer: int) -> TcpChannel:
+        address = self.config.addresses[self.station.core.roster.name(peer)]
+        client = None if self._contexts is None else self._contexts.client
+        _, channel = await asyncio.get_running_loop().create_connection(
+            lambda: TcpChannel(self, peer),
+            address.host,
+            address.port,
+            ssl=client,
+            ssl_handshake_timeout=None if client is None else self.config.limits.handshake_seconds,
+        )
+        return channel
+
+    def opened(self, channel: TcpChannel) -> None:
+        """Note that a connection has said its first words: if it ends, dial again soon."""
+        assert channel.session is not None
+        if channel.session.peer is not None:
+            self._reset.add(channel.session.peer)
+
+    def heard(self, channel: TcpChannel) -> None:
+        """Note when a peer was last heard of."""
+        if channel.session is not None and channel.session.open and channel.session.peer is not None:
+            self.last_heard[channel.session.peer] = asyncio.get_running_loop().time()
+
+    def renew(self) -> bool:
+        """Read the certificates again if their files have changed; tell whether they were."""
+        return self._contexts is not None and self._contexts.renew()
+
+    def shut(self) -> None:
+        """End all connections at once, and listen and dial no more."""
+        self._stopping = True
+        for task in self._diallers:
+            task.cancel()
+        self._listener.close()
+        for channel in list(self.channels):
+            channel.abort()
+
+    async def stop(self) -> None:
+        """End all connections and listen no more."""
+        self._stopping = True
+        for task in self._diallers:
+            task.cancel()
+        for task in self._diallers:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        self._listener.close()
+        for channel in list(self.channels):
+            channel.close()
+        waiting = [asyncio.ensure_future(channel.ended.wait()) for channel in list(self.channels)]
+        if waiting:
+            _, late = await asyncio.wait(waiting, timeout=1.0)
+            for each in late:
+                each.cancel()
+        for channel in list(self.channels):
+            channel.abort()
+        await self._listener.wait_closed()
+
+
+def _keep_alive(transport: asyncio.Transport, seconds: float) -> None:
+    """Let the operating system notice a dead connection too, in about as many seconds."""
+    made = transport.get_extra_info("socket")
+    if made is None:
+        return
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    whole = max(1, round(seconds / 3))
+    for name, value in (
+        ("TCP_KEEPIDLE", whole),
+        ("TCP_KEEPINTVL", whole),
+        ("TCP_KEEPCNT", 2),
+        ("TCP_USER_TIMEOUT", round(1000 * seconds)),
+    ):
+        if hasattr(socket, name):  # not every system has all of them
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

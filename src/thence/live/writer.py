@@ -1,0 +1,189 @@
+"""The one task that writes: groups of inputs, applied, committed, and then let out.
+
+Invariant: a group of inputs is applied and committed (in a thread of its own where the disk is waited for), and only
+then is let out what it has set free. Everything else only puts inputs into the queue. So nothing leaves before its
+commit, and commits are shared by whatever has gathered meanwhile.
+
+Invariant: memory that may be ahead of the disk is never written or shown. Whatever goes wrong, here or in any other
+task of the endpoint, ends the endpoint: `failure` says why, everyone who waits hears it, the log has it once.
+
+While an application's transaction is open the writer waits for it; receipts gather in memory, unacknowledged, up to the
+credit that was granted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from thence.errors import MisuseError, ThenceError
+from thence.live.database import JournalError
+from thence.live.group import Asked
+from thence.live.inbox import Inbox
+from thence.live.inputs import Done, Send, Stop
+from thence.live.logs import note
+from thence.live.message import Answer
+from thence.live.process import Station
+from thence.live.tasks import to_the_end
+
+SLICE = 256
+"""sends of a transaction that are applied before other tasks get their turn"""
+
+
+class FailedError(ThenceError):
+    """An endpoint has ended because of an exception that nothing in it expected."""
+
+
+class Writer:
+    """Applies and commits the inputs of one station."""
+
+    def __init__(self, name: str, station: Station, inbox: Inbox, *, threaded: bool) -> None:
+        """Take the station, and where its deliveries go; `threaded`: commits wait for the disk."""
+        self.name, self.station, self.inbox = name, station, inbox
+        self.turn = asyncio.Lock()
+        """held by whoever writes"""
+        self.failure: ThenceError | None = None
+        self.stopped = False
+        """whether the last words are written: nothing more is taken"""
+        self.room = asyncio.Event()
+        """set when something may have become free"""
+        self.timed: Callable[[float], None] = lambda seconds: None
+        """called with the seconds that each commit took"""
+        self.ended: Callable[[], None] = lambda: None
+        """called once, when the endpoint has failed"""
+        self._work = asyncio.Event()
+        self._answers: set[Answer] = set()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="thence-commit") if threaded else None
+        station.wake, station.broken = self._work.set, self.fail
+
+    async def run(self) -> None:
+        """Write whatever comes, until it cannot be written."""
+        station = self.station
+        while self.failure is None:
+            await self._work.wait()
+            self._work.clear()
+            if station.forgetful is not None:
+                self.fail(JournalError(station.forgetful))
+                return
+            await asyncio.sleep(0)  # let what has arrived at the same time join the group
+            async with self.turn:
+                while not station.idle and self.failure is None:
+                    station.prepare(time.time())
+                    await self._commit()
+
+    async def commit_with(self, delivery: int, sends: Sequence[Send]) -> None:
+        """Commit an open transaction together with its sends and the end of a delivery, all in one; pass the turn on.
+
+        The caller has the turn and has tried the sends. From here on nothing takes the transaction back: a caller that
+        is cancelled hears of it when the commit is done, and whatever goes wrong ends the endpoint.
+        """
+        await to_the_end(self._commit_with(delivery, sends))
+
+    async def _commit_with(self, delivery: int, sends: Sequence[Send]) -> None:
+        station, now = self.station, time.time()
+        try:
+            station.open_group()
+            for number, given in enumerate(sends, 1):
+                station.apply_own(given, now)
+                if number % SLICE == 0:
+                    await asyncio.sleep(0)
+            station.apply_own(Done((delivery,)), now)
+            station.close_group()
+            await self._commit()
+        except BaseException as error:  # a cancelled one too: memory is ahead of the disk
+            raise self.fail(error) from error
+        finally:
+            self.turn.release()
+
+    async def last_words(self) -> None:
+        """Write that the process stops, and a snapshot. The caller has the turn."""
+        self.check()
+        station = self.station
+        station.queue.clear()
+        station.queue.append(Asked(Stop()))
+        try:
+            station.prepare(time.time())
+            station.snapshot()
+            await self._commit()
+        except Exception as error:
+            raise self.fail(error) from error
+
+    async def _commit(self) -> None:
+        """Put the prepared group on disk, and let out what it has set free."""
+        began = time.perf_counter()
+        try:
+            if self._thread is None:
+                self.station.commit()
+            else:
+                work = asyncio.get_running_loop().run_in_executor(self._thread, self.station.commit)
+                await to_the_end(work)
+        except asyncio.CancelledError:
+            self._let_out()  # it is committed
+            raise
+        finally:
+            self.timed(time.perf_counter() - began)
+        self._let_out()
+
+    def _let_out(self) -> None:
+        if self.failure is not None:
+            return  # another task has failed meanwhile: what is on disk comes out after the restart
+        released = self.station.release()
+        for delivery, clock in zip(released.delivered, released.clocks, strict=True):
+            self.inbox.put(delivery, released.bodies.get(delivery.ref), clock)
+        for message, causes in released.without:
+            sentence = f"{self.name} delivers {message} without {', '.join(causes)}"
+            note(logging.WARNING, "without", sentence, process=self.name, message=message, causes=causes)
+        if released.delivered:
+            self.inbox.news.set()
+        self.room.set()
+
+    def fail(self, error: BaseException) -> ThenceError:
+        """End the endpoint, and return what everyone hears; only the first reason counts."""
+        if self.failure is not None:
+            return self.failure
+        expected = isinstance(error, ThenceError)
+        self.failure = failure = error if isinstance(error, ThenceError) else _unexpected(error)
+        sentence = f"{self.name} stops: {failure}"
+        trace = None if expected else error
+        note(logging.ERROR, "failed", sentence, error=trace, process=self.name, reason=str(failure))
+        self.station.intake = False
+        self.station.journal.failed = self.station.journal.failed or str(failure)
+        self.fail_answers(failure)
+        self.inbox.wake()
+        self.room.set()
+        self.ended()
+        return failure
+
+    def fail_answers(self, error: ThenceError) -> None:
+        """Tell all who wait for a commit that none will come."""
+        for answer in self._answers:
+            answer.fail(error)
+
+    def check(self) -> None:
+        """Raise if the endpoint has failed or stopped."""
+        if self.failure is not None:
+            raise self.failure
+        if self.stopped:
+            raise MisuseError(f"{self.name} has stopped")
+
+    async def outcome(self, answer: Answer) -> str | None:
+        """Wait until an input is committed; raise if the endpoint fails or stops first."""
+        self._answers.add(answer)
+        try:
+            return await answer.future
+        finally:
+            self._answers.discard(answer)
+
+    def close(self) -> None:
+        """Give the thread back."""
+        if self._thread is not None:
+            self._thread.shutdown(wait=False)
+
+
+def _unexpected(error: BaseException) -> FailedError:
+    failed = FailedError(f"{type(error).__name__}: {error}; the endpoint has ended, and can be started again")
+    failed.__cause__ = error
+    return failed

@@ -1,7 +1,0 @@
-# What other compiled modules use of log_reader_cy.py.
-from thence.model.log_cy cimport Log
-from thence.model.reader_cy cimport Reader
-
-
-cpdef Log read_log(Reader reader)
-cpdef object read_needs(Reader reader, Py_ssize_t me, list sources, list counts)

@@ -1,0 +1,74 @@
+"""What was reproduced of the papers, as a folder: one page, rows, plots.
+
+DIR/index.html            the page
+DIR/reproduce.json        the command, and every claim with its verdict
+DIR/data/PAPER.SET.csv    the rows behind it
+DIR/plots/NAME.png, .svg
+DIR/runs/                 simulations and measurements that need not be run again; may be removed
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from thence import __version__
+from thence.core.model.plain import Fields, Row
+from thence.lab.papers.claims import NoDataError, Rows
+from thence.lab.papers.run import Reproduced, counted
+from thence.show import plots
+from thence.show.results_page import Links, Part, Picture, Section, Words, page
+from thence.show.spacetime.simulated import side_by_side_page
+from thence.tables.result_table import Cell, text
+
+
+def write(out: Path, made: Sequence[Reproduced], command: str) -> Row:
+    """Write everything, and return what is in reproduce.json."""
+    result = {"command": command, "thence": __version__, "papers": [each.row() for each in made]}
+    for folder in ("data", "plots"):
+        (out / folder).mkdir(parents=True, exist_ok=True)
+    sections = [Section("Verdicts", [Words(command, plain=True), counted(made)])]
+    for each in made:
+        for name, rows in each.data.items():
+            _write_rows(out / "data" / f"{each.paper.name}.{name.replace(' ', '-')}.csv", rows)
+        parts: list[Part] = [*map(Words, each.paper.open), *([each.verdicts()] if each.findings else [])]
+        try:
+            for name, drawn in each.paper.plots(each.data, plots).items():
+                image = plots.svg(drawn)  # once: a second drawing moves things by a hair
+                (out / "plots" / f"{name}.svg").write_bytes(image)
+                plots.save(drawn, out / "plots" / f"{name}.png")
+                parts.append(Picture(image, name.replace("-", " ")))
+            parts += each.paper.tables(each.data)
+        except NoDataError as missing:
+            parts.append(Words(f"The rest cannot be shown; not measured: {missing}."))
+        sections.append(Section(each.paper.title, parts))
+    (out / "space-time.html").write_text(side_by_side_page(SHOWN), encoding="utf-8")
+    sections.append(Section("See it", [Links([(f"{', '.join(SHOWN)} on the same traffic", "space-time.html")])]))
+    (out / "reproduce.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (out / "index.html").write_text(page("The papers, measured again", sections, lead=LEAD), encoding="utf-8")
+    return result
+
+
+SHOWN = ("ks", "rst", "unordered")
+"""Protocols that the page of pictures shows side by side."""
+
+LEAD = (
+    "What five papers on causal order publish, beside what the same experiments give here. Each verdict follows from "
+    "the rows under data/ by the threshold in its last column; ± is half the width of a 95 % interval."
+)
+
+
+def _write_rows(path: Path, rows: Rows) -> None:
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        columns = list(rows[0]) if rows else []
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([_cell(row[column]) for column in columns] for row in rows)
+
+
+def _cell(value: Cell | Fields) -> str:
+    if isinstance(value, Mapping):
+        return json.dumps(value, separators=(",", ":"))
+    return f"{value:.6g}" if isinstance(value, float) else text(value)

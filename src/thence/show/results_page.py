@@ -1,0 +1,110 @@
+"""One HTML page from tables, pictures and sentences: self-contained, no scripts, light and dark.
+
+Law. Whatever is given is text and is escaped, pictures excepted: those are SVG of our own making, put into the page as
+data, so that their ids do not meet. The same parts give the same page, to the byte.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from re import sub
+from urllib.parse import quote
+
+from thence.tables.result_table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An SVG with the sentence that says what it shows."""
+
+    svg: bytes
+    caption: str
+
+    def html(self) -> str:
+        """Return it as a figure."""
+        data = b64encode(self.svg).decode()
+        text = escape(self.caption)
+        image = f'<img alt="{text}" src="data:image/svg+xml;base64,{data}">'
+        return f"<figure>{image}<figcaption>{text}</figcaption></figure>\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A paragraph, or with `plain` text in which every blank counts, such as a diagram or a command."""
+
+    text: str
+    plain: bool = False
+
+    def html(self) -> str:
+        """Return it escaped."""
+        return f"<pre>{escape(self.text)}</pre>\n" if self.plain else f"<p>{escape(self.text)}</p>\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Texts that lead to files beside the page."""
+
+    to: Sequence[tuple[str, str]]
+
+    def html(self) -> str:
+        """Return them as a list; the names of files are escaped as addresses are."""
+        items = "".join(f'<li><a href="{escape(quote(file))}">{escape(text)}</a></li>' for text, file in self.to)
+        return f"<ul>{items}</ul>\n"
+
+
+Part = Table | Picture | Words | Links
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and what stands under it."""
+
+    title: str
+    parts: Sequence[Part]
+
+    @property
+    def anchor(self) -> str:
+        """Its place in the page."""
+        return sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
+
+
+def page(title: str, sections: Iterable[Section], *, lead: str = "") -> str:
+    """Return the page: title, a sentence, a list of the sections, the sections."""
+    given = list(sections)
+    links = "".join(f'<li><a href="#{each.anchor}">{escape(each.title)}</a></li>' for each in given)
+    body = "".join(
+        f'<section id="{each.anchor}">\n<h2>{escape(each.title)}</h2>\n{"".join(map(_part, each.parts))}</section>\n'
+        for each in given
+    )
+    head = '<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+    head += f"<title>{escape(title)}</title>\n<style>\n{STYLE}</style>\n</head>\n"
+    top = (
+        f"<h1>{escape(title)}</h1>\n" + (f"<p>{escape(lead)}</p>\n" if lead else "") + f"<nav><ul>{links}</ul></nav>\n"
+    )
+    return f'<!doctype html>\n<html lang="en">\n{head}<body>\n{top}{body}</body>\n</html>\n'
+
+
+def _part(part: Part) -> str:
+    return f'<div class="wide">{part.html()}</div>\n' if isinstance(part, Table) else part.html()
+
+
+STYLE = """\
+:root { color-scheme: light dark; --ink: #1c2430; --back: #fff; --line: #d5dae1; --soft: #5c6775; }
+@media (prefers-color-scheme: dark) { :root { --ink: #dfe5ec; --back: #14181e; --line: #343c47; --soft: #9aa5b1; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--back); }
+body { max-width: 78rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; border-bottom: 1px solid var(--line); }
+nav ul { padding-left: 1.2rem; } a { color: inherit; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; margin: 1rem 0; font-size: 13px; font-variant-numeric: tabular-nums; }
+caption { text-align: left; font-weight: 600; padding-bottom: .3rem; }
+th, td { text-align: left; vertical-align: top; padding: .2rem .6rem; border-bottom: 1px solid var(--line); }
+th { color: var(--soft); font-weight: 600; } .number { text-align: right; }
+.good, .bad, .open { font-weight: 600; } .good { color: #1d8049; } .bad { color: #cf3b4e; } .open { color: #b57a0c; }
+table + p, figcaption { color: var(--soft); font-size: 13px; margin-top: -.5rem; }
+figure { margin: 1rem 0; } img { max-width: 100%; background: #fff; } figcaption { margin-top: 0; }
+pre { overflow-x: auto; font-size: 13px; padding: .6rem; border: 1px solid var(--line); }
+"""

@@ -1,0 +1,77 @@
+"""What an audit found, as findings of scenes: whoever judged, the same sentences in the same order.
+
+Law. Violations come first, numbered as the audit numbers them; then copies that are missing, doubled or misplaced, then
+rows set aside. The first `paths` violations have their proof.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Literal, Protocol
+
+from thence.core.model.order import Copied, Violation
+from thence.tables.explain.scene import Finding, What, copied, set_aside, violated
+from thence.tables.explain.sentence import Step
+
+AuditRow = Mapping[str, str | int | None]
+ListName = Literal["violations", "undelivered", "duplicates", "misdelivered", "quarantine"]
+COPIES: dict[ListName, What] = {
+    "undelivered": "undelivered",
+    "duplicates": "duplicate",
+    "misdelivered": "misdelivered",
+}
+MOST = 5_000
+"""Findings of each kind that are taken; the audit has them all."""
+
+
+class Audited(Protocol):
+    """The part of an audit's result that a page needs."""
+
+    def rows(self, name: ListName) -> Iterator[AuditRow]:
+        """Yield the rows of a list, sorted."""
+
+    def proved(self, limit: int | None = None) -> Iterator[tuple[AuditRow, list[Step] | None]]:
+        """Yield all violations, the first `limit` with their path."""
+
+
+Numbered = list[tuple[str | None, Finding]]
+"""Findings with the run of each, as an audit lists them."""
+
+
+def findings_of(audit: Audited, *, paths: int = 100) -> Numbered:
+    """Return what was found, each with its run."""
+    never = {_copy(row) for row in audit.rows("undelivered")}
+    found: Numbered = []
+    for row, path in islice(audit.proved(paths), MOST):
+        violation = Violation(str(row["run"]), str(row["destination"]), str(row["early"]), str(row["missing"]))
+        missing = Copied(violation.run, violation.missing, violation.destination)
+        found.append((violation.run, violated(violation, path, never=missing in never)))
+    for name, what in COPIES.items():
+        found += [(str(row["run"]), copied(what, _copy(row))) for row in islice(audit.rows(name), MOST)]
+    return found + [_aside(row) for row in islice(audit.rows("quarantine"), MOST)]
+
+
+def _copy(row: AuditRow) -> Copied:
+    return Copied(str(row["run"]), str(row["message"]), str(row["destination"]))
+
+
+def _aside(row: AuditRow) -> tuple[str | None, Finding]:
+    process, index, file, line = (row.get(name) for name in ("process", "index", "file", "line"))
+    place = f"process {process}, index {index}" if file is None else f"{file}" if line is None else f"{file}:{line}"
+    known = (str(process), int(index)) if process is not None and index is not None else None
+    run = row.get("run")
+    return None if run is None else str(run), set_aside(str(row["reason"]), place=place, row=known)
+
+
+def by_run(findings: Numbered) -> tuple[dict[str, Sequence[Finding]], list[Finding]]:
+    """Part findings by run; those whose run is not known come apart."""
+    runs: dict[str, list[Finding]] = defaultdict(list)
+    nowhere = []
+    for run, finding in findings:
+        if run is None:
+            nowhere.append(finding)
+        else:
+            runs[run].append(finding)
+    return dict(runs), nowhere

@@ -1,0 +1,174 @@
+"""Which pages a trace gives: one, if it fits; else slices of it and an index of them.
+
+Law. No page takes more than `PAGE_EVENTS` events, and every page says what it does not show. A slice holds the rows
+that `tables.explain.excerpt` says, and those findings whose rows it holds. Pages are made one at a time, as they are
+written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from thence.core.model.events import Event
+from thence.errors import MisuseError
+from thence.show.results_page import Links, Section, Words
+from thence.show.results_page import page as plain_page
+from thence.show.spacetime.assemble import page
+from thence.show.spacetime.encode import PAGE_EVENTS
+from thence.show.spacetime.findings import Numbered, by_run
+from thence.show.spacetime.names import visible
+from thence.tables.explain.excerpt import Cut, around, cut_rows, parts, places_of
+from thence.tables.explain.scene import Finding, Origin, Row, scenes_of
+
+SLICES = 20
+"""Slices by violation, and slices by stretches of the order, that an index leads to."""
+
+ADDRESSED = 2_000_000
+"""Destinations of all sends that one page takes."""
+
+Origins = Mapping[str, Mapping[Row, Origin]]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Rows to be shown, what an audit says of them, and where they were read."""
+
+    events: Sequence[Event]
+    findings: Numbered
+    verdicts: Mapping[str, str]
+    origins: Origins
+    title: str
+    rest: int = 0
+    """Events of the trace that are not among `events`: whoever read it took only what its pages need."""
+
+    @property
+    def total(self) -> int:
+        """How many events the trace has."""
+        return len(self.events) + self.rest
+
+    def violation(self, number: int) -> tuple[str, Finding]:
+        """Return a violation by its number, from 1, and its run."""
+        found = [(run, each) for run, each in self.findings if each.what == "violation" and run is not None]
+        if not 1 <= number <= len(found):
+            count = "is 1" if len(found) == 1 else f"are {len(found)}, counted from 1"
+            raise MisuseError(f"there is no violation {number}; there {count}")
+        return found[number - 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A page: what its file's name ends in, and its text."""
+
+    suffix: str
+    html: str
+
+
+def one_page(
+    recorded: Recorded,
+    cut: Cut | None = None,
+    *,
+    lead: str = "",
+    first: Finding | None = None,
+    most: int = PAGE_EVENTS,
+) -> str:
+    """Return one page of a trace or of a cut of it: of at most `most` events; `first` is what it lights at first."""
+    rows = recorded.events if cut is None else cut_rows(recorded.events, cut)
+    if not rows:
+        raise MisuseError("the trace has no event to draw" if cut is None else "no row of the trace is in this slice")
+    notes = []
+    if (fits := _fitting(rows, most)) < len(rows):
+        notes.append(f"{len(rows) - fits} of {len(rows)} events are not on this page; a narrower slice shows them")
+        rows = rows[:fits]
+    if cut is not None:
+        notes.insert(0, f"a slice: {len(rows)} of {recorded.total} events; clocks and logs begin with it")
+    found, nowhere = by_run(recorded.findings)
+    kept = found if cut is None else _inside(found, rows, first)
+    scenes = sorted(scenes_of(rows, kept, recorded.verdicts, recorded.origins), key=lambda scene: scene.run)
+    notes += [f"set aside: {each.sentence}" for each in islice(nowhere, 20)]
+    if len(nowhere) > 20:
+        notes.append(f"{len(nowhere) - 20} more rows were set aside")
+    return page(scenes, title=recorded.title, lead=lead, notes=notes, start="finding=1" if first else "")
+
+
+def _fitting(rows: Sequence[Event], most: int) -> int:
+    """Return how many of the first rows a page takes: at most `most`, with at most `ADDRESSED` destinations."""
+    addressed = 0
+    for place, event in enumerate(rows[:most]):
+        addressed += len(event.destinations or ())
+        if addressed > ADDRESSED:
+            return place
+    return min(len(rows), most)
+
+
+def _inside(
+    found: Mapping[str, Sequence[Finding]], rows: Sequence[Event], first: Finding | None
+) -> dict[str, Sequence[Finding]]:
+    """Return the findings whose rows are all in a slice; `first` is in it and comes first."""
+    places = {(e.run, e.process, e.index) for e in rows}
+    sends = {(e.run, e.message) for e in rows if e.kind == "send"}
+    delivered = {(e.run, e.process, e.message) for e in rows if e.kind == "deliver"}
+
+    def holds(run: str, each: Finding) -> bool:
+        named = [(step.process, step.index) for step in each.path or ()] + list(each.rows)
+        ends = [(run, each.destination or "", m) for m in ((each.early,) if each.violation else ()) if m]
+        return (
+            all((run, *place) in places for place in named)
+            and all((run, message) in sends for message in each.messages())
+            and all(end in delivered for end in ends)
+        )
+
+    kept = {run: [each for each in all_of if each is first or holds(run, each)] for run, all_of in found.items()}
+    return {run: sorted(each, key=lambda one: one is not first) for run, each in kept.items()}
+
+
+def violation_page(recorded: Recorded, number: int) -> str:
+    """Return the page of the slice around one violation."""
+    run, finding = recorded.violation(number)
+    rows = [event for event in recorded.events if event.run == run]
+    cut = Cut(run, stretches=around(places_of(rows, finding)))
+    return one_page(recorded, cut, lead=f"Violation {number}: {finding.sentence}", first=finding)
+
+
+def all_pages(recorded: Recorded, name: str, *, most: int = PAGE_EVENTS) -> Iterator[Made]:
+    """Yield the page of a whole trace, or of a larger one its slices and, last, their index."""
+    if recorded.total <= most:
+        yield Made("", one_page(recorded))
+        return
+    by_violation: list[tuple[str, str]] = []
+    by_order: list[tuple[str, str]] = []
+    violations = [each for _, each in recorded.findings if each.what == "violation"]
+    for number, each in enumerate(violations[:SLICES], 1):
+        yield (made := Made(f"-violation-{number}", violation_page(recorded, number)))
+        by_violation.append((f"{number}. {visible(each.sentence, 400)}", f"{name}{made.suffix}.html"))
+    cuts = parts(recorded.events, max(1, most * 9 // 10)) if not recorded.rest else []  # needed sends come on top
+    for number, cut in enumerate(cuts[:SLICES], 1):
+        yield (
+            made := Made(f"-part-{number}", one_page(recorded, cut, lead=f"Part {number} of {len(cuts)}", most=most))
+        )
+        assert cut.orders is not None
+        by_order.append((f"run {cut.run}, order {cut.orders[0]} to {cut.orders[1]}", f"{name}{made.suffix}.html"))
+    rest = [("violations", len(violations), "--violation K"), ("parts", len(cuts), "--order FROM:TO")]
+    more = [f"{count - SLICES} more {what}: thence show ... {how}" for what, count, how in rest if count > SLICES]
+    why = f"{recorded.total} events are too many for one picture, which takes {most}; these are slices of it."
+    yield Made("", index_page(recorded, why, by_violation, by_order, more))
+
+
+def index_page(
+    recorded: Recorded,
+    lead: str,
+    by_violation: Sequence[tuple[str, str]],
+    by_order: Sequence[tuple[str, str]],
+    more: Sequence[str],
+) -> str:
+    """Return the page that leads to the slices."""
+    other = (
+        "Other slices: thence show ... --violation K, --message M, --time FROM:TO, --order FROM:TO, --processes a,b."
+    )
+    sections = [
+        Section("Slices around violations", [Links(by_violation)] if by_violation else [Words("No violation.")]),
+        *([Section("Slices of the order", [Links(by_order)])] if by_order else []),
+        Section("More", [Words(text) for text in (*more, other)]),
+    ]
+    return plain_page(visible(recorded.title), sections, lead=lead)

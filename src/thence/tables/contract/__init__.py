@@ -1,0 +1,1 @@
+"""The columns of both tables, their types, and what makes a row unusable, stated once."""

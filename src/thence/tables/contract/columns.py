@@ -1,0 +1,157 @@
+"""The columns of both tables, stated once: events (a trace) and arrivals (copies waiting to be delivered).
+
+*Invariant.* Names, types, bounds and meanings stand here and nowhere else. The Arrow schema (`tables.contract.types`),
+Spark's schema (`ddl`), the checks of a row (`tables.contract.row_validity`) and of a batch of rows
+(`tables.files.checked_batches`), the columns that the kernels judge and those that a replay reads are all derived from
+these tuples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypedDict
+
+from thence.core.model.events import KINDS
+from thence.errors import MisuseError
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its name, its type as Spark SQL writes it, whether every row must have it, what it means."""
+
+    name: str
+    type: str
+    required: bool
+    meaning: str
+    called: str | None = None
+    """What the caller's files call it, if that is another name; empty: they have no such column."""
+    named: bool = False
+    """Text: an empty one is no value."""
+    among: frozenset[str] = frozenset()
+    """Text: the values there are, if they are few."""
+    least: int | None = None
+    """Numbers: the least value."""
+    below: str = ""
+    """Numbers: what is said of a value below the least."""
+
+    @property
+    def theirs(self) -> str:
+        """Return what the caller's files call it."""
+        return self.name if self.called is None else self.called
+
+
+class _Least(TypedDict):
+    """The bound of a number."""
+
+    least: int
+    below: str
+
+
+DEPENDENCIES = "array<struct<message:string,destinations:array<string>>>"
+"""The type of the column `dependencies`."""
+
+_SIZE: _Least = {"least": 0, "below": "a size is not negative"}
+
+EVENT_COLUMNS: tuple[Column, ...] = (
+    Column("run", "string", True, "which execution"),
+    Column("process", "string", True, "where it happened", named=True),
+    Column(
+        "index", "long", True, "position among all rows of that process, from 1", least=1, below="indexes count from 1"
+    ),
+    Column("kind", "string", True, "send, receive, deliver, internal or crash", among=KINDS),
+    Column("message", "string", False, "id, unique in its run, never parsed; on send, receive and deliver"),
+    Column("destinations", "array<string>", False, "the set it is addressed to; on send"),
+    Column("label", "string", False, "which causal order; null is the one order"),
+    Column("order", "long", False, "position in an order in which causes come first"),
+    Column("time", "double", False, "seconds; never trusted for order"),
+    Column("entries", "int", False, "elements of the stamp as its paper counts them; on receive and deliver", **_SIZE),
+    Column("facts", "int", False, "pairs (message, destination) in the stamp", **_SIZE),
+    Column("bytes", "int", False, "size of the stamp on the wire", **_SIZE),
+    Column("dependencies", DEPENDENCIES, False, "the stamp in the clear, on request"),
+)
+
+NEEDED: dict[str, tuple[str, ...]] = {
+    "message": ("send", "receive", "deliver"),
+    "destinations": ("send",),
+}
+"""Columns that only some kinds of rows must have, and which."""
+
+_REQUIRED = frozenset(column.name for column in EVENT_COLUMNS if column.required)
+
+PLACE_COLUMNS: tuple[Column, ...] = (
+    Column("file", "string", True, "the file a row was read from"),
+    Column("line", "long", False, "its line there, from 1 (in Parquet its row); null: the file as a whole"),
+    Column("reason", "string", False, "why the row is no event; null where it is one"),
+)
+"""What a reader adds to the columns of an event: where a row stood, and why it cannot be used."""
+
+
+def event_columns(*names: str) -> tuple[Column, ...]:
+    """Return the columns of these names, in the order of the table."""
+    return tuple(column for column in EVENT_COLUMNS if column.name in names)
+
+
+JUDGED_COLUMNS = event_columns("run", "process", "index", "kind", "message", "destinations", "label", "order")
+"""What an audit reads."""
+
+REPLAYED_COLUMNS = (*JUDGED_COLUMNS, *event_columns("time"))
+"""What a replay through a protocol reads."""
+
+By = Literal["stamp", "clock", "depends_on"]
+"""What an arrival says about its causes."""
+
+ARRIVAL_COLUMNS: tuple[Column, ...] = (
+    Column("run", "string", True, "which execution"),
+    Column("destination", "string", True, "where the copy arrived"),
+    Column("arrival", "long", False, "position among the arrivals of that destination; default: as read"),
+    Column("message", "string", True, "id, unique in its run"),
+    Column("sender", "string", True, "who sent it"),
+)
+
+CAUSE_COLUMNS: dict[By, Column] = {
+    "stamp": Column("stamp", "binary", True, "a stamp in the wire format"),
+    "clock": Column("clock", "map<string,long>", True, "for each sender, its messages this destination gets"),
+    "depends_on": Column("depends_on", "array<string>", True, "the ids of its causes"),
+}
+
+
+def arrival_columns(by: By) -> tuple[Column, ...]:
+    """Return the columns of an arrivals table whose causes are given in one of the three ways."""
+    return (*ARRIVAL_COLUMNS, CAUSE_COLUMNS[by])
+
+
+def names_of(columns: Iterable[Column]) -> list[str]:
+    """Return the names of columns."""
+    return [column.name for column in columns]
+
+
+def renamed(columns: Sequence[Column], called: Mapping[str, str]) -> tuple[Column, ...]:
+    """Return columns with the names that the caller has for some of them; an empty one says that there is none.
+
+    A column that no audit reads is not there if the caller takes its name for another one.
+    """
+    known = names_of(columns)
+    for name, given in called.items():
+        if name not in known:
+            raise MisuseError(f"columns= names {name!r}; there are {', '.join(known)}")
+        if not given and name in _REQUIRED:
+            raise MisuseError(f"columns= gives {name!r} no name, and every event has one")
+    unread = set(called.values()) - set(names_of(JUDGED_COLUMNS))
+    found = tuple(replace(c, called=called.get(c.name, "" if c.name in unread else None)) for c in columns)
+    theirs = [column.theirs for column in found]
+    for column in found:
+        if column.called and theirs.count(column.called) > 1:
+            raise MisuseError(f"columns= takes {column.called!r} for more than one column; name the other one too")
+    return found
+
+
+def their_names(columns: Sequence[Column]) -> dict[str, str] | None:
+    """Return what the caller calls each column; None if all have their own names."""
+    called = {column.name: column.theirs for column in columns}
+    return called if any(ours != theirs for ours, theirs in called.items()) else None
+
+
+def ddl(columns: Sequence[Column] = EVENT_COLUMNS, *, nullable: bool = False) -> str:
+    """Return the columns as a Spark schema string; `nullable`: whatever is required may be null all the same."""
+    return ", ".join(f"`{c.name}` {c.type}{' NOT NULL' if c.required and not nullable else ''}" for c in columns)

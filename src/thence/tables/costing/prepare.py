@@ -1,0 +1,90 @@
+"""One run and label made ready for replays, and replayed: what Spark's tasks and this process both do.
+
+Law. Preparing gives the profile of the traffic and its usable rows, causes first, cut to the sample; a protocol that
+fails is a row with its error. Both depend on their rows, and on a few numbers of the whole run (its head), alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypedDict
+
+from thence.core.model.events import Event
+from thence.core.model.order import Rejected, usable
+from thence.core.model.plain import Fields
+from thence.core.model.roster import Roster
+from thence.errors import TraceError
+from thence.tables.costing.replay import Cost, prefix, replay
+from thence.tables.costing.traffic import Profile, profile
+from thence.tables.explain.causality import causal_order
+
+
+class Part(TypedDict, total=False):
+    """What one label and process of a run adds to its head; of a name in `destinations`, the name alone."""
+
+    label: str | None
+    name: str
+    rows: int
+    last: int
+    crashes: int
+    deliveries: int
+
+
+class Head(NamedTuple):
+    """Who takes part in a run, and what its rows over all labels say."""
+
+    roster: Roster
+    gaps: int
+    """processes that leave out an index"""
+    crashes: int
+    deliveries: int
+    """under this label"""
+
+
+def head_of(parts: Iterable[Part], label: str | None) -> Head:
+    """Read a head: one part for each label and process with its numbers, and one for each name in `destinations`."""
+    parts = [part for part in parts if part.get("name")]
+    rows: Counter[str] = Counter()
+    last: dict[str, int] = {}
+    for part in parts:
+        rows[part["name"]] += part.get("rows", 0)
+        last[part["name"]] = max(last.get(part["name"], 0), part.get("last", 0))
+    deliveries = sum(part.get("deliveries", 0) for part in parts if part.get("label") == label)
+    gaps = sum(last[name] > rows[name] for name in last)
+    return Head(Roster(sorted(last)), gaps, sum(part.get("crashes", 0) for part in parts), deliveries)
+
+
+def prepare(rows: Iterable[Event | str], head: Head, sample: int) -> tuple[Profile, list[Event]]:
+    """Return the profile of one run and label, and its usable rows, causes first, cut to the sample.
+
+    A text among the rows says why one could not be read.
+    """
+    read = list(rows)
+    events = [event for event in read if isinstance(event, Event)]
+    refused = [reason for reason in read if isinstance(reason, str)]
+    good, rejected = usable(events)
+    try:
+        ordered = causal_order(good)
+    except TraceError as error:
+        ordered, refused = [], [*refused, str(error)]
+    kept, cut = prefix(ordered, sample)
+    sampled, hidden = cut or head.deliveries > sample, _hidden(head.gaps, refused, rejected)
+    found = profile(kept, head.roster, crashes=head.crashes, unusable=hidden, sampled=sampled)
+    return found, kept
+
+
+def _hidden(gaps: int, refused: list[str], rejected: list[Rejected]) -> str | None:
+    """Say what could hide a violation."""
+    if refused or rejected:
+        first = refused[0] if refused else rejected[0].reason
+        return f"{len(refused) + len(rejected)} rows cannot be used: {first}"
+    return f"{gaps} processes leave out an index" if gaps else None
+
+
+def replayed(rows: Sequence[Event], protocol: str, roster: Roster, options: Fields) -> Cost:
+    """Replay rows of one run and label through a protocol; its own mistake is a row that says so."""
+    try:
+        return replay(rows, protocol, roster, options=options)
+    except Exception as error:  # one protocol's mistake must not take the others' figures with it
+        return Cost.none(protocol, "failed", f"{type(error).__name__}: {error}")

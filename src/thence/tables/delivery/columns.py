@@ -1,0 +1,100 @@
+"""The names of the columns: the contract's, unless the caller has other ones.
+
+Law. A key is the unit of parallelism and of order: rows of two keys never wait for each other. A delivered clock
+belongs to one destination, so stamps and clocks need the destination in the key; explicit causes may be split by any
+columns. A null anywhere in the key but in `run` quarantines the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from thence.core.model.plain import Field
+from thence.errors import MisuseError
+from thence.tables.delivery.outcome import OUTPUT_COLUMNS
+from thence.tables.delivery.reading import By
+
+NAMES = ("run", "destination", "arrival", "message", "sender", "time", "stamp", "clock", "depends_on")
+
+
+Key = tuple[Field, ...]
+"""The values that part rows into independent orders."""
+
+
+@dataclass(frozen=True, init=False)
+class Columns:
+    """Which column of the caller's table is which of the contract's."""
+
+    run: str
+    destination: str
+    arrival: str
+    message: str
+    sender: str
+    time: str
+    cause: str
+    key: tuple[str, ...]
+
+    def __init__(
+        self,
+        by: By,
+        columns: Mapping[str, str] | None = None,
+        key: Iterable[str] | None = None,
+        spell: Callable[[str], str] = str,
+    ) -> None:
+        """Take the caller's names, and the key as the caller's columns; `spell` says a name as the table spells it."""
+        given = dict(columns or {})
+        for name in given:
+            if name not in NAMES:
+                raise MisuseError(f"columns= names {name!r}; the contract has {', '.join(NAMES)}")
+        chosen = {
+            name: spell(given.get(name, name))
+            for name in ("run", "destination", "arrival", "message", "sender", "time")
+        }
+        asked = (chosen["run"], chosen["destination"]) if key is None else (key,) if isinstance(key, str) else key
+        keys = tuple(spell(name) for name in asked)
+        if not keys:
+            raise MisuseError("key= is empty; name at least one column")
+        if by != "depends_on" and chosen["destination"] not in keys:
+            raise MisuseError(
+                f"by={by!r} needs the destination in the key: a delivered clock belongs to one destination; columns= "
+                "says which of yours it is"
+            )
+        for name in keys:
+            if name in OUTPUT_COLUMNS:
+                raise MisuseError(f"key column {name!r} has the name of an output column")
+        self._set(**chosen, cause=spell(given.get(by, by)), key=keys)
+
+    def _set(self, **names: str | tuple[str, ...]) -> Columns:
+        for name, value in names.items():
+            object.__setattr__(self, name, value)
+        return self
+
+    def lacks(self, name: str, has: Iterable[str]) -> MisuseError:
+        """Return the error that says a column is not there, what is, and how to name another."""
+        other = "columns= says other names" + (", and key= which columns part the rows" if name in self.key else "")
+        return MisuseError(f"no column {name!r}; the table has {', '.join(has) or 'no column at all'}. {other}")
+
+    @staticmethod
+    def check_given(given: Mapping[str, str] | None, has: Iterable[str]) -> None:
+        """Refuse a name that the caller gave and the table has not; an empty one says that there is no such column."""
+        present = list(has)
+        for ours, theirs in (given or {}).items():
+            if theirs and theirs not in present:
+                known = ", ".join(present) or "no column at all"
+                raise MisuseError(f"columns= says {ours!r} is called {theirs!r}; the table has {known}")
+
+    def with_key(self, key: Iterable[str]) -> Columns:
+        """Return the same names with another key."""
+        return Columns.__new__(Columns)._set(**vars(self) | {"key": tuple(key)})
+
+    def refuse(self, key: Key) -> str | None:
+        """Say why a row with this key can not be delivered, or None."""
+        for name, value in zip(self.key, key, strict=True):
+            if value is None and name != self.run:
+                return f"no {name}"
+        return None
+
+    def where(self, key: Key) -> str:
+        """Name a key in an error."""
+        return ", ".join(f"{name} {value}" for name, value in zip(self.key, key, strict=True)) + ": "

@@ -1,0 +1,81 @@
+"""A receiver that has a rule of its own (`ses` compares times), behind the same interface.
+
+Law. It is the protocol's receiver, untouched: rows leave when it says so. What it can not do is let a row go without
+its causes, so policies that release are refused for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from thence.core.model.message import Cause, Copy, MessageId
+from thence.core.protocols.base import Receiver
+from thence.core.protocols.effects import Deliver, Duplicate, Hold
+from thence.core.wire.reader_cy import Reader
+from thence.errors import MisuseError
+
+if TYPE_CHECKING:
+    from thence.tables.delivery.policy import Policy
+    from thence.tables.delivery.reading import Reading
+
+Verdict = Literal["duplicate", "hold", "deliver"]
+
+
+def receiver_of(reading: Reading, policy: Policy, destination: int) -> ForeignRule:
+    """Return an empty receiver of the protocol that stamps are of, or refuse a policy that it cannot follow."""
+    if policy.releases:
+        raise MisuseError(f"{refusal(reading)}; policy='wait' or policy='fail' without when_full='release' is accepted")
+    assert reading.entry is not None
+    assert reading.roster is not None
+    return ForeignRule(reading.entry.protocol(reading.roster, destination).receiver)
+
+
+def refusal(reading: Reading) -> str:
+    """Say why a row cannot go without its causes."""
+    return f"protocol {reading.protocol} does not share the delivery rule that releases need"
+
+
+class ForeignRule:
+    """One causal order at one destination, decided by a protocol's own receiver."""
+
+    def __init__(self, receiver: Receiver) -> None:
+        """Take an empty receiver."""
+        self.receiver = receiver
+        self.tickets: dict[MessageId, int] = {}
+
+    def arrive(self, ticket: int, copy: Copy) -> tuple[Verdict, list[int], tuple[str, ...]]:
+        """Hand a copy over; return what became of it, the tickets that leave in order, and what it waits for."""
+        delivered: list[int] = []
+        verdict: Verdict = "deliver"
+        waits: tuple[str, ...] = ()
+        for effect in self.receiver.receive(copy):
+            if isinstance(effect, Deliver):
+                delivered.append(ticket if effect.copy is copy else self.tickets.pop(effect.copy.id))
+            elif isinstance(effect, Hold):
+                verdict, waits = "hold", tuple(str(cause) for cause in effect.waits_for)
+                self.tickets[copy.id] = ticket
+            elif isinstance(effect, Duplicate):
+                verdict = "duplicate"
+        return verdict, delivered, waits
+
+    def missing(self, ticket: int) -> tuple[str, ...]:
+        """Name what a held row still waits for."""
+        name = self.receiver.roster.name
+        for copy, needs in self.receiver.pending():
+            if self.tickets.get(copy.id) == ticket:
+                return tuple(str(Cause(name(s), c)) for s, c in needs)
+        return ()
+
+    def dump(self) -> bytes:
+        """Return the receiver's state."""
+        out = bytearray()
+        self.receiver.dump(out, self.receiver.size)
+        return bytes(out)
+
+    def load(self, data: bytes, tickets: list[int]) -> None:
+        """Take over a state; `tickets` are those of the held copies in arrival order."""
+        reader = Reader(data, self.receiver.size)
+        self.receiver.load(reader)
+        reader.done()
+        held = [copy.id for copy, _ in self.receiver.pending()]
+        self.tickets = dict(zip(held, tickets, strict=True))

@@ -1,0 +1,188 @@
+"""Causal delivery over any plain iterable: no Spark, no JVM, the standard library alone.
+
+    from thence import Orderer
+
+    orderer = Orderer(by="depends_on")
+    for row in orderer.deliver(rows):        # dicts in the order of arrival
+        print(row["outcome"], row["position"], row["message"], row["reason"])
+
+Law. Every row comes out exactly once, with the columns of `outcome.OUTPUT_COLUMNS` added; rows of one key keep the
+order that `rule_cy.Rule` gives them. `thence.spark.deliver` runs the same rule, so the same arrivals give the same
+outcomes there.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Literal
+
+from thence.core.model.moments import seconds
+from thence.core.model.plain import Field, Fields, Json
+from thence.errors import MisuseError
+from thence.tables.delivery.columns import Columns, Key
+from thence.tables.delivery.outcome import WAITING_COLUMNS
+from thence.tables.delivery.outcome_cy import Outcome
+from thence.tables.delivery.packing import Texts, pack, unpack
+from thence.tables.delivery.policy import Name, Policy
+from thence.tables.delivery.reading import By, Reading, Rosters, rosters_of
+from thence.tables.delivery.rule_cy import Rule
+from thence.tables.delivery.rule_state import resumed, state_of
+from thence.tables.delivery.state import decode as decode_state
+from thence.tables.delivery.state import encode as encode_state
+from thence.tables.delivery.state import ints, spans
+
+Row = Fields
+Out = dict[str, Field]
+"""A row that leaves, with the columns of its outcome."""
+BY_HAND = "given up by hand"
+
+
+class Orderer:
+    """Delivers rows in causal order, one state machine for each key."""
+
+    def __init__(
+        self,
+        by: By = "stamp",
+        *,
+        roster: Rosters = None,
+        key: Iterable[str] | None = None,
+        columns: Mapping[str, str] | None = None,
+        policy: Name | Policy = "wait",
+        after_rows: int | None = None,
+        after_seconds: float | None = None,
+        remember: int | None = None,
+        held_limit: int | None = None,
+        when_full: Literal["fail", "release"] = "fail",
+        max_jump: float | None = None,
+        filter_limit: int | None = None,
+    ) -> None:
+        """Say what rows tell of their causes, and what to do about causes that do not come.
+
+        `roster`: the processes in order of position, for stamps. `key`: the columns whose values part the rows into
+        independent orders; (run, destination) if not given. `columns`: your name for a column of the contract, as in
+        `{"message": "event_id"}`. The rest is explained in `thence.tables.delivery.policy`.
+        """
+        self.by = by
+        self.rosters = rosters_of(by, roster)
+        self.columns = Columns(by, columns, key)
+        if not isinstance(policy, Policy):
+            limits = (after_rows, after_seconds, remember, held_limit)
+            policy = Policy(policy, *limits, when_full, max_jump, filter_limit)
+        self.policy = policy.of(by)
+        self.keys: dict[Key, Rule] = {}
+        self._held: dict[Key, dict[int, Row]] = {}
+
+    def push(self, row: Row) -> list[Out]:
+        """Take the next row; return the rows that leave now, in order."""
+        if not isinstance(row, Mapping):
+            raise MisuseError(f"a row is a mapping of columns to values; {row!r:.60} is a {type(row).__name__}")
+        names = self.columns
+        key = tuple(row.get(name) for name in names.key)
+        rule = self._rule(key)
+        message = row.get(names.message)
+        read = names.refuse(key) or rule.reading.read(
+            message, row.get(names.sender), row.get(names.destination), row.get(names.cause)
+        )
+        held = self._held[key]
+        held[rule.rows + 1] = row
+        return [_joined(held.pop(o.ticket), o) for o in rule.push(read, message, seconds(row.get(names.time)))]
+
+    def deliver(self, rows: Iterable[Row]) -> Iterator[Out]:
+        """Pass rows through in causal order; at the end, whatever still waits comes as `blocked`."""
+        for row in rows:
+            yield from self.push(row)
+        yield from self.finish()
+
+    def give_up(self, cause: str, key: Iterable[Field] | None = None) -> list[Out]:
+        """Say that a cause will not come, at one key or at every key; return the rows that leave now."""
+        out = []
+        for each in list(self.keys) if key is None else [tuple(key)]:
+            held = self._held[each]
+            out += [_joined(held.pop(o.ticket), o) for o in self.keys[each].give_up(cause, BY_HAND)]
+        return out
+
+    def finish(self) -> list[Out]:
+        """Return what still waits as `blocked`, and forget it: the input has ended."""
+        out = []
+        for key, rule in self.keys.items():
+            held = self._held[key]
+            out += [_joined(held.pop(outcome.ticket), outcome) for outcome in rule.finish()]
+            rule.clear()
+        return out
+
+    def waiting(self) -> list[Out]:
+        """Explain every held row: key, message, missing causes, root blocker, how long."""
+        out = []
+        for key, rule in self.keys.items():
+            for waiting in rule.pending():
+                columns = waiting._asdict() | {"missing": list(waiting.missing)}
+                message = self._held[key][waiting.ticket].get(self.columns.message)
+                row = dict(zip(self.columns.key, key, strict=True))
+                row["message"] = None if message is None else str(message)
+                out.append(row | {name: columns[name] for name in WAITING_COLUMNS})
+        return out
+
+    def snapshot(self, encode: Callable[[Row], bytes] | None = None) -> bytes:
+        """Return the whole state as bytes; `encode` writes a held row (default: JSON, bytes included)."""
+        write = encode or _to_json
+        try:
+            texts = [json.dumps(key) for key in self.keys]
+        except TypeError as error:
+            raise MisuseError(f"a key can not be kept: {error}; texts and numbers are accepted") from None
+        blobs = []
+        for key, rule in self.keys.items():
+            rows = [write(self._held[key][ticket]) for ticket in rule.kept]
+            extra = pack({}, {"length": ("q", ints(map(len, rows))), "rows": ("b", b"".join(rows))})
+            blobs.append(encode_state(state_of(rule), extra))
+        header = {"by": self.by, "key": list(self.columns.key)}
+        lengths = ints(map(len, blobs))
+        return pack(header, {"keys": ("s", Texts.of(texts)), "length": ("q", lengths), "blobs": ("b", b"".join(blobs))})
+
+    def restore(self, data: bytes, decode: Callable[[bytes], Row] | None = None) -> Orderer:
+        """Take over the state that `snapshot` returned, and return this orderer, which must be made alike."""
+        read = decode or _from_json
+        header, columns = unpack(data)
+        if header.get("by") != self.by or header.get("key") != list(self.columns.key):
+            raise MisuseError(f"snapshot of by={header.get('by')!r}, key={header.get('key')}; this is by={self.by!r}")
+        self.keys, self._held = {}, {}
+        for text, span in zip(
+            columns["keys"].tolist() if "keys" in columns else (), spans(columns.get("length", ())), strict=True
+        ):
+            key: Key = tuple(json.loads(text))
+            state, extra, _ = decode_state(columns["blobs"][span])
+            rule = resumed(state, Reading(self.by, self.rosters), self.policy, self.columns.where(key))
+            _, rows = unpack(extra)
+            parts = spans(rows.get("length", ()))
+            self.keys[key] = rule
+            self._held[key] = {t: read(rows["rows"][part]) for t, part in zip(rule.kept, parts, strict=True)}
+        return self
+
+    def _rule(self, key: Key) -> Rule:
+        rule = self.keys.get(key)
+        if rule is None:
+            rule = self.keys[key] = Rule(Reading(self.by, self.rosters), self.policy, self.columns.where(key))
+            self._held[key] = {}
+        return rule
+
+
+def _joined(row: Row, outcome: Outcome) -> Out:
+    return {**row, **outcome.columns()}
+
+
+def _to_json(row: Row) -> bytes:
+    def other(value: Field) -> Json:
+        if isinstance(value, bytes):
+            return {"$bytes": base64.b64encode(value).decode()}
+        raise MisuseError(f"a held row has a {type(value).__name__}, which JSON can not hold; pass encode= and decode=")
+
+    return json.dumps(dict(row), default=other).encode()
+
+
+def _from_json(data: bytes) -> Row:
+    def hook(value: Out) -> Field:
+        return base64.b64decode(value["$bytes"]) if value.keys() == {"$bytes"} else value
+
+    row: Row = json.loads(data, object_hook=hook)
+    return row

@@ -1,0 +1,120 @@
+# mypy: disable-error-code="valid-type,misc,no-redef,type-arg,return-value,operator"
+"""From explicit causes and clocks to the rule: one row, or a batch whose causes lie flat one after the other.
+
+*Invariant.* What is read of a row does not depend on whether it came alone or in a batch. Nothing here raises for what
+stands in a row: an unusable row gives the sentence that says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+try:
+    import cython
+except ModuleNotFoundError:
+    from thence import _cython as cython
+
+from thence.core.model.plain import Field
+
+NO_CAUSES = "no list of causes; an empty one says that there are none"
+
+
+# -- explicit causes ---------------------------------------------------------------------------------------------------
+
+
+def read_explicit(message: Field, causes: Field) -> tuple | str:
+    """Read a row that names its causes."""
+    if message is None:
+        return "no message id"
+    if causes is None:
+        return NO_CAUSES
+    if isinstance(causes, str | bytes) or not isinstance(causes, Iterable):
+        return f"its causes are a {type(causes).__name__}; a list of ids is accepted"
+    return _explicit(message, list(causes))
+
+
+@cython.cfunc
+def _explicit(message: object, causes: list) -> object:
+    own: str = message if type(message) is str else str(message)
+    names: list = []
+    for cause in causes:
+        if cause is not None:
+            names.append(cause if type(cause) is str else str(cause))
+    if len(names) > 1:
+        names = list(dict.fromkeys(names))
+    if own in names:
+        return f"cycle: {own} depends on itself"
+    return (None, own, 1, names, None, None)
+
+
+def explicit_rows(messages: list, starts: list, flat: list, there: list | None) -> list:
+    """Read a batch: the causes of row r are `flat[starts[r]:starts[r + 1]]`, or are not told where `there` is false."""
+    found: list = []
+    row: cython.Py_ssize_t
+    for row in range(len(messages)):
+        if messages[row] is None:
+            found.append("no message id")
+        elif there is not None and not there[row]:
+            found.append(NO_CAUSES)
+        else:
+            found.append(_explicit(messages[row], flat[starts[row] : starts[row + 1]]))
+    return found
+
+
+# -- clocks ------------------------------------------------------------------------------------------------------------
+
+
+def read_clock(sender: Field, clock: Field) -> tuple | str:
+    """Read a row with a clock: component s counts the messages of s to this destination."""
+    if sender is None:
+        return "no sender"
+    if clock is None:
+        return "no clock"
+    if not isinstance(clock, Mapping):
+        try:
+            clock = dict(clock)
+        except (TypeError, ValueError):
+            return f"the clock is a {type(clock).__name__}; a map from sender to count is accepted"
+    return _clock(sender, list(clock), list(clock.values()))
+
+
+@cython.cfunc
+def _clock(sender: object, names: list, counts: list) -> object:
+    own: object = 0
+    place: cython.Py_ssize_t
+    needed: list = []
+    numbers: list = []
+    for place in range(len(names)):
+        count = counts[place]
+        if type(count) is not int or count < 0 or count >> 63:
+            return f"clock component {names[place]} is {count!r}; a count from 0 is accepted"
+        if names[place] == sender:
+            own = count
+            count = count - 1
+        if count > 0:
+            needed.append(names[place])
+            numbers.append(count)
+    if own < 1:
+        return f"the clock has no component of its sender {sender}; it must count this message"
+    for place in range(1, len(needed)):
+        if needed[place] <= needed[place - 1]:
+            pairs = dict(zip(needed, numbers, strict=True))
+            needed = sorted(pairs)
+            return (None, sender, own, needed, [pairs[name] for name in needed], None)
+    return (None, sender, own, needed, numbers, None)
+
+
+def clock_rows(senders: list, starts: list, names: list, codes: list, counts: list, there: list | None) -> list:
+    """Read a batch: the components of row r are those from `starts[r]` on, their names `names[code]`."""
+    found: list = []
+    row: cython.Py_ssize_t
+    keys: list = [names[code] for code in codes]
+    for row in range(len(senders)):
+        if senders[row] is None:
+            found.append("no sender")
+        elif there is not None and not there[row]:
+            found.append("no clock")
+        else:
+            span = slice(starts[row], starts[row + 1])
+            found.append(_clock(senders[row], keys[span], counts[span]))
+    return found

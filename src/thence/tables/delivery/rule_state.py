@@ -1,0 +1,205 @@
+"""The state of a rule, as columns and back.
+
+*Invariant.* `resumed(state_of(rule), ...)` answers every further row as `rule` would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import chain
+from math import isnan, nan
+
+from thence.core.model.plain import Field
+from thence.tables.delivery.member_rule import ForeignRule
+from thence.tables.delivery.packing import Texts
+from thence.tables.delivery.policy import Policy
+from thence.tables.delivery.reading import Reading
+from thence.tables.delivery.rule_cy import Rule
+from thence.tables.delivery.sources_cy import DONE, Row, Source
+from thence.tables.delivery.state import HeldRows, Order, Sources, State, agree, floats, ints, spans, told
+
+Named = dict[Hashable, Source]
+"""The sources of one causal order."""
+
+
+def state_of(
+    rule: Rule,
+    ids: Sequence[str] | None = None,
+    forgotten: Iterable[int] | None = None,
+    rows: Iterable[Row] | None = None,
+) -> State:
+    """Return the state of a rule.
+
+    What a caller has written elsewhere is left out: `ids` are the delivered ids of explicit causes in the order of
+    delivery, `forgotten` the fingerprints and `rows` the held rows to keep here; all of them if not given.
+    """
+    state = State(rule.reading.by, *told(rule.reading), rule.rows, rule.position)
+    state.now, state.began, state.doubted = (
+        None if isnan(each) else each for each in (rule.now, rule.began, rule.doubted)
+    )
+    for label, receiver in rule.foreign.items():
+        state.orders.append(Order(label, receiver=receiver.dump(), me=receiver.receiver.me))
+    gone = sorted(rule.forgotten) if forgotten is None else forgotten
+    for label, sources in rule.orders.items():
+        state.orders.append(_order(label, sources, rule, ids, gone))
+    state.held = held_rows(rule, list(rule.kept.values() if rows is None else rows))
+    return state
+
+
+def _order(label: str | None, sources: Named, rule: Rule, ids: Sequence[str] | None, gone: Iterable[int]) -> Order:
+    def column(values: list[Hashable]) -> Sources:
+        return _sources(rule, values)
+
+    known = [source for source in sources.values() if source is not DONE]
+    if not rule.cyclic:
+        levels = [source for source in known if source.level]
+        delivered, numbers = column([source.name for source in levels]), ints(source.level for source in levels)
+    else:
+        if ids is None:
+            done = [name for name, source in sources.items() if source is DONE]
+            ids = list(rule.recent) if rule.recent is not None else [str(name) for name in done]
+        delivered, numbers = column(list(ids)), ints([1]) * len(ids)
+    holes = [(source.name, *hole) for source in known for hole in source.holes or ()]
+    seen = [source for source in known if source.seen]
+    return Order(
+        label,
+        delivered,
+        numbers,
+        column([name for name, _, _ in holes]),
+        ints(first for _, first, _ in holes),
+        ints(last for _, _, last in holes),
+        column([source.name for source in seen]),
+        ints(source.seen for source in seen),
+        column([source.name for source in known if source.quarantined]),
+        ints(gone),
+    )
+
+
+def _sources(rule: Rule, values: list[Hashable]) -> Sources:
+    """Return sources as a column: positions for stamps, else texts."""
+    return ints(values) if rule.reading.by == "stamp" else Texts.of(values)  # type: ignore[arg-type]
+
+
+def held_rows(rule: Rule, rows: list[Row]) -> HeldRows:
+    """Return held rows as columns."""
+    if not rows:
+        return HeldRows()
+    places = {label: place for place, label in enumerate([*rule.foreign, *rule.orders])}
+    own = [row for row in rows if row.source is not None]
+    needs = list(chain.from_iterable(row.needs for row in own))
+    waited = [need in row.waited for row in own for need in row.needs]
+    foreign = ["\0".join(["", *row.waited]) for row in rows] if rule.foreign else []
+    return HeldRows(
+        ints(row.ticket for row in rows),
+        ints(places[row.label] for row in rows),
+        floats(row.since for row in rows),
+        floats(row.ahead for row in rows),
+        ints(row.came for row in rows),
+        Texts.of(foreign),
+        _sources(rule, [row.source.name for row in own]),
+        ints(row.number for row in own),
+        ints(len(row.needs) for row in own),
+        _sources(rule, [source.name for source, _ in needs]),
+        ints(number for _, number in needs),
+        ints(waited),
+    )
+
+
+# -- back --------------------------------------------------------------------------------------------------------------
+
+
+def resumed(
+    state: State, reading: Reading, policy: Policy, where: str = "", elsewhere: Iterable[tuple[HeldRows, set[int]]] = ()
+) -> Rule:
+    """Return the rule that a state describes; `elsewhere`: more held rows, and the tickets of those that have left."""
+    rule = Rule(agree(state, reading), policy, where)
+    rule.rows, rule.position = state.rows, state.position
+    rule.now, rule.began, rule.doubted = (
+        nan if each is None else each for each in (state.now, state.began, state.doubted)
+    )
+    receivers = {order.label: rule.receiver(order.label, order.me) for order in state.orders if order.receiver}
+    for order in state.orders:
+        if not order.receiver:
+            _take_order(rule, order)
+    labels = [order.label for order in state.orders]
+    rows = list(_rows(rule, state.held, labels, set()))
+    for held, left in elsewhere:
+        rows += _rows(rule, held, labels, left)
+    for row in sorted(rows, key=lambda row: int(row.ticket)):
+        rule.keep(row)
+    for order in state.orders:
+        if order.receiver:
+            _load(receivers[order.label], order, rows)
+    return rule
+
+
+def _take_order(rule: Rule, order: Order) -> None:
+    delivered = _listed(order.delivered_source)
+    if rule.cyclic:
+        sources: Named = dict.fromkeys(delivered, DONE)
+        rule.forgotten.update(_listed(order.forgotten))
+        if rule.recent is not None:
+            rule.recent.extend(delivered)
+    else:
+        sources = {name: Source(name) for name in delivered}
+        for name, number in zip(delivered, _listed(order.delivered_number), strict=True):
+            sources[name].level = number
+    rule.orders[order.label] = sources
+    rule.dense = rule.reading.dense and not rule.cyclic
+    for name, first, last in _together(order.hole_source, order.hole_first, order.hole_last):
+        source = rule.named(order.label, name)
+        source.holes = [*(source.holes or ()), (first, last)]
+        source.level = max(source.level, last)
+        rule.holes += 1
+    for name, number in _together(order.seen_source, order.seen_number):
+        rule.named(order.label, name).seen = number
+    for name in _listed(order.quarantined):
+        rule.named(order.label, name).quarantined = True
+
+
+def _rows(rule: Rule, held: HeldRows, labels: list[str | None], left: set[int]) -> Iterator[Row]:
+    """Yield held rows; `left` are the tickets of those that are held no more."""
+    waits = iter(_listed(held.message))
+    own = _together(held.source, held.number, spans(_listed(held.needs)))
+    needs = list(_together(held.need_source, held.need_number, held.need_waited))
+    for ticket, place, since, ahead, came in _together(held.ticket, held.order, held.since, held.ahead, held.came):
+        label = labels[place]
+        if label in rule.foreign:
+            row = Row(ticket, label, None, 0)
+            row.waited = tuple(next(waits).split("\0")[1:])
+        else:
+            name, number, span = next(own)
+            if ticket in left:
+                continue
+            row = _row(rule, label, ticket, name, number, needs[span])
+        row.since, row.ahead, row.came = since, ahead, came
+        yield row
+
+
+def _row(
+    rule: Rule, label: str | None, ticket: int, name: Hashable, number: int, needs: Sequence[tuple[Field, ...]]
+) -> Row:
+    def needed(other: str) -> Source:
+        source: Source = rule.named(label, other)
+        if source is DONE:  # the row has to name it all the same
+            source = Source(other)
+            source.level = 1
+        return source
+
+    row = Row(ticket, label, rule.named(label, name), number)
+    row.needs = [(needed(other), count) for other, count, _ in needs]
+    row.waited = [need for need, (_, _, waited) in zip(row.needs, needs, strict=True) if waited]
+    return row
+
+
+def _load(receiver: ForeignRule, order: Order, rows: list[Row]) -> None:
+    receiver.load(order.receiver, sorted(row.ticket for row in rows if row.label == order.label))
+
+
+def _listed(column: Texts | Iterable[object]) -> list[Field]:
+    """Return a column as Python's own values."""
+    return column.tolist() if isinstance(column, Texts) else list(column)
+
+
+def _together(*columns: Texts | Iterable[object]) -> Iterator[tuple[Field, ...]]:
+    return zip(*map(_listed, columns), strict=True)

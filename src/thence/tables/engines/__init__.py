@@ -1,0 +1,1 @@
+"""Who runs a table operation: this process or Spark."""

@@ -1,0 +1,88 @@
+"""Who does the work on a table in files: this process, at once, or Spark, for what does not fit here.
+
+Law. Both engines give the same answer; the choice is about time and memory alone. `auto` takes this process as long as
+the rows fit into half of the memory that is free now, by an estimate from bytes on disk and rows in Parquet footers.
+A choice says why it was made and how to make the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from thence.errors import MisuseError
+from thence.tables.files.formats import PARQUET, by_name
+from thence.tables.files.memory import SHARE, free_memory
+from thence.tables.files.source import GZIP
+
+ROW_BYTES = 320
+"""Memory that one row takes at the peak of an audit in this process (measured: 250 to 300)."""
+LINE_BYTES = 100
+"""Bytes of a line of JSONL, about; gzip makes ten of them one."""
+PACKED = 10
+FEW = 10_000
+"""Below this an estimate by size is not worth its digits."""
+
+
+class Engine(StrEnum):
+    """What `--engine` accepts."""
+
+    AUTO = "auto"
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Who works, and why."""
+
+    engine: Engine
+    """LOCAL or SPARK"""
+    why: str
+
+    def __str__(self) -> str:
+        other = Engine.SPARK if self.engine is Engine.LOCAL else Engine.LOCAL
+        who = "in this process" if self.engine is Engine.LOCAL else "on Spark"
+        return f"{who} ({self.why}; --engine {other} for the other)"
+
+
+def choose(asked: str, files: Iterable[Path], *, free: int | None = None) -> Choice:
+    """Choose the engine for some files; `free` is the memory in bytes that counts as free, measured if not given."""
+    if asked not in tuple(Engine):
+        raise MisuseError(f"no engine {asked!r}; {', '.join(Engine)} are accepted")
+    if asked != Engine.AUTO:
+        return Choice(Engine(asked), "as asked")
+    rows = sum(estimated_rows(path) for path in files)
+    room = int(SHARE * (free_memory() if free is None else free))
+    some = f"about {rows:,} rows" if rows >= FEW else f"fewer than {FEW:,} rows"
+    reason = f"{some}, {rows * ROW_BYTES / 1e9:.1f} of {room / 1e9:.1f} GB"
+    return Choice(Engine.LOCAL if rows * ROW_BYTES <= room else Engine.SPARK, reason)
+
+
+def estimated_rows(path: Path) -> int:
+    """Return about how many rows a file holds: Parquet says so in its footer, for others the size tells."""
+    try:
+        size = path.stat().st_size
+        if by_name(path) == "jsonl":
+            return size * (PACKED if path.suffix.lower() == ".gz" else 1) // LINE_BYTES
+        with path.open("rb") as stream:
+            head = stream.read(4)
+    except OSError:
+        return 0  # the reader says why not
+    if head == PARQUET:
+        return _footer_rows(path, size)
+    return size * (PACKED if head.startswith(GZIP) else 1) // LINE_BYTES
+
+
+def _footer_rows(path: Path, size: int) -> int:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ModuleNotFoundError:
+        return size * PACKED // LINE_BYTES
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (OSError, pa.ArrowException, UnicodeDecodeError):
+        return 0

@@ -1,0 +1,1 @@
+"""This process: threads, a scratch folder, no JVM."""

@@ -1,0 +1,127 @@
+"""The audit in this process: no JVM, no session; the same stages, the same answers.
+
+    import thence
+    with thence.audit("trace.jsonl") as result:      # files, folders, globs; an Arrow table; a list of events
+        result.verdict, result.violations
+
+Invariant. The result equals `thence.core.model.order.judge` on the rows of every run, whatever their number. Parquet
+whose row groups follow one another in `order` is judged in chunks, several at a time, so that memory is bounded by the
+chunks in hand and what they leave open; all else is judged run by run from all rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from thence.core.model.events import Event
+from thence.errors import MisuseError
+from thence.tables.files.read import Trace, open_trace
+from thence.tables.files.source import Quarantined
+from thence.tables.judge.result import COLUMNS, AuditResult, Row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from thence.tables.explain.sentence import Step
+
+
+Progress = Callable[[str, int, int | None], None]
+"""Told of a stage, how many rows are done, and how many there are if that is known."""
+
+
+def silent(stage: str, rows: int, total: int | None) -> None:
+    """Tell nobody."""
+
+
+class LocalAuditResult(AuditResult):
+    """What an audit in this process found; every list is a list of rows."""
+
+    @property
+    def violations(self) -> list[Row]:
+        """One row per destination and missing message: `run, destination, early, missing`."""
+        return self.listed("violations")
+
+    @property
+    def possible(self) -> list[Row]:
+        """Violations unless a missing or set-aside row hides a delivery: `run, destination, early, missing`."""
+        return self.listed("possible")
+
+    @property
+    def undelivered(self) -> list[Row]:
+        """Copies never delivered: `run, message, destination`."""
+        return self.listed("undelivered")
+
+    @property
+    def duplicates(self) -> list[Row]:
+        """Deliveries after the first of a copy: `run, message, destination`."""
+        return self.listed("duplicates")
+
+    @property
+    def misdelivered(self) -> list[Row]:
+        """Deliveries where a message was not addressed: `run, message, destination`."""
+        return self.listed("misdelivered")
+
+    @property
+    def quarantine(self) -> list[Row]:
+        """Rows set aside: where they stood, what they said, and `reason`."""
+        return self.listed("quarantine")
+
+    def paths(self, limit: int | None = None) -> list[list[Step] | None]:
+        """Return the path that proves each of the first violations."""
+        return [path for _, path in islice(self.proved(limit), limit)]
+
+
+def audit(
+    trace: str | Path | Iterable[str | Path] | Iterable[Event] | pa.Table,
+    *,
+    cores: int | None = None,
+    columns: Mapping[str, str] | None = None,
+    progress: Progress = silent,
+) -> LocalAuditResult:
+    """Audit files, folders or globs, a pyarrow Table in the trace table's columns, or events, in this process.
+
+    `cores` is how many chunks are judged at a time (default: as many as there are cores). `columns` says what files or
+    a table call our columns where that is another name, as in `{"process": "pid", "index": "seq"}`.
+    """
+    if type(trace).__name__ == "Table" and type(trace).__module__.startswith("pyarrow"):
+        from thence.tables.engines.local.chunks import audit_table
+        from thence.tables.judge.normal_table import of_table
+
+        return audit_table(of_table(trace, columns), cores=cores or os.cpu_count() or 1, progress=progress)
+    if isinstance(trace, str | Path):
+        return audit_trace(open_trace(trace, columns=columns), cores=cores, progress=progress)
+    given = list(trace)
+    if all(isinstance(each, Event) for each in given) and not columns:
+        return audit_events(given, cores=cores, progress=progress)
+    if all(isinstance(each, str | Path) for each in given):
+        return audit_trace(open_trace(given, columns=columns), cores=cores, progress=progress)
+    if columns and isinstance(given[0], Event):
+        raise MisuseError("columns are of files and tables; events have none")
+    raise MisuseError(
+        f"a trace is files (names), a pyarrow Table or events; found a list that holds {type(given[0]).__name__}"
+    )
+
+
+def audit_events(events: Sequence[Event], *, cores: int | None = None, progress: Progress = silent) -> LocalAuditResult:
+    """Audit events."""
+    from thence.tables.engines.local.chunks import audit_table
+    from thence.tables.judge.normal_table import of_events
+
+    return audit_table(of_events(events), cores=cores or os.cpu_count() or 1, progress=progress)
+
+
+def audit_trace(trace: Trace, *, cores: int | None = None, progress: Progress = silent) -> LocalAuditResult:
+    """Audit the tables of a trace; logs with clocks are for `tables.explain.clock_findings`."""
+    from thence.tables.engines.local.chunks import audit_files
+
+    return audit_files(trace, cores=cores or os.cpu_count() or 1, progress=progress)
+
+
+def refused_row(refused: Quarantined) -> Row:
+    """Return what a reader refused as a row of the list `quarantine`."""
+    row = refused.row()
+    return {column: row.get(column) for column in COLUMNS["quarantine"]}  # type: ignore[misc]

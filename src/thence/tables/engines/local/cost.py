@@ -1,0 +1,121 @@
+"""What each protocol would cost on recorded traffic, in this process: nothing but the standard library.
+
+    from thence import cost
+    report = cost("run.jsonl")                      # or paths, or events
+    report.recommendation.protocol, report.protocols
+
+Law. The report is the one that Spark gives for the same rows (`thence.spark.cost`): both prepare and replay each run
+and label by the same functions, and put the same rows together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from thence.core.model.events import Event
+from thence.core.model.message import HOPS
+from thence.core.model.order import by_run
+from thence.core.model.plain import Fields, Row
+from thence.core.protocols.registry import Need
+from thence.errors import MisuseError
+from thence.tables.contract.columns import REPLAYED_COLUMNS
+from thence.tables.costing.prepare import Part, head_of, prepare, replayed
+from thence.tables.costing.recommend import asked_for, together, total
+from thence.tables.costing.replay import Cost, prefix
+from thence.tables.costing.report import CostReport, means, report_of
+from thence.tables.costing.traffic import Finding
+from thence.tables.files.read import Trace, open_trace
+from thence.tables.files.source import Quarantined
+
+SAMPLE = 200_000
+"""Deliveries of a run and label that are replayed, unless said otherwise."""
+Key = tuple[str, str | None]
+"""a run and a label"""
+
+
+def cost(
+    trace: str | Path | Sequence[str | Path] | Iterable[Event],
+    protocols: Sequence[str] | None = None,
+    *,
+    sample: int = SAMPLE,
+    options: Mapping[str, Fields] | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> CostReport:
+    """Replay a trace, given as files or as events, through protocols; `options` are those of each, by its name.
+
+    `columns` says what files call our columns where that is another name, as for `thence.audit`.
+    """
+    names = asked_for(protocols, options or {}, sample)
+    events, quarantine = _events(trace, columns)
+    runs: list[Row] = []
+    costs: list[Row] = []
+    measured: dict[str, list[Cost]] = {name: [] for name in names}
+    findings: list[Mapping[Need, Finding]] = []
+    for (run, label), rows, parts in _by_label(events):
+        head = head_of(parts, label)
+        found, kept = prepare(_sampled(rows, sample), head, sample)
+        whose: Row = {"run": run, "label": label}
+        runs.append(whose | found.row() | {"recorded": head.deliveries})
+        replays = {name: replayed(kept, name, head.roster, (options or {}).get(name, {})) for name in names}
+        costs.extend(whose | {"verdict": found.verdict} | each.row() for each in replays.values())
+        if found.verdict == "causal":
+            findings.append(found.findings)
+            for name, each in replays.items():
+                measured[name].append(each)
+    summary = [total(each).row() for each in measured.values() if each]
+    needs: list[Row] = [
+        {"need": need, "met": finding.met, "why": finding.why} for need, finding in together(findings).items()
+    ]
+    report = report_of(runs, costs, [row | means(row) for row in summary], needs)
+    report.quarantine = [{"file": each.file, "line": each.line, "reason": each.reason} for each in quarantine]
+    return report
+
+
+def _events(
+    trace: str | Path | Sequence[str | Path] | Iterable[Event], columns: Mapping[str, str] | None
+) -> tuple[Iterable[Event], list[Quarantined]]:
+    """Return the events, those behind paths or those given, and what could not be read."""
+    given = [trace] if isinstance(trace, str | Path) else list(trace)
+    paths = [each for each in given if isinstance(each, str | Path)]
+    if not paths:
+        if columns:
+            raise MisuseError("columns are of files; events have none")
+        return [each for each in given if isinstance(each, Event)], []
+    opened = open_trace(paths, columns=columns)
+    refuse_logs(opened)
+    return list(opened.events(REPLAYED_COLUMNS)), opened.quarantine
+
+
+def refuse_logs(trace: Trace) -> None:
+    """Refuse logs with clocks: they have no messages, so nothing can be replayed."""
+    log = next((str(path) for path, kind in trace.files.items() if kind == "shiviz"), None)
+    if log is not None:
+        raise MisuseError(f"{log} is a log with clocks: it has no messages, so there is nothing to replay")
+
+
+def _by_label(events: Iterable[Event]) -> Iterator[tuple[Key, list[Event], list[Part]]]:
+    """Yield each run and label, in order, with its rows and what the whole run adds to its head."""
+    for run, rows in sorted(by_run(event for event in events if not event.run.endswith(HOPS)).items()):
+        labels = {event.label: None for event in rows if event.kind != "crash"}
+        parts = _parts(rows)
+        for label in sorted(labels, key=lambda name: name or ""):
+            yield (run, label), [e for e in rows if e.kind != "crash" and e.label == label], parts
+
+
+def _parts(rows: Sequence[Event]) -> list[Part]:
+    found: dict[tuple[str | None, str], Part] = {}
+    for event in rows:
+        part = found.setdefault((event.label, event.process), Part(label=event.label, name=event.process))
+        part["rows"] = part.get("rows", 0) + 1
+        part["last"] = max(part.get("last", 0), event.index)
+        part["crashes"] = part.get("crashes", 0) + (event.kind == "crash")
+        part["deliveries"] = part.get("deliveries", 0) + (event.kind == "deliver")
+    addressed = {name for event in rows for name in event.destinations or ()}
+    return [*found.values(), *(Part(label=None, name=name) for name in sorted(addressed))]
+
+
+def _sampled(rows: Sequence[Event], sample: int) -> list[Event]:
+    """Leave out what follows the sample, by `order`; rows that say none are cut later, causes first."""
+    ordered = sorted((event for event in rows if event.order is not None), key=lambda event: event.order or 0)
+    return [*prefix(ordered, sample)[0], *(event for event in rows if event.order is None)]

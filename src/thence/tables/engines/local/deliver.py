@@ -1,0 +1,113 @@
+"""Causal delivery of a whole table in this process: Arrow in, Arrow out.
+
+*Invariant.* Every input row comes out exactly once with the columns of `OUTPUT_COLUMNS` added, as
+`thence.spark.deliver` gives it for the same table: the rule of each key takes the same rows in the same order
+(`partition.py`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from thence.core.model.plain import Row
+from thence.errors import MisuseError
+from thence.tables.delivery.arrow_rows import OUTPUT, in_utc
+from thence.tables.delivery.columns import Columns, Key
+from thence.tables.delivery.key_state import KeyState, Setup
+from thence.tables.delivery.outcome import OUTPUT_COLUMNS, WAITING_COLUMNS, Kind
+from thence.tables.delivery.partition import by_key
+from thence.tables.delivery.policy import Policy
+from thence.tables.delivery.reading import BYS, By, Rosters, rosters_of
+
+MOST_ROWS = 1 << 16
+"""Rows of a key that are taken together."""
+
+
+def setup_of(
+    by: str, roster: Rosters, columns: Mapping[str, str], key: Iterable[str] | None, policy: Mapping[str, object]
+) -> Setup:
+    """Return what every key is told; `policy` names the fields of a Policy, `policy` being its name."""
+    if by not in BYS:
+        raise MisuseError(f"by={by!r}; one of {', '.join(BYS)} is accepted")
+    how: By = by
+    fields: Row = {"name" if name == "policy" else name: value for name, value in policy.items()}
+    return Setup(how, rosters_of(how, roster), Columns(how, columns, key), Policy(**fields).of(how))
+
+
+def deliver_table(table: pa.Table, setup: Setup) -> pa.Table:
+    """Return the rows of a table in causal order, key after key."""
+    _check(table, setup)
+    names, table = setup.columns, table.combine_chunks()
+    key = [table.column(name) for name in names.key]
+    order = [name for name in (names.arrival, names.message) if name in table.column_names]
+    parted = by_key(table, key, order if names.arrival in order else [])
+    whole = [
+        made
+        for place, rows in parted
+        for made in _delivered(tuple(values[place].as_py() for values in key), rows, setup)
+    ]
+    if whole:
+        return pa.Table.from_batches(whole)
+    fields = {field.name: field.type for field in table.schema} | OUTPUT
+    return pa.table({name: pa.array([], kind) for name, kind in fields.items()})
+
+
+def keyed(setup: Setup, table: pa.Table) -> Setup:
+    """Return the setup for a table whose key nobody named: one without runs is parted by destination alone."""
+    names = setup.columns
+    return setup if names.run in table.column_names else replace(setup, columns=names.with_key((names.destination,)))
+
+
+def counts_in(ordered: pa.Table) -> dict[tuple[str, str | None], int]:
+    """Return how many rows had each outcome and, of those in quarantine, each reason; the most frequent first."""
+    rows = zip(ordered.column("outcome").to_pylist(), ordered.column("reason").to_pylist(), strict=True)
+    found = Counter((outcome, reason if outcome == Kind.QUARANTINED.value else None) for outcome, reason in rows)
+    return dict(sorted(found.items(), key=lambda each: (-each[1], each[0][1] or "")))
+
+
+def waiting_in(ordered: pa.Table, setup: Setup) -> list[Row]:
+    """Return the rows that are blocked: key, message if the table has one, and what they wait for."""
+    names = setup.columns
+    blocked = ordered.filter(pc.equal(ordered.column("outcome"), Kind.BLOCKED.value))
+    shown = [*names.key, *([names.message] if names.message in ordered.column_names else []), *WAITING_COLUMNS]
+    rows: list[Row] = (
+        blocked.select(shown)
+        .rename_columns(["message" if name == names.message else name for name in shown])
+        .to_pylist()
+    )
+    return rows
+
+
+def _check(table: pa.Table, setup: Setup) -> None:
+    names = setup.columns
+    needed = [*names.key, names.cause]
+    needed += [names.sender] if setup.by == "clock" else [names.message] if setup.by == "depends_on" else []
+    for name in needed:
+        if name not in table.column_names:
+            raise names.lacks(name, table.column_names)
+    kind = table.schema.field(names.cause).type
+    if setup.by == "depends_on" and (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_primitive(kind)
+    ):
+        raise MisuseError(f"column {names.cause!r} is {kind}; an array of ids is accepted")
+    for name in table.column_names:
+        if name.lower() in OUTPUT_COLUMNS:
+            raise MisuseError(f"column {name!r} is one that delivery adds; rename or drop it first")
+    if setup.policy.after_seconds is not None and names.time not in table.column_names:
+        raise MisuseError(f"after_seconds needs event time in column {names.time!r}; columns= says another name")
+
+
+def _delivered(key: Key, rows: pa.Table, setup: Setup) -> Iterator[pa.RecordBatch]:
+    state = KeyState(setup, key)
+    for batch in rows.to_batches(max_chunksize=MOST_ROWS):
+        out = state.take(in_utc(batch))
+        if len(out):
+            yield out
+    rest = state.end()
+    if rest is not None:
+        yield rest

@@ -1,0 +1,1 @@
+"""Spark: partitions, functions over them, streams and their state. The only package that imports pyspark."""

@@ -1,0 +1,201 @@
+"""Audit on Spark: is this execution causal, and if not, show me why.
+
+    from thence.spark import audit
+    result = audit(events)            # a DataFrame in the trace table's schema, any number of runs
+    result.verdicts                   # one row per run
+    result.violations                 # run, destination, early, missing
+    result.paths(result.violations)   # the causal path that proves each
+    result.close()
+
+Invariant. The result equals `thence.core.model.order.judge` on the rows of every run. One pass over the events is
+behind all frames of a result: what it found is one persisted, tagged frame. No row of data passes through the driver;
+it sees only numbers (rows and range of `order` of large runs) and whether a run needs another round. No setting of the
+session is touched, so audits can run side by side.
+
+The stages and the rounds are those of `thence.tables.judge`; this module is the engine: it moves rows between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from thence.errors import MisuseError
+from thence.tables.engines.spark.event_columns import in_our_names, with_event_columns
+from thence.tables.engines.spark.frame_layout import look_at
+from thence.tables.engines.spark.read_events import in_this_folder
+from thence.tables.engines.spark.results import AuditResult
+from thence.tables.engines.spark.transport import pack
+from thence.tables.judge import findings
+from thence.tables.judge import tasks as stages
+from thence.tables.judge.pieces import DDL as PIECES
+from thence.tables.judge.pieces import pointer
+from thence.tables.judge.plan import CHUNK_ROWS, TASKS, Plan
+from thence.tables.judge.rounds import Round, judged
+from thence.tables.judge.route import Route, choose
+
+
+def audit(
+    events: DataFrame,
+    *,
+    columns: Mapping[str, str] | None = None,
+    chunk_rows: int = CHUNK_ROWS,
+    block: int | None = None,
+) -> AuditResult:
+    """Audit a table of events.
+
+    `events` has the columns of the trace table; those that an audit does not use may be missing, and columns that are
+    not of that table are not looked at. `columns` says what the frame calls our columns where that is another name, as
+    in `{"process": "pid"}`. `chunk_rows` sets how many rows one task judges at a time, `block` how many
+    columns of the clocks it keeps at a time (default: as many as fit).
+    """
+    check_sizes(chunk_rows, block)
+    return audit_frame(with_event_columns(in_our_names(events, columns or {})), chunk_rows=chunk_rows, block=block)
+
+
+def check_sizes(chunk_rows: int, block: int | None) -> None:
+    """Reject sizes below 1."""
+    if chunk_rows < 1 or (block is not None and block < 1):
+        raise MisuseError(f"chunk_rows and block count from 1, found {chunk_rows} and {block}")
+
+
+def audit_frame(
+    frame: DataFrame,
+    *,
+    chunk_rows: int,
+    block: int | None,
+    route: Route | None = None,
+    refused: Iterable[DataFrame] = (),
+) -> AuditResult:
+    """Audit a frame of event columns, whose rows travel to their slots in pieces.
+
+    `refused` are rows of findings known beforehand.
+    """
+    route = route or choose(look=lambda: look_at(frame, chunk_rows))
+    return Job(frame, route, block, pack(frame, route.plan, chunk_rows)).result(refused)
+
+
+def pointers(spark: SparkSession, route: Route) -> DataFrame:
+    """Return pieces that only name the row groups of each chunk."""
+    rows = [
+        (slot, chunk.run, chunk.number, chunk.rows, bytearray(pointer(group.place for group in chunk.groups)))
+        for slot, chunk in enumerate(route.chunks, 1)
+    ]
+    return spark.createDataFrame(rows, PIECES)
+
+
+@dataclass(slots=True)
+class Job:
+    """One audit under way: the engine of `tables.judge.rounds` on Spark."""
+
+    frame: DataFrame
+    route: Route
+    block: int | None
+    packed: DataFrame
+    """The rows in pieces."""
+    keep: bool = True
+    """Pieces are kept for another round; else they are made again."""
+    persisted: list[DataFrame] = field(default_factory=list)
+    _merged: DataFrame | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """Return which slot judges which rows."""
+        return self.route.plan
+
+    def kept(self, frame: DataFrame) -> DataFrame:
+        """Persist a frame until the result is closed."""
+        self.persisted.append(frame.persist())
+        return frame
+
+    def result(self, refused: Iterable[DataFrame] = ()) -> AuditResult:
+        """Return what is found about the frame; `refused` are rows of findings known beforehand."""
+        found, troubled = judged(self)
+        along_order = set(self.plan.chunked) - troubled
+        return AuditResult.of(
+            self.frame, self.kept(_union([*found, *refused])), self.persisted, str(self.route), along_order
+        )
+
+    def round(self, wanting: set[str] | None) -> Round[DataFrame]:
+        """Judge the pieces of all slots, or once more those of some runs, and merge the chunks of each run."""
+        pieces = _together(self.packed, self.plan.tasks) if wanting is None else self._wanted(wanting)
+        if not self.plan.chunked:
+            return Round(self._judge(pieces))
+        if wanting is None and self.keep:
+            self.packed = pieces = self.kept(pieces)
+        parts = self.kept(self._judge(pieces))
+        self._merged = merged = self.kept(self._merge(parts, last_round=wanting is not None))
+        troubled, wants = self._state(parts, merged)
+        good = (set(self.plan.chunked) if wanting is None else wanting) - troubled - wants
+        found = _union([_findings(parts, without=troubled | wants), _findings(merged, only=good)])
+        return Round(found.coalesce(max(4, self.plan.tasks // 4)), troubled, wants)  # they are few to a chunk
+
+    def whole(self, runs: Sequence[str]) -> DataFrame:
+        """Judge runs whole, one task for each."""
+        slot = reduce(lambda rest, i: F.when(F.col("run") == runs[i], i).otherwise(rest), range(len(runs)), F.lit(-1))
+        pieces = self.packed.where(F.col("run").isin(*runs)).select(
+            slot.cast("int").alias("slot"), "run", F.lit(None).cast("bigint").alias("chunk"), "payload"
+        )
+        return self._judge(_together(pieces, min(TASKS, len(runs))))
+
+    @property
+    def _buckets(self) -> int:
+        return max(1, len(self.plan.chunked) and self.plan.slots // 64)
+
+    def _judge(self, packed: DataFrame) -> DataFrame:
+        work = stages.judging(block=self.block, buckets=self._buckets)
+        return packed.mapInArrow(in_this_folder(work), findings.DDL)
+
+    def _merge(self, judged: DataFrame, *, last_round: bool) -> DataFrame:
+        """Put the summaries of each run together; compare the hashes of ids with them, or by themselves if many."""
+        rows = judged.select("tag", "run", "chunk", "index", "payload")
+        together = (findings.SUMMARY, findings.IDS) if self._buckets == 1 else (findings.SUMMARY,)
+        merged = (
+            rows.where(F.col("tag").isin(*together))
+            .repartition(min(TASKS // 2, len(self.plan.chunked)), "run")
+            .sortWithinPartitions("run", "tag", "chunk", "index")
+            .groupBy("run")
+            .applyInArrow(stages.merging(last_round=last_round), findings.DDL)
+        )
+        if findings.IDS in together:
+            return merged
+        ids = rows.where(F.col("tag") == findings.IDS)
+        return merged.unionByName(ids.groupBy("run", "chunk").applyInArrow(stages.comparing, findings.DDL))
+
+    def _state(self, judged: DataFrame, merged: DataFrame) -> tuple[set[str], set[str]]:
+        """Return the runs that are in trouble and those that want another round."""
+        open_ones = F.col("tag").isin(findings.TROUBLE, findings.WANT)
+        seen = merged.select("run", "tag").unionByName(judged.select("run", "tag")).where(open_ones)
+        rows = seen.collect()  # one row for each chunk at most, and one for each run
+        troubled = {row["run"] for row in rows if row["tag"] == findings.TROUBLE}
+        return troubled, {row["run"] for row in rows if row["tag"] == findings.WANT} - troubled
+
+    def _wanted(self, runs: set[str]) -> DataFrame:
+        """Return the pieces of some runs, each with the messages that its run wants."""
+        assert self._merged is not None
+        wanted = self._merged.where((F.col("tag") == findings.WANT) & F.col("run").isin(*runs))
+        wanted = wanted.select("run", F.col("payload").alias("want"))
+        chosen = self.packed.join(F.broadcast(wanted), ["run"]).select("slot", "run", "chunk", "payload", "want")
+        return _together(chosen, self.plan.tasks)
+
+
+def _together(packed: DataFrame, count: int) -> DataFrame:
+    """Bring the pieces of each slot into one of `count` partitions."""
+    return packed.repartitionById(count, F.col("slot") % count)
+
+
+def _findings(frame: DataFrame, *, only: set[str] | None = None, without: set[str] | None = None) -> DataFrame:
+    chosen = frame.where(F.col("tag").isin(*findings.LISTED))
+    if only is not None:
+        chosen = chosen.where(F.col("run").isin(*only)) if only else chosen.where(F.lit(False))
+    if without:
+        chosen = chosen.where(F.col("run").isNull() | ~F.col("run").isin(*without))
+    return chosen
+
+
+def _union(frames: Iterable[DataFrame]) -> DataFrame:
+    return reduce(lambda one, two: one.unionByName(two), (frame.drop("payload", "chunk") for frame in frames))

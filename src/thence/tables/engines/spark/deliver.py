@@ -1,0 +1,242 @@
+"""Causal delivery on Spark: the same call on a batch and on a streaming DataFrame.
+
+    from thence.spark import deliver, split
+    ordered = deliver(arrivals, by="stamp", roster=["a", "b", "c"])
+    delivered, rest = split(ordered)
+
+Law. Every input row comes out exactly once with the columns of `thence.tables.delivery.OUTPUT_COLUMNS` added; what a
+stream still holds back is shown by `waiting`. Outcomes are those of `thence.Orderer` on the same arrivals in the same
+order, key by key. A key is never split and keys never wait for each other: no global sort, no single partition.
+
+Batch: the rows of a key come sorted by arrival in one iterator of Arrow batches; memory follows the held rows. Stream:
+`streaming.py`. Rows are processed in the order of `arrival`, null first, then `message`, within what arrives together;
+a table without that column is taken in the order it is read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Literal
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from thence.core.model.roster import Roster
+from thence.errors import MisuseError
+from thence.tables.delivery.arrow_rows import in_utc
+from thence.tables.delivery.columns import Columns
+from thence.tables.delivery.key_state import KeyState, Setup
+from thence.tables.delivery.outcome import OUTPUT_COLUMNS
+from thence.tables.delivery.policy import Name, Policy
+from thence.tables.delivery.reading import By, Rosters, rosters_of
+from thence.tables.engines.spark.stream_options import StreamOptions
+from thence.tables.engines.spark.types import spark_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROSTERS = "thence.rosters"
+"""Metadata of the stamp column that says its rosters; `with_rosters` puts it there."""
+MADE = "thence.tables.delivery"
+"""Metadata of the column `blocker` that says the key and the name of the message column, for `waiting`."""
+READ_ORDER = "__thence_read_order"
+
+
+def deliver(
+    arrivals: DataFrame,
+    by: By = "stamp",
+    *,
+    roster: Rosters = None,
+    key: Iterable[str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    policy: Name | Policy = "wait",
+    after_rows: int | None = None,
+    after_seconds: float | None = None,
+    remember: int | None = None,
+    held_limit: int | None = None,
+    when_full: Literal["fail", "release"] = "fail",
+    max_jump: float | None = None,
+    filter_limit: int | None = None,
+    idle_seconds: float | None = None,
+    wait_seconds: float | None = None,
+    ttl_seconds: float | None = None,
+    give_up: str | os.PathLike[str] | None = None,
+) -> DataFrame:
+    """Put arrivals into causal order; the parameters are those of `thence.Orderer`.
+
+    `roster` may be left out where the stamp column carries it (`with_rosters`, or files written by thence).
+    For streams alone, all in processing time:
+
+    - `wait_seconds`: a row that has been held for so long is released, whatever the policy;
+    - `idle_seconds`: a key that gets no row for so long lets go what it holds, under policy='release';
+    - `ttl_seconds`: a key that holds nothing and gets no row for so long is forgotten;
+    - `give_up`: the folder in which `thence give-up` says what will not come.
+    """
+    names = _names(arrivals, by, columns, key)
+    if roster is None and by == "stamp":
+        roster = rosters_in(arrivals, names.cause)
+    if not isinstance(policy, Policy):
+        limits = (after_rows, after_seconds, remember, held_limit)
+        policy = Policy(policy, *limits, when_full, max_jump, filter_limit)
+    setup = Setup(by, rosters_of(by, roster), names, policy.of(by))
+    _check(arrivals, setup)
+    options = StreamOptions(idle_seconds, wait_seconds, ttl_seconds, None if give_up is None else os.fspath(give_up))
+    if arrivals.isStreaming:
+        from thence.tables.engines.spark.stream import deliver_stream
+
+        return deliver_stream(arrivals, setup, options)
+    options.refuse_in_a_batch()
+    return _batch(arrivals, setup)
+
+
+def split(ordered: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Return the rows that have a position (delivered, released, late), and the rest with their reasons."""
+    placed = F.col("position").isNotNull()
+    return ordered.where(placed), ordered.where(~placed)
+
+
+def with_rosters(arrivals: DataFrame, roster: Rosters, stamp: str = "stamp") -> DataFrame:
+    """Return the table with its rosters written into the metadata of the stamp column; Parquet keeps them."""
+    names = json.dumps([list(each.names) for each in rosters_of("stamp", roster)])
+    return arrivals.withMetadata(stamp, {ROSTERS: names})
+
+
+def rosters_in(arrivals: DataFrame, stamp: str) -> list[Roster] | None:
+    """Return the rosters that the stamp column carries."""
+    fields = {field.name: field for field in arrivals.schema.fields}
+    names = fields[stamp].metadata.get(ROSTERS) if stamp in fields else None
+    return None if names is None else [Roster(each) for each in json.loads(names)]
+
+
+# -- names and types -------------------------------------------------------------------------------------------------
+
+
+def _names(arrivals: DataFrame, by: By, columns: Mapping[str, str] | None, key: Iterable[str] | None) -> Columns:
+    """Return the columns as the table spells them."""
+    names = Columns(by, columns, key, lambda name: resolved(arrivals, name))
+    Columns.check_given({ours: resolved(arrivals, name) for ours, name in (columns or {}).items()}, arrivals.columns)
+    if key is None and names.run not in arrivals.columns:
+        return names.with_key((names.destination,))
+    return names
+
+
+def resolved(table: DataFrame, name: str) -> str:
+    """Return a column's name as the table spells it: upper and lower case are one to Spark unless it is told other."""
+    if name in table.columns:
+        return name
+    alike = [each for each in table.columns if each.lower() == name.lower()]
+    if not alike or table.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
+        return name
+    if len(alike) > 1:
+        raise MisuseError(f"{name!r} may be {' or '.join(map(repr, alike))}: columns= must say which")
+    return alike[0]
+
+
+def _check(arrivals: DataFrame, setup: Setup) -> None:
+    """Refuse what can not be delivered, naming what would be accepted."""
+    names, fields = setup.columns, {field.name: field for field in arrivals.schema.fields}
+    needed = [*names.key, names.cause, *([names.sender] if setup.by == "clock" else [])]
+    if setup.by == "depends_on":
+        needed.append(names.message)
+    for name in needed:
+        if name not in fields:
+            raise names.lacks(name, fields)
+    sensitive = arrivals.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    if not sensitive:
+        _refuse_alike(arrivals.columns)
+    for name in fields:
+        if (name if sensitive else name.lower()) in OUTPUT_COLUMNS:
+            raise MisuseError(f"column {name!r} is one that delivery adds; rename or drop it first")
+    if names.message in fields and isinstance(fields[names.message].dataType, StructType | ArrayType | MapType):
+        raise MisuseError(f"column {names.message!r} is {fields[names.message].dataType.simpleString()}; an id is text")
+    _check_causes(fields[names.cause].dataType, names.cause, setup.by)
+    if setup.policy.after_seconds is not None and names.time not in fields:
+        raise MisuseError(f"after_seconds needs event time in column {names.time!r}; columns= says another name")
+
+
+def _refuse_alike(names: Iterable[str]) -> None:
+    """Refuse columns that Spark can not tell apart."""
+    first: dict[str, str] = {}
+    for name in names:
+        other = first.setdefault(name.lower(), name)
+        if other != name:
+            raise MisuseError(
+                f"columns {other!r} and {name!r} differ in case only, which are one to Spark: rename one, or set "
+                "spark.sql.caseSensitive to true"
+            )
+
+
+def _check_causes(kind: DataType, name: str, by: By) -> None:
+    if by == "stamp" and not isinstance(kind, BinaryType):
+        raise MisuseError(f"column {name!r} is {kind.simpleString()}; binary is accepted for stamps")
+    if by == "clock" and not (isinstance(kind, MapType) and isinstance(kind.keyType, StringType)):
+        raise MisuseError(f"column {name!r} is {kind.simpleString()}; map<string,long> is accepted for clocks")
+    if by == "depends_on" and not isinstance(kind, ArrayType):
+        raise MisuseError(f"column {name!r} is {kind.simpleString()}; an array of ids is accepted")
+
+
+def output_schema(arrivals: StructType, names: Columns) -> StructType:
+    """Return the schema of what comes out; a row's metadata stays, nullability is given up."""
+    fields = [StructField(field.name, field.dataType, True, field.metadata) for field in arrivals.fields]
+    made = {MADE: json.dumps({"key": list(names.key), "message": names.message})}
+    added = [
+        StructField(name, spark_type(kind), True, made if name == "blocker" else {})
+        for name, kind in OUTPUT_COLUMNS.items()
+    ]
+    return StructType(fields + added)
+
+
+def column(name: str) -> Column:
+    """Return a column by its name, whatever signs are in it."""
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+# -- a batch -----------------------------------------------------------------------------------------------------------
+
+
+def _batch(arrivals: DataFrame, setup: Setup) -> DataFrame:
+    names = setup.columns
+    schema = output_schema(arrivals.schema, names)
+    arrival, extra, table = names.arrival, list[str](), arrivals
+    if arrival not in arrivals.columns:
+        arrival, extra = READ_ORDER, [READ_ORDER]
+        table = arrivals.withColumn(READ_ORDER, F.monotonically_increasing_id())
+    key = [column(name) for name in names.key]
+    order = [column(name).asc_nulls_first() for name in (arrival, names.message) if name in table.columns]
+    ordered = table.repartition(*key).sortWithinPartitions(*key, *order)
+    return ordered.groupBy(*key).applyInArrow(_in_causal_order(setup, extra), schema)
+
+
+def _in_causal_order(
+    setup: Setup, extra: list[str]
+) -> Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what each key runs, annotated so that Spark hands over an iterator of batches."""
+    import pyarrow as pa
+
+    def in_causal_order(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        state = KeyState(setup, tuple(value.as_py() for value in key))
+        for batch in batches:
+            out = state.take(in_utc(batch.drop_columns(extra) if extra else batch))
+            if len(out):
+                yield out
+        rest = state.end()
+        if rest is not None:
+            yield rest
+
+    in_causal_order.__annotations__ = {
+        "key": tuple[pa.Scalar, ...],
+        "batches": Iterator[pa.RecordBatch],
+        "return": Iterator[pa.RecordBatch],
+    }
+    return in_causal_order

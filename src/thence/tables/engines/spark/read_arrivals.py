@@ -1,0 +1,107 @@
+"""Arrivals in files: JSON lines and Parquet as DataFrames, batch or stream, with the rosters they carry.
+
+Law. Columns that are not the contract's are payload and keep whatever type they have. In JSON a stamp is base64, a
+clock is an object; the first line may say the `roster`. Parquet that thence wrote carries its rosters as metadata.
+A line that is no JSON object is a row with nothing but its text, in a column that a table has if there is such a line,
+and a stream always, for one may come.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from thence.core.model.roster import Roster
+from thence.errors import MisuseError
+from thence.tables.contract.columns import CAUSE_COLUMNS
+from thence.tables.delivery.columns import Columns
+from thence.tables.delivery.reading import By
+from thence.tables.engines.spark.types import spark_type
+from thence.tables.files.arrival_reader import NO_OBJECT, ROSTER, arrival_files, column_of_lines, refusal_of_all
+
+_LINES = "__thence_line"
+"""Where Spark is to put lines without an object while nobody knows yet which names are taken."""
+_WHERE = "columnNameOfCorruptRecord"
+_STRICT = {"allowSingleQuotes": "false"}
+"""What Spark would take for JSON, and this process does not."""
+
+
+class Arrivals(NamedTuple):
+    """A table of arrivals, the rosters it carries, and the column for lines that hold no object, if it has one."""
+
+    table: DataFrame
+    rosters: list[Roster] | None
+    lines: str | None
+
+
+def read_arrivals(
+    session: SparkSession,
+    path: str,
+    by: By,
+    columns: Columns,
+    *,
+    stream: bool = False,
+    files_per_batch: int | None = None,
+) -> Arrivals:
+    """Return the table at a file, folder or glob, and the rosters it carries, if any."""
+    found = arrival_files(path)
+    names = [spark_name(file) for file in found.files]
+    if found.kind == "parquet":
+        schema, lines, options = session.read.parquet(*names).schema, None, dict[str, str]()
+    else:
+        schema = session.read.options(**_STRICT, **{_WHERE: _LINES}).json(names).schema
+        if schema.names == [_LINES]:
+            raise refusal_of_all(found.files)
+        lines = column_of_lines(schema.names) if stream or _LINES in schema.names else None
+        schema, options = _json_schema(schema, by, columns, lines), _STRICT | {_WHERE: lines or _LINES}
+    if stream:
+        reader = session.readStream.schema(schema).options(**options)
+        if files_per_batch is not None:
+            reader = reader.option("maxFilesPerTrigger", files_per_batch)
+        table = reader.format("parquet" if found.kind == "parquet" else "json").load(_watched(path))
+    elif found.kind == "parquet":
+        table = session.read.parquet(*names)
+    else:
+        table = session.read.schema(schema).options(**options).json(names)
+    return Arrivals(table if found.kind == "parquet" else _from_json(table, by, columns), found.rosters(), lines)
+
+
+def with_lines_named(ordered: DataFrame, lines: str) -> DataFrame:
+    """Say of rows that are lines without an object, which stand in the column `lines`, that they are."""
+    return ordered.withColumn("reason", F.when(F.col(lines).isNotNull(), NO_OBJECT).otherwise(F.col("reason")))
+
+
+def spark_name(path: Path) -> str:
+    """Return a file or folder as Spark has to be told it, so that it takes no character of the name for a glob."""
+    return re.sub(r"([][{}*?\\])", r"\\\1", str(path.absolute()))
+
+
+def _watched(path: str) -> str:
+    """Return what a stream watches; one that watches an escaped name reads files twice, so such names are refused."""
+    if not Path(path).exists():
+        return path
+    if spark_name(Path(path)) != str(Path(path).absolute()):
+        raise MisuseError(f"a stream cannot watch {path}: Spark takes [ ] {{ }} * ? and \\ for a glob; rename it")
+    return str(Path(path).absolute())
+
+
+def _json_schema(inferred: StructType, by: By, columns: Columns, lines: str | None) -> StructType:
+    """Give the contract's columns their types, and lines without an object a column; the rest is as Spark found it."""
+    cause = "string" if by == "stamp" else CAUSE_COLUMNS[by].type  # base64, in JSON
+    kinds = {columns.arrival: "long", columns.message: "string", columns.cause: cause}
+    types = {name: spark_type(kind) for name, kind in kinds.items()}
+    fields = [StructField(f.name, types.get(f.name, f.dataType)) for f in inferred.fields if f.name != _LINES]
+    return StructType([*fields, *([] if lines is None else [StructField(lines, StringType())])])
+
+
+def _from_json(table: DataFrame, by: By, columns: Columns) -> DataFrame:
+    if ROSTER in table.columns:
+        table = table.drop(ROSTER)
+    if by == "stamp" and columns.cause in table.columns:
+        table = table.withColumn(columns.cause, F.unbase64(F.col(f"`{columns.cause}`")))
+    return table

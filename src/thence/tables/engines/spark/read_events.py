@@ -1,0 +1,126 @@
+"""Trace files as a DataFrame: slices of files, which the workers open themselves and read side by side.
+
+Law. The rows are those of `tables.files.batches` on the same files: every event, and every row or file that is none
+with its `reason`. `line` and `order` are the same however the files are cut. No name of a file is ever read by Hadoop.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import chdir, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from thence.core.model.events import Event
+from thence.errors import MisuseError
+from thence.tables.contract.columns import JUDGED_COLUMNS, PLACE_COLUMNS, Column, ddl
+from thence.tables.files.batches import read_batches
+from thence.tables.files.checked_batches import refused_batch
+from thence.tables.files.formats import Format
+from thence.tables.files.jsonl import format_line
+from thence.tables.files.read import cut_files
+from thence.tables.files.source import Quarantined
+from thence.tables.files.splits import Slice
+
+SLICE = 16 << 20
+"""Bytes of JSONL that one task reads, about."""
+ROW = 64
+"""Bytes of JSONL that a row of Parquet counts for."""
+SHORTEST = len(format_line(Event("", "a", 1, "crash")))
+"""No row of any run takes fewer bytes."""
+_SLICE = "file string, format string, first bigint, order bigint, start bigint, length bigint, group int"
+
+
+class _Share(NamedTuple):
+    """What one task reads."""
+
+    slices: list[Slice]
+    weight: int
+
+
+def read_events(
+    spark: SparkSession,
+    files: Mapping[Path, Format],
+    columns: Sequence[Column] = JUDGED_COLUMNS,
+    *,
+    needs: bool = True,
+) -> DataFrame:
+    """Return tables of events as one DataFrame: these columns, then `file`, `line` and `reason`.
+
+    Unless `needs`, what a kind of row needs is left to the judge of its run.
+    """
+    logs = [path for path, kind in files.items() if kind == "shiviz"]
+    if logs:
+        raise MisuseError(f"{logs[0]} is a log with clocks: it has no messages and is no table of events")
+    schema = ddl((*columns, *PLACE_COLUMNS), nullable=True)
+    cut = cut_files(files, SLICE, columns)
+    frame = _refused(spark, cut.refused, columns, schema)
+    shares = _shares(cut.slices)
+    if not shares:
+        return frame
+    rows = [(task, *asdict(each).values()) for task, share in enumerate(shares) for each in share.slices]
+    names = spark.createDataFrame(rows, f"task int, {_SLICE}").repartitionById(len(shares), F.col("task"))
+    read = names.drop("task").mapInArrow(in_this_folder(_reading(tuple(columns), needs)), schema)
+    return read.unionByName(frame) if cut.refused else read
+
+
+def _shares(slices: list[Slice]) -> list[_Share]:
+    """Return what each task reads: small slices that follow each other together."""
+    shares: list[_Share] = []
+    for each in slices:
+        weight = _weight(each)
+        if not shares or shares[-1].weight + weight > SLICE:
+            shares.append(_Share([], 0))
+        held = shares.pop()
+        shares.append(_Share([*held.slices, each], held.weight + weight))
+    return shares
+
+
+def _weight(part: Slice) -> int:
+    if part.format == "parquet":
+        return ROW * (part.length or 0)
+    return part.length or Path(part.file).stat().st_size
+
+
+Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def in_this_folder(work: Work) -> Work:
+    """Return work that is done in the caller's folder, if the worker has it: that is what relative names mean."""
+    folder = os.getcwd()
+
+    def there(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with chdir(folder) if os.path.isdir(folder) else nullcontext():
+            yield from work(batches)
+
+    return there
+
+
+def _reading(
+    columns: tuple[Column, ...], needs: bool
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what a task does: it reads the slices that its rows name."""
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                yield from map(plain_names, read_batches(Slice(**row), columns, needs=needs))
+
+    return work
+
+
+def plain_names(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch whose file names are strings, as Spark wants them."""
+    place = batch.schema.get_field_index("file")
+    return batch.set_column(place, "file", batch.column(place).cast(pa.string()))
+
+
+def _refused(spark: SparkSession, refused: list[Quarantined], columns: Sequence[Column], schema: str) -> DataFrame:
+    """Return the records of files that cannot be read."""
+    return spark.createDataFrame(pa.Table.from_batches([plain_names(refused_batch(refused, columns))]), schema)

@@ -1,0 +1,208 @@
+"""What an audit on Spark found: the result of every audit, and each of its lists as a DataFrame.
+
+Law. Every frame is a view of one persisted, tagged frame. Rows reach the driver only when they are asked for one by
+one, and then a few at a time, unless they are few altogether.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from thence.core.model.events import Event
+from thence.tables.engines.spark.proofs import paths
+from thence.tables.explain.sentence import Step
+from thence.tables.judge import findings
+from thence.tables.judge import result as base
+from thence.tables.judge.normal_table import completed, events_of
+from thence.tables.judge.result import (
+    ABSENT,
+    CALLED,
+    COLUMNS,
+    SORTED_BY,
+    SUMS,
+    TAGS,
+    Findings,
+    Key,
+    ListName,
+    RunRow,
+    key_of,
+    run_row,
+    sort_key,
+)
+
+FEW = 50_000
+"""Up to so many findings are brought here at once, by one job."""
+SHARE = 20_000
+"""Rows of a longer list that are brought here at a time, about."""
+_NUMBERS = [name for name in RunRow.__annotations__ if name not in ("run", "verdict")]
+VERDICTS = ", ".join(["run string", "verdict string", *(f"{name} bigint" for name in _NUMBERS)])
+RUNS = pa.schema([("run", pa.string()), ("verdict", pa.string()), *((name, pa.int64()) for name in _NUMBERS)])
+"""One row per run, as Spark and Arrow call its columns."""
+
+
+class SparkFindings(Findings):
+    """Findings in a tagged frame; `frame` holds the events themselves."""
+
+    def __init__(self, frame: DataFrame, tagged: DataFrame, persisted: list[DataFrame], windowed: set[str]) -> None:
+        """Take what was audited, what was found, what is to be let go, and the runs that were judged in chunks."""
+        self.frame, self.tagged, self._persisted, self._windowed = frame, tagged, persisted, windowed
+        self._few: dict[ListName, list[base.Row]] | None = None
+        self._counts: list[dict[str, Any]] | None = None
+
+    def _tags(self) -> DataFrame:
+        """Return one row per run, or null: its sums, and how many rows there are with each tag."""
+        counts = [F.count(F.when(F.col("tag") == tag, 1)).alias(tag) for tag in (*TAGS.values(), ABSENT)]
+        sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in SUMS]
+        return self.tagged.groupBy("run").agg(*sums, *counts)
+
+    def verdicts(self) -> DataFrame:
+        """Return one row per run: `run, verdict, events, messages, gaps`, and how many there are of each finding."""
+        clouded = self.clouded()
+
+        def judged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                rows = [run_row(row["run"], row, clouded=row["run"] in clouded) for row in batch.to_pylist()]
+                yield pa.RecordBatch.from_pylist(rows, schema=RUNS)
+
+        return self._tags().where(F.col("run").isNotNull()).mapInArrow(judged, VERDICTS)
+
+    def listed(self, name: ListName) -> DataFrame:
+        """Return a list of findings."""
+        columns = [F.col(CALLED.get(column, column)).alias(column) for column in COLUMNS[name]]
+        chosen = F.col("tag") == TAGS[name]
+        if name in ("violations", "possible"):
+            clouded = F.col("run").isin(*self.clouded())
+            chosen |= (F.col("tag") == ABSENT) & (clouded if name == "possible" else ~clouded)
+        return self.tagged.where(chosen).select(*columns)
+
+    def counts(self) -> Iterator[tuple[str, Mapping[str, int]]]:
+        """Yield the sums and counts of each run, by name."""
+        yield from ((row["run"], row) for row in self._counted() if row["run"] is not None)
+
+    def _counted(self) -> list[dict[str, Any]]:
+        if self._counts is None:
+            self._counts = sorted((row.asDict() for row in self._tags().collect()), key=lambda row: str(row["run"]))
+        return self._counts
+
+    def lost_in(self) -> set[str | None]:
+        """Return the files of rows whose run cannot be read; None stands for an unknown file."""
+        if all(row["run"] is not None for row in self._counted()):
+            return set()
+        lost = self.tagged.where(F.col("run").isNull() & (F.col("tag") == findings.QUARANTINE))
+        return {row["file"] for row in lost.select("file").distinct().toLocalIterator()}
+
+    def rows(self, name: ListName) -> Iterator[base.Row]:
+        """Yield the rows of a list, sorted."""
+        total = sum(row[tag] for row in self._counted() for tag in (*TAGS.values(), ABSENT))
+        if total <= FEW:
+            yield from self._all()[name]
+            return
+        count = sum(row[TAGS[name]] + row[ABSENT] for row in self._counted())
+        if count:
+            ordered = self.listed(name).repartitionByRange(max(1, count // SHARE), *SORTED_BY[name])
+            for row in ordered.sortWithinPartitions(*SORTED_BY[name]).toLocalIterator():
+                yield row.asDict()
+
+    def _all(self) -> dict[ListName, list[base.Row]]:
+        """Return all findings, brought by one job."""
+        if self._few is None:
+            names = {tag: name for name, tag in TAGS.items()}
+            self._few = {name: [] for name in TAGS}
+            for row in self.tagged.where(F.col("tag") != findings.RUN).toLocalIterator():
+                absent: ListName = "possible" if row["run"] in self.clouded() else "violations"
+                name = names.get(row["tag"], absent)
+                self._few[name].append({column: row[CALLED.get(column, column)] for column in COLUMNS[name]})
+            for name, rows in self._few.items():
+                rows.sort(key=lambda row, name=name: sort_key(name, row))  # type: ignore[misc]
+        return self._few
+
+    def paths(self, violations: Sequence[base.Row]) -> dict[Key, list[Step]]:
+        """Return the causal paths that prove some violations."""
+        names = COLUMNS["violations"]
+        ddl = ", ".join(f"{name} string" for name in names)
+        asked = self.frame.sparkSession.createDataFrame([tuple(row[n] for n in names) for row in violations], ddl)
+        proved = (row.asDict(recursive=True) for row in self.proved(asked).toLocalIterator())
+        return {key_of(row): [Step(**step) for step in row["path"]] for row in proved if row["path"] is not None}
+
+    def proved(self, violations: DataFrame) -> DataFrame:
+        """Return violations with the path that proves each."""
+        return paths(self.frame, violations, self._windowed)
+
+    def events(self, run: str, messages: Iterable[str]) -> list[Event]:
+        """Return the rows of a run that name some messages."""
+        here = (F.col("run") == run) & F.col("message").isin(*messages)
+        return events_of(completed(self.frame.where(here).toArrow()))
+
+    def runs_in(self, files: Iterable[str]) -> set[str]:
+        """Return the runs that have rows in some files."""
+        names = list(files)
+        rows = self.frame.where(F.col("file").isin(*names) & F.col("run").isNotNull()).select("run").distinct()
+        return {row["run"] for row in rows.toLocalIterator()}
+
+    def close(self) -> None:
+        """Let go of what was persisted."""
+        for frame in self._persisted:
+            frame.unpersist()
+        self._persisted.clear()
+
+
+class AuditResult(base.AuditResult):
+    """What an audit found; every list is a DataFrame over one persisted frame."""
+
+    findings: SparkFindings
+
+    @classmethod
+    def of(
+        cls, frame: DataFrame, tagged: DataFrame, persisted: list[DataFrame], route: str, windowed: set[str]
+    ) -> AuditResult:
+        """Return the result of one audit of a frame."""
+        return cls(SparkFindings(frame, tagged, persisted, windowed), "spark", route)
+
+    @property
+    def verdicts(self) -> DataFrame:
+        """One row per run: `run, verdict, events, messages, gaps`, and how many there are of each finding."""
+        return self.findings.verdicts()
+
+    @property
+    def tagged(self) -> DataFrame:
+        """Every finding, and the counts of every run, in one frame; `tag` says what a row is."""
+        return self.findings.tagged
+
+    @property
+    def violations(self) -> DataFrame:
+        """One row per destination and missing message: `run, destination, early, missing`."""
+        return self.findings.listed("violations")
+
+    @property
+    def possible(self) -> DataFrame:
+        """Violations unless a missing or set-aside row hides a delivery: `run, destination, early, missing`."""
+        return self.findings.listed("possible")
+
+    @property
+    def undelivered(self) -> DataFrame:
+        """Copies never delivered: `run, message, destination`."""
+        return self.findings.listed("undelivered")
+
+    @property
+    def duplicates(self) -> DataFrame:
+        """Deliveries after the first of a copy: `run, message, destination`."""
+        return self.findings.listed("duplicates")
+
+    @property
+    def misdelivered(self) -> DataFrame:
+        """Deliveries where a message was not addressed: `run, message, destination`."""
+        return self.findings.listed("misdelivered")
+
+    @property
+    def quarantine(self) -> DataFrame:
+        """Rows set aside: where they stood, what they said, and `reason`."""
+        return self.findings.listed("quarantine")
+
+    def paths(self, violations: DataFrame) -> DataFrame:
+        """Return violations with `path`: a shortest causal chain from the send of missing to that of early."""
+        return self.findings.proved(violations)

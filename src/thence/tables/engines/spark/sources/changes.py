@@ -1,0 +1,134 @@
+"""Debezium's records as a DataFrame of arrivals.
+
+Law. A stream reads record by record (`thence.sources.from_change`): it needs Kafka's offsets for `order="commit"`. A
+batch sees the records together (`thence.sources.from_changes`), those of a connector in one task, as delivery will have
+them anyway.
+
+A stream has no `order="keys"`. What a change waits for by keys is the latest change before it of the rows it touches
+and names, and as long as a transaction that committed before has not come whole, it may be the one that holds that
+change: a row that was deleted and made anew, say. So by keys nothing could leave before every earlier transaction has
+come; and then, by commits, nothing waits any longer either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from thence.core.model.plain import Field, Fields, Row
+from thence.errors import MisuseError
+from thence.tables.engines.spark.sources.kafka import arrival
+from thence.tables.engines.spark.sources.together import ARRIVAL, beside
+from thence.tables.sources import Record, from_change
+from thence.tables.sources import from_changes as plain
+from thence.tables.sources.avro import Schemas
+from thence.tables.sources.commits import since_mark
+from thence.tables.sources.debezium import Order, check_order
+from thence.tables.sources.keyed import foreign_keys_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ADDED = StructType([*ARRIVAL.fields, StructField("transaction", StringType())])
+_PLACE = ("topic", "partition", "offset")
+_READ = ("value", "key", *_PLACE)
+_SERVER = "__thence_server"
+
+
+def from_changes(
+    records: DataFrame,
+    *,
+    order: Order = "commit",
+    since: int | str | None = None,
+    server: str | None = None,
+    schemas: Schemas | None = None,
+    foreign_keys: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Return the records with the columns of arrivals beside their own; the parameters are those of the plain form.
+
+    `value` is needed (text or binary); `key`, `topic`, `partition` and `offset`, as Kafka's connector gives them, are
+    used where they are.
+    """
+    _refuse(records, order)
+    if since is not None:
+        since_mark(since)  # a mistake is told here, not in a worker
+    foreign_keys_of(foreign_keys or {})
+    options = {"order": order, "since": since, "server": server, "schemas": None if schemas is None else dict(schemas)}
+    placed = set(_PLACE) <= set(records.columns)
+    if records.isStreaming or (order == "transaction" and placed):
+        rows = _one_by_one(records, options)
+    else:
+        rows = _together(records, options | {"foreign_keys": foreign_keys})
+    return rows.withColumn("arrival", arrival()) if placed else rows
+
+
+def _refuse(records: DataFrame, order: str) -> None:
+    check_order(order)
+    if "value" not in records.columns:
+        raise MisuseError(f"no column 'value'; the table has {', '.join(records.columns)}")
+    taken = [name for name in (*ADDED.names, "arrival") if name in records.columns]
+    if taken:
+        raise MisuseError(f"column {', '.join(taken)} is one that this adds; rename or drop it first")
+    if not records.isStreaming:
+        return
+    if order == "keys":
+        raise MisuseError(
+            "order='keys' needs the records together: until every earlier transaction has come, a stream can not know "
+            "which change of a row is the last before another. Use order='commit', which then holds nothing longer"
+        )
+    if order == "commit" and not set(_PLACE) <= set(records.columns):
+        raise MisuseError("order='commit' in a stream needs the columns topic, partition and offset of the records")
+
+
+def _one_by_one(records: DataFrame, options: Fields) -> DataFrame:
+    given = [name for name in _READ if name in records.columns]
+    plain_options = dict(options)
+
+    def read(*values: Field) -> tuple[Field, ...]:
+        row = from_change(Record(**dict(zip(given, map(_plain, values), strict=True))), **plain_options)
+        return tuple(row[name] for name in ADDED.names)  # type: ignore[literal-required]
+
+    row = F.udf(read, ADDED)(*given)
+    return records.withColumn("__thence", row).select(*records.columns, "__thence.*")
+
+
+def _together(records: DataFrame, options: Fields) -> DataFrame:
+    given = [name for name in _READ if name in records.columns]
+    schema = StructType([*records.schema.fields, *ADDED.fields])
+    if options["server"] is not None:
+        keyed = records.withColumn(_SERVER, F.lit(options["server"]))
+    else:
+        keyed = records.withColumn(_SERVER, F.udf(_server(given, options["schemas"]), StringType())(*given))
+    return keyed.groupBy(_SERVER).applyInArrow(_grouped(given, dict(options)), schema)
+
+
+def _server(given: list[str], schemas: Schemas | None) -> Callable[..., str | None]:
+    def server(*values: Field) -> str | None:
+        record = Record(**dict(zip(given, map(_plain, values), strict=True)))
+        return from_change(record, order="transaction", schemas=schemas)["destination"]
+
+    return server
+
+
+def _grouped(given: list[str], options: Row) -> Callable[[pa.Table], pa.Table]:
+    """Return what each connector runs; it travels to the workers."""
+
+    def together(table: pa.Table) -> pa.Table:
+        server = table.column(_SERVER)[0].as_py()
+        table = table.drop_columns([_SERVER])
+        columns = [table.column(name).to_pylist() for name in given]
+        records = (Record(**dict(zip(given, values, strict=True))) for values in zip(*columns, strict=True))
+        return beside(table, plain(records, **{**options, "server": options["server"] or server}), ADDED)
+
+    import pyarrow
+
+    together.__annotations__ = {"table": pyarrow.Table, "return": pyarrow.Table}
+    return together
+
+
+def _plain(value: Field) -> Field:
+    return bytes(value) if isinstance(value, bytearray) else value

@@ -1,0 +1,45 @@
+"""What a stream is told beyond the policy: times by the machine's own clock, and where to hear what will not come.
+
+Law. These are outside the equality of batch, stream and Orderer: they read a clock, or an operator's word. The clock is
+that of the micro-batch, which Spark records, so that a micro-batch that is replayed gives the same rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from thence.errors import MisuseError
+from thence.tables.delivery.policy import Policy
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """Seconds of processing time, and the folder of `thence give-up`."""
+
+    idle_seconds: float | None = None
+    wait_seconds: float | None = None
+    ttl_seconds: float | None = None
+    give_up: str | None = None
+
+    @property
+    def timed(self) -> bool:
+        """Whether keys need a timer."""
+        return self._seconds() != (None, None, None)
+
+    def refuse_in_a_batch(self) -> None:
+        """Refuse these options where the input has an end."""
+        for name in ("idle_seconds", "wait_seconds", "ttl_seconds", "give_up"):
+            if getattr(self, name) is not None:
+                raise MisuseError(f"{name} is for streams; a batch has an end")
+
+    def check(self, policy: Policy, by: str) -> None:
+        """Refuse what contradicts itself."""
+        for name in ("idle_seconds", "wait_seconds", "ttl_seconds"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise MisuseError(f"{name} is {value!r}; seconds above 0 are accepted")
+        if self.idle_seconds is not None and policy.name != "release":
+            raise MisuseError("idle_seconds goes with policy='release'")
+
+    def _seconds(self) -> tuple[float | None, float | None, float | None]:
+        return self.idle_seconds, self.wait_seconds, self.ttl_seconds

@@ -1,0 +1,168 @@
+"""One run under one label, indexed for walking along causes and effects; and vector clocks over its rows.
+
+Law. Rows of one process follow each other by `index`, a delivery follows the send of its message, and nothing
+else is a step. `receive` rows stand in the order of their process but carry nothing, so walks leave them out.
+
+The judge of what happened before what is `thence.core.model.order`; this is the quick form of it for one question
+at a time, and is tested against it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from thence.core.model.events import Event, order_of
+from thence.core.model.order import by_run, usable
+from thence.errors import TraceError
+
+Place = tuple[str, int]
+"""A process and a position, from 0, among its rows that carry causality."""
+
+
+class Causality:
+    """Usable rows of one run and one label (`thence.core.model.order.usable` and `by_label` give them)."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        """Take rows whose every delivery has its send."""
+        self.rows: dict[str, list[Event]] = defaultdict(list)
+        self.send: dict[str, Place] = {}
+        self.deliveries: dict[str, list[Place]] = defaultdict(list)
+        for event in events:
+            if event.kind != "receive":
+                self.rows[event.process].append(event)
+        for process, rows in self.rows.items():
+            rows.sort(key=lambda event: event.index)
+            for position, event in enumerate(rows):
+                if event.kind == "send" and event.message is not None:
+                    self.send[event.message] = (process, position)
+                elif event.kind == "deliver" and event.message is not None:
+                    self.deliveries[event.message].append((process, position))
+
+    def event(self, place: Place) -> Event:
+        """Return the row at a place."""
+        return self.rows[place[0]][place[1]]
+
+    def future(self, start: Place) -> dict[str, int]:
+        """Return, for each process that the row at `start` reaches, the first position it reaches there."""
+        first: dict[str, int] = {start[0]: start[1]}
+        scanned: dict[str, int] = {}
+        waiting = [start]
+        while waiting:
+            process, position = waiting.pop()
+            end = scanned.get(process, len(self.rows[process]))
+            scanned[process] = min(position, end)
+            for event in self.rows[process][position:end]:
+                if event.kind == "send" and event.message is not None:
+                    for other, there in self.deliveries.get(event.message, ()):
+                        if there < first.get(other, len(self.rows[other])):
+                            first[other] = there
+                            waiting.append((other, there))
+        return first
+
+    def past(self, end: Place) -> dict[str, int]:
+        """Return, for each process that reaches the row at `end`, the last position it is reached from."""
+        last: dict[str, int] = {end[0]: end[1]}
+        scanned: dict[str, int] = {}
+        waiting = [end]
+        while waiting:
+            process, position = waiting.pop()
+            start = scanned.get(process, -1) + 1
+            scanned[process] = max(position, start - 1)
+            for event in self.rows[process][start : position + 1]:
+                if event.kind == "deliver" and event.message is not None:
+                    other, there = self.send[event.message]
+                    if there > last.get(other, -1):
+                        last[other] = there
+                        waiting.append((other, there))
+        return last
+
+    def delivered(self, process: str) -> dict[str, int]:
+        """Return the messages delivered at a process in order, each with its first position."""
+        found: dict[str, int] = {}
+        for position, event in enumerate(self.rows.get(process, ())):
+            if event.kind == "deliver" and event.message is not None:
+                found.setdefault(event.message, position)
+        return found
+
+
+def causal_order(events: Sequence[Event]) -> list[Event]:
+    """Return rows of one run in an order in which causes come first: the one they say, if it is one."""
+    recorded = order_of(events)
+    if _causes_first(recorded):
+        return recorded
+    rows: dict[str, list[tuple[int, int, Event]]] = defaultdict(list)
+    for rank, event in enumerate(recorded):
+        rows[event.process].append((event.index, rank, event))
+    for own in rows.values():
+        own.sort(key=lambda row: row[:2], reverse=True)
+    ready = [(own[-1][1], process) for process, own in rows.items()]
+    heapq.heapify(ready)
+    sent: set[str | None] = set()
+    waiting: dict[str | None, list[tuple[int, str]]] = defaultdict(list)
+    found: list[Event] = []
+    while ready:
+        rank, process = heapq.heappop(ready)
+        event = rows[process][-1][2]
+        if event.kind in ("deliver", "receive") and event.message not in sent:
+            waiting[event.message].append((rank, process))
+            continue
+        found.append(event)
+        rows[process].pop()
+        if rows[process]:
+            heapq.heappush(ready, (rows[process][-1][1], process))
+        if event.kind == "send":
+            sent.add(event.message)
+            for each in waiting.pop(event.message, ()):
+                heapq.heappush(ready, each)
+    if len(found) < len(recorded):
+        stuck = [own[-1][2] for own in rows.values() if own]
+        named = ", ".join(f"{e.process} {e.index} ({e.kind} {e.message})" for e in stuck[:5])
+        raise TraceError(f"no order puts every cause first: these rows wait for their cause: {named}")
+    return found
+
+
+def with_order(events: Iterable[Event]) -> list[Event]:
+    """Return rows of any number of runs, by name, each run in a causal order that `order` then says.
+
+    Rows that the definition cannot use come after the others of their run.
+    """
+    found: list[Event] = []
+    for _, rows in sorted(by_run(events).items()):
+        good, rejected = usable(rows)
+        ordered = [*causal_order(good), *(each.event for each in rejected)]
+        found += [replace(event, order=place) for place, event in enumerate(ordered)]
+    return found
+
+
+def _causes_first(events: Sequence[Event]) -> bool:
+    last: dict[str, int] = {}
+    sent: set[str | None] = set()
+    for event in events:
+        if event.index <= last.get(event.process, 0):
+            return False
+        last[event.process] = event.index
+        if event.kind == "send":
+            sent.add(event.message)
+        elif event.kind in ("deliver", "receive") and event.message not in sent:
+            return False
+    return True
+
+
+def vector_clocks(events: Iterable[Event]) -> Iterator[dict[str, int]]:
+    """Yield the vector clock of each row, all rows counted, for rows in causal order."""
+    clocks: dict[str, dict[str, int]] = defaultdict(dict)
+    stamps: dict[str | None, dict[str, int]] = {}
+    for event in events:
+        clock = clocks[event.process]
+        if event.kind == "deliver":
+            for process, count in stamps[event.message].items():
+                if count > clock.get(process, 0):
+                    clock[process] = count
+        clock[event.process] = clock.get(event.process, 0) + 1
+        now = dict(clock)
+        if event.kind == "send":
+            stamps[event.message] = now
+        yield now

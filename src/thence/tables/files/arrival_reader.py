@@ -1,0 +1,208 @@
+"""Tables of arrivals in files: which files, of which format, with which rosters; and their rows as one Arrow table.
+
+Law. Files are found and their formats told as for traces; one format at a time. In JSON lines a stamp is base64, a
+clock an object, and the first line of a file may say the `roster`. A line that is no JSON object is a row without
+anything in it but its text, in the column that Spark calls `_corrupt_record`, and delivery quarantines it; a reader in
+this process also says where it stands (`unread`). A column of that name that the files have is the user's own.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from thence.core.model.plain import Row
+from thence.core.model.roster import Roster
+from thence.errors import MisuseError, TraceError
+from thence.tables.contract.columns import CAUSE_COLUMNS, By
+from thence.tables.files.formats import SAY_WHICH, Format, Unfit, detect
+from thence.tables.files.jsonl import parse_row
+from thence.tables.files.line_reader import lines
+from thence.tables.files.paths import find_files
+from thence.tables.files.source import Quarantined, excerpt, is_packed, open_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROSTER = "roster"
+CORRUPT = "_corrupt_record"
+"""Where the text of a line without an object is kept, with as many underscores behind as make it a name of its own."""
+NO_OBJECT = "the line holds no JSON object"
+"""Why a row with nothing in it but its text is quarantined."""
+
+
+class Arrivals(NamedTuple):
+    """A table of arrivals; lines of its files that hold no object, and the column of their texts, if there are any."""
+
+    table: pa.Table
+    unread: list[Quarantined]
+    lines: str | None
+
+
+class ArrivalFiles(NamedTuple):
+    """Files of one format."""
+
+    kind: Format
+    files: list[Path]
+
+    def rosters(self) -> list[Roster] | None:
+        """Return the rosters that the files say, each once; None if they say none."""
+        if self.kind == "parquet":
+            from thence.tables.files.parquet import read_rosters
+
+            found = [roster for file in self.files for roster in read_rosters(file)]
+        else:
+            found = [roster for file in self.files if (roster := _first_roster(file)) is not None]
+        return list(dict.fromkeys(found)) or None
+
+
+def arrival_files(path: str) -> ArrivalFiles:
+    """Return the files behind a name, folder or glob, and the one format that they have."""
+    formats = _formats(path)
+    if not formats:
+        raise TraceError(f"{path} holds no arrivals: JSON lines or Parquet are accepted")
+    kind = next(iter(formats.values()))
+    for file, found in formats.items():
+        if found != kind or found == "shiviz":
+            raise MisuseError(f"{file} is {found}; JSON lines or Parquet are accepted, one kind at a time")
+        if is_packed(file) and file.suffix != ".gz":
+            raise TraceError(f"{file} is gzipped, which Spark knows by a name that ends in .gz alone; rename it")
+    return ArrivalFiles(kind, list(formats))
+
+
+def _formats(path: str) -> dict[Path, Format]:
+    formats: dict[Path, Format] = {}
+    for file in find_files(path):
+        found = detect(file.path, clocks=False)
+        if not isinstance(found, Unfit):
+            formats[file.path] = found
+        elif file.named or found.claims:
+            reason = found.reason.replace(SAY_WHICH, "; JSON lines or Parquet are accepted")
+            raise TraceError(f"{file.path}: {reason}")
+    return formats
+
+
+def _first_roster(file: Path) -> Roster | None:
+    with open_bytes(file) as stream:
+        line = next(lines(stream), None)
+    row = None if line is None or not line.whole else _object(line.data)
+    names = None if row is None else row.get(ROSTER)
+    return Roster(names) if isinstance(names, list) else None
+
+
+def _object(data: bytes) -> Row | None:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        found = None
+    return found if isinstance(found, dict) else None
+
+
+def column_of_lines(names: Iterable[str]) -> str:
+    """Return what the column for texts of lines without an object is called in a table that has these columns."""
+    called, taken = CORRUPT, {name.lower() for name in names}
+    while called in taken:
+        called += "_"
+    return called
+
+
+def read_arrivals(found: ArrivalFiles, by: By, cause: str, message: str, arrival: str) -> Arrivals:
+    """Return all rows; `cause`, `message` and `arrival` are the names of those columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from thence.tables.contract.types import arrow_type
+
+    if found.kind == "parquet":
+        try:
+            tables = [pq.ParquetFile(file).read() for file in found.files]
+        except (OSError, pa.ArrowException) as error:
+            raise TraceError(f"a file of arrivals cannot be read: {(str(error).splitlines() or [''])[0]}") from error
+        return Arrivals(pa.concat_tables(tables, promote_options="permissive"), [], None)
+    unread: list[Quarantined] = []
+    read = [each for file in found.files for each in _rows(file, unread)]
+    if unread and len(unread) == len(read):
+        raise _no_object(unread[0])
+    called = column_of_lines({name for row in read if isinstance(row, dict) for name in row})
+    rows = [row if isinstance(row, dict) else {called: row} for row in read]
+    types = {cause: arrow_type(CAUSE_COLUMNS[by].type), message: pa.string(), arrival: pa.int64()}
+    names = dict.fromkeys(name for row in rows for name in row if name != ROSTER)
+    table = pa.table({name: _column([row.get(name) for row in rows], types.get(name)) for name in names})
+    return Arrivals(table, unread, called if unread else None)
+
+
+def refusal_of_all(files: Iterable[Path]) -> TraceError:
+    """Return what is said of files none of whose lines holds an object, as another reader found."""
+    unread: list[Quarantined] = []
+    for file in files:
+        for _ in _rows(file, unread):
+            return _no_object(unread[0] if unread else Quarantined(str(file), None, NO_OBJECT))
+    raise AssertionError("files without a line have none that holds no object")
+
+
+def _no_object(first: Quarantined) -> TraceError:
+    return TraceError(f"{first}; JSON lines are accepted, one object a line")
+
+
+def _rows(file: Path, unread: list[Quarantined]) -> Iterator[Row | str]:
+    """Yield an object for each line, or the line itself, which is then put into `unread`, with its place."""
+    with open_bytes(file) as stream:
+        for line in lines(stream):
+            if not line.whole:
+                raise TraceError(f"{file}:{line.number}: a line longer than 64 MB; arrivals of that size are for Spark")
+            if line.data.strip():
+                row = _object(line.data)
+                if row is None:
+                    reason = parse_row(line.data)
+                    why = reason if isinstance(reason, str) else NO_OBJECT
+                    unread.append(Quarantined(str(file), line.number, why, excerpt(line.data)))
+                yield line.data.decode("utf-8", "replace").rstrip("\r\n") if row is None else row
+
+
+def with_lines_named(ordered: pa.Table, lines: str) -> pa.Table:
+    """Say of delivered rows that are lines without an object, which stand in the column `lines`, that they are."""
+    import pyarrow.compute as pc
+
+    reasons = pc.if_else(pc.is_valid(ordered.column(lines)), NO_OBJECT, ordered.column("reason"))
+    return ordered.set_column(ordered.column_names.index("reason"), "reason", reasons)
+
+
+def _column(values: list[object], kind: pa.DataType | None) -> pa.Array:
+    """Return a column in its type; a value that does not fit is null, and mixed columns of the user's are text."""
+    import pyarrow as pa
+
+    if kind is not None:
+        return pa.array([_fitted(value, kind) for value in values], kind)
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([v if v is None or isinstance(v, str) else json.dumps(v) for v in values], pa.string())
+
+
+def _fitted(value: object, kind: pa.DataType) -> object:
+    import pyarrow as pa
+
+    if pa.types.is_binary(kind):
+        try:
+            return base64.b64decode(value) if isinstance(value, str) else None
+        except (binascii.Error, ValueError):
+            return None
+    if pa.types.is_map(kind):
+        return list(value.items()) if isinstance(value, dict) and all(map(_whole, value.values())) else None
+    if pa.types.is_list(kind):
+        return [_text(each) for each in value] if isinstance(value, list) else None
+    if pa.types.is_integer(kind):
+        return value if _whole(value) else None
+    return _text(value)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
+
+
+def _text(value: object) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)

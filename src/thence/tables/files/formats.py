@@ -1,0 +1,237 @@
+"""Which format a file has, said by its content and its name; and what a file that has none looks like.
+
+Law. `PAR1` at the beginning is Parquet and gzip is unpacked, whatever the name says. A file that looks like something
+we do not read (an array of JSON, UTF-16, a zip archive, a journal, ...) is told by what it looks like, with what to
+do. Otherwise the name decides (.jsonl, .ndjson, .json, .parquet, .pq, each also with .gz), and where it says nothing,
+how the text begins. An empty file is JSONL without lines. Objects with a host, a vector clock and no `kind` are a log.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from thence.core.model.escape import visible
+from thence.tables.contract.columns import EVENT_COLUMNS, Column
+from thence.tables.files.source import BROKEN, first_line, open_bytes
+
+Format = Literal["jsonl", "parquet", "shiviz"]
+FORMATS: tuple[Format, ...] = ("jsonl", "parquet", "shiviz")
+SUFFIXES: dict[str, Format] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+SAMPLE = 1 << 16
+PARQUET = b"PAR1"
+KEPT = 1 << 25
+"""Bytes of files that are kept between telling their format and reading them."""
+MARK = ".mark"
+"""How the name of the file ends that says how far a journal of a live endpoint has come; the rest is the journal's."""
+CLOCK = re.compile(r'\{\s*\\?"[^"\n]*"\s*:\s*\d')
+PATTERN = re.compile(r"\(\?P?<clock>")
+FIRST = 100
+"""Rows without a required column after which no more are read."""
+LISTED = 20
+"""Names of columns that are listed."""
+CLOCKED = 4
+"""Lines in which an object with a clock is looked for."""
+_HOSTS, _CLOCKS = {"node", "host"}, ("vc", "clock")
+_UTF_16 = "UTF-16 text; UTF-8 is accepted: iconv -f UTF-16 -t UTF-8"
+_LIKE: tuple[tuple[bytes, str], ...] = (
+    (b"PK\x03\x04", "a zip archive; unpack it first"),
+    (b"BZh", "bzip2; unpack it first, or pack it with gzip"),
+    (b"\xfd7zXZ\x00", "xz; unpack it first, or pack it with gzip"),
+    (b"\x28\xb5\x2f\xfd", "zstandard; unpack it first, or pack it with gzip"),
+    (b"ORC", "ORC; write it as Parquet first"),
+    (b"Obj\x01", "Avro; write it as Parquet first"),
+    (b"ARROW1", "an Arrow file; write it as Parquet first"),
+    (b"SQLite format 3\x00", "a SQLite database; export its rows as JSON lines"),
+    (b"%PDF", "a PDF"),
+    (codecs.BOM_UTF32_LE, "UTF-32 text; UTF-8 is accepted: iconv -f UTF-32 -t UTF-8"),
+    (codecs.BOM_UTF32_BE, "UTF-32 text; UTF-8 is accepted: iconv -f UTF-32 -t UTF-8"),
+    (codecs.BOM_UTF16_LE, _UTF_16),
+    (codecs.BOM_UTF16_BE, _UTF_16),
+)
+_JOURNAL = "part of the journal of a `thence endpoint`; its events are in the file that its configuration calls record"
+_LINES = "JSON lines are accepted, one object a line"
+_CSV = f"CSV; {_LINES}, or Parquet"
+_TABLES = {".csv": _CSV, ".tsv": _CSV}
+"""What names say that are none of ours."""
+_BINARY = f"binary data of no format known here; {_LINES}, or Parquet"
+SAY_WHICH = f"; say which by --format: {', '.join(FORMATS)}, or give a pattern with the groups host, clock and event"
+"""What is said to those who may say it."""
+
+
+class Unfit(NamedTuple):
+    """A file that has none of our formats, or not our columns: why, and whether its name says that it has one."""
+
+    reason: str
+    claims: bool
+    nameable: bool = False
+    """Whether it is of the right format, and the caller may say what its columns are called."""
+
+
+def by_name(path: Path) -> Format | None:
+    """Return the format that a name says, if any."""
+    inner = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return SUFFIXES.get(inner.suffix.lower())
+
+
+def detect(
+    path: Path,
+    *,
+    log: bool = False,
+    clocks: bool = True,
+    kept: dict[Path, bytes] | None = None,
+    columns: Sequence[Column] = (),
+) -> Format | Unfit:
+    """Return the format of a file, or what it looks like instead; `log`: what is no table is a log.
+
+    Unless `clocks`, objects with a vector clock are a table: arrivals may have one. The content of a small file is put
+    into `kept`, so that it is read once. JSON lines of which the first have none of some required column are unfit.
+    """
+    named = by_name(path)
+    try:
+        with path.open("rb") as plain:
+            begins = plain.read(SAMPLE)
+            if begins.startswith(PARQUET):
+                return "parquet"
+            if kept is not None and os.fstat(plain.fileno()).st_size + sum(map(len, kept.values())) <= KEPT:
+                begins = kept[path] = begins + plain.read()
+        with open_bytes(path, begins) as stream:
+            raw = stream.read1(SAMPLE)
+    except PermissionError:
+        return Unfit("it cannot be read: you may not read it", claims=named is not None)
+    except BROKEN as error:
+        return named or Unfit(f"it cannot be read: {first_line(error)}", claims=False)
+    text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
+    looks = _magic(raw) or (None if log else _layout(text) or _TABLES.get(path.suffix.lower()))
+    if looks is not None:
+        return Unfit(f"this looks like {_JOURNAL if _in_journal(path) else looks}", claims=named is not None)
+    found = named or _by_text(text, log=log)
+    if found == "jsonl" and clocks and _has_clocks(text):
+        return "shiviz"
+    lacking = _lacking(text, columns) if found == "jsonl" else None
+    return Unfit(lacking, claims=True, nameable=True) if lacking else found
+
+
+def _by_text(text: str, *, log: bool) -> Format | Unfit:
+    """Return the format of a text whose name says nothing."""
+    if log:
+        return "shiviz"
+    if not text.strip() or text.lstrip().startswith("{"):
+        return "jsonl"
+    if CLOCK.search(text) or PATTERN.search(text):
+        return "shiviz"
+    if "\0" in text:
+        return Unfit(f"this looks like {_BINARY}", claims=False)
+    return Unfit(f"it begins like no format known here{SAY_WHICH}", claims=False)
+
+
+def _has_clocks(text: str) -> bool:
+    """Tell whether the first lines are events with vector clocks, as TLA+ validates them, and not rows of a table."""
+    for line in text.split("\n", CLOCKED + 1)[:CLOCKED]:
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(row, dict) and "kind" not in row and row.keys() & _HOSTS and "event" in row:
+            inner = row["pkt"] if isinstance(row.get("pkt"), dict) else row
+            return any(isinstance(inner.get(name), dict) for name in _CLOCKS)
+    return False
+
+
+def _lacking(text: str, columns: Sequence[Column]) -> str | None:
+    """Say which required column none of the first rows has."""
+    names: set[str] = set()
+    lines = text.split("\n", FIRST)[:FIRST]
+    if len(lines) < FIRST:
+        return None
+    for line in lines:
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            return None
+        names |= row.keys() if isinstance(row, dict) else set()
+    missing = [column for column in columns if (column.required or column.called) and column.theirs not in names]
+    if not missing or not names:
+        return None
+    return f"none of its first {FIRST} rows has {missing[0].theirs}; {say_which(missing[0], names)}"
+
+
+def say_which(column: Column, found: Iterable[str]) -> str:
+    """Say which columns there are, and how to name the one that is meant."""
+    names = sorted(found)
+    listed = ", ".join(map(visible, names[:LISTED])) + (", ..." if len(names) > LISTED else "")
+    none = "" if column.required else f", or that none is, by {column.name}="
+    return f"found: {listed}; columns= says which of them is {column.name}, by {column.name}=NAME{none}"
+
+
+def _magic(raw: bytes) -> str | None:
+    """Return what the first bytes of a file say."""
+    if raw.startswith(PARQUET):
+        return "gzipped Parquet; unpack it first: Parquet packs its own pages"
+    for begins, what in _LIKE:
+        if raw.startswith(begins):
+            return what
+    if raw.count(0) * 3 > len(raw):
+        return _UTF_16 if _is_wide(raw) else _BINARY
+    return None
+
+
+def _is_wide(raw: bytes) -> bool:
+    """Tell whether bytes, many of them zero, are text of two bytes a character."""
+    whole = raw[: len(raw) // 2 * 2]
+    texts = (whole.decode(order, "replace") for order in ("utf-16-le", "utf-16-be"))
+    return any(all(each.isprintable() or each.isspace() for each in text) for text in texts)
+
+
+def _in_journal(path: Path) -> bool:
+    """Tell whether a file belongs to a journal: the database, what SQLite keeps beside it, or the mark."""
+    name = path.name.removesuffix(MARK).removesuffix("-wal").removesuffix("-shm")
+    return path.with_name(name + MARK).is_file()
+
+
+def _layout(text: str) -> str | None:
+    """Return what a text is laid out like, if that is nothing we read."""
+    begins = text.lstrip()
+    first, _, rest = begins.partition("\n")
+    if re.match(r"\[\s*\{", begins) and not (_is_json(first) and rest.strip()):
+        return f"one array of JSON; {_LINES}: jq -c '.[]'"
+    if begins.startswith("{") and rest.strip() and not _is_json(first) and _spans_lines(begins, len(first)):
+        return f"JSON printed over several lines; {_LINES}: jq -c ."
+    if begins.startswith("<") and re.match(r"<(\?xml|!doctype|html)", begins, re.IGNORECASE):
+        return f"XML or HTML; {_LINES}"
+    if "{" not in first and len(_NAMES & {part.strip(' "\r') for part in re.split("[,;\t]", first)}) > 2:
+        return _CSV
+    return None
+
+
+_NAMES = {column.name for column in EVENT_COLUMNS}
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _spans_lines(text: str, first: int) -> bool:
+    """Tell whether a text begins with an object that goes on after its first line, of so many characters."""
+    if text[:first].strip() == "{":
+        return True
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return end > first

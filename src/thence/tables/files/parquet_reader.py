@@ -1,0 +1,194 @@
+"""Parquet read through pyarrow, one row group at a time, without Spark.
+
+Law. Every row comes out once: as an event, or with a reason. A file that lacks a required column, has a column of
+another type, or is no Parquet file is set aside whole, with the column named. Damage costs the row group it is in,
+which is named with its rows. A row that is no event is set aside alone, `line` being its number in the file, from 1.
+Only the columns asked for are read and looked at; columns that are not ours never are, whatever their names.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from thence.tables.contract.columns import EVENT_COLUMNS, Column
+from thence.tables.files.checked_batches import event_batch, located, refused_batch
+from thence.tables.files.formats import Unfit, say_which
+from thence.tables.files.jsonl import Located
+from thence.tables.files.memory import SHARE, free_memory
+from thence.tables.files.source import BROKEN, Quarantined, first_line
+from thence.tables.files.splits import Slice
+
+ROWS = 1 << 16
+"""Rows of a batch at most."""
+UNREADABLE = (*BROKEN, pa.ArrowException, UnicodeDecodeError)
+"""What reading a damaged file can raise; the last of a name of a column that is not UTF-8."""
+
+
+def has_order(path: Path | str) -> bool:
+    """Tell whether a file is Parquet with a column `order`."""
+    try:
+        return "order" in pq.read_schema(path).names
+    except UNREADABLE:
+        return False
+
+
+def unfit_file(path: Path, columns: Sequence[Column]) -> Unfit | None:
+    """Return why a file that can be opened cannot be used for these columns, by its schema alone."""
+    try:
+        schema = footer(str(path)).schema.to_arrow_schema()
+        found = _misfit(schema, columns)
+        names = schema.names
+    except UNREADABLE:
+        return None  # its record says why
+    return Unfit(f"{found[1]}; {say_which(found[0], names)}", claims=True, nameable=True) if found else None
+
+
+def row_groups(path: Path, columns: Sequence[Column] = EVENT_COLUMNS) -> list[Slice | Quarantined]:
+    """Return the row groups of a file, or why it cannot be used for these columns."""
+    try:
+        with pq.ParquetFile(path) as file:
+            if reason := unfit(file.schema_arrow, columns):
+                return [Quarantined(str(path), None, f"{reason}; its {file.metadata.num_rows} rows are set aside")]
+            counts = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+    except UNREADABLE as error:
+        return [Quarantined(str(path), None, f"it cannot be read as Parquet: {first_line(error)}")]
+    places = zip(counts, accumulate(counts, initial=1), strict=False)
+    return [
+        Slice(str(path), "parquet", first, length=count, group=group) for group, (count, first) in enumerate(places)
+    ]
+
+
+@lru_cache(64)
+def _footer(path: str, size: int, changed: int) -> pq.FileMetaData:
+    return pq.read_metadata(path)
+
+
+def footer(path: str) -> pq.FileMetaData:
+    """Return the footer of a file, which is read once."""
+    found = os.stat(path)
+    return _footer(path, found.st_size, found.st_mtime_ns)
+
+
+def _read(part: Slice, columns: Sequence[Column]) -> pa.Table | Quarantined:
+    """Return the columns of a row group that are ours, or the record of its damage.
+
+    Texts stay in the dictionaries that Parquet has them in: written out, one long text could stand in every row.
+    """
+    last = part.first + (part.length or 0) - 1
+    try:
+        whole = footer(part.file)
+        leaves, size = _leaves(whole, part.group, {column.theirs for column in columns})
+        if size > SHARE * free_memory():
+            raise MemoryError(f"it holds {size / 1e9:.1f} GB, more than half of the memory that is free")
+        with pq.ParquetFile(part.file, metadata=whole, read_dictionary=leaves, page_checksum_verification=True) as file:
+            present = set(file.schema_arrow.names)
+            found = [column for column in columns if column.theirs in present]
+            names = [column.theirs for column in found]
+            table = file.read_row_group(part.group, columns=names, use_threads=False).select(names)
+            for place, column in enumerate(found):
+                if column.type == "double" and pa.types.is_timestamp(table.schema.types[place]):
+                    table = table.set_column(place, column.theirs, _in_seconds(table.column(place)))
+            return table.rename_columns([column.name for column in found])
+    except (*UNREADABLE, MemoryError) as error:
+        lost = (
+            f"row group {part.group + 1}, rows {part.first} to {last}, cannot be read as Parquet: {first_line(error)}"
+        )
+        return Quarantined(part.file, part.first, lost)
+
+
+def _leaves(whole: pq.FileMetaData, group: int, names: Collection[str]) -> tuple[list[str], int]:
+    """Return the leaves of some columns that hold texts, and how many bytes the columns have in a row group."""
+    rows = whole.row_group(group)
+    own = [place for place in range(rows.num_columns) if rows.column(place).path_in_schema.split(".")[0] in names]
+    texts = [rows.column(place).path_in_schema for place in own if rows.column(place).physical_type == "BYTE_ARRAY"]
+    return texts, sum(rows.column(place).total_uncompressed_size for place in own)
+
+
+def _in_seconds(moments: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return moments as seconds; one without a zone is taken as UTC, as `core.model.moments` has it."""
+    exact = moments.cast(pa.timestamp("us", moments.type.tz), safe=False)
+    return pc.divide(exact.cast(pa.int64()).cast(pa.float64()), 1e6)
+
+
+def group_batches(
+    part: Slice, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True, coded: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a row group as batches, see `checked_batches`; `coded`: texts may stay in dictionaries."""
+    table = _read(part, columns)
+    if isinstance(table, Quarantined):
+        yield refused_batch([table], columns)
+        return
+    first = part.first
+    for batch in table.to_batches(max_chunksize=None if coded else ROWS):
+        yield event_batch(batch, columns, part.file, first, needs=needs, coded=coded)
+        first += len(batch)
+
+
+def located_group(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True) -> Iterator[Located]:
+    """Yield (row number, event) or a quarantine record for each row of a row group, or one for its damage."""
+    table = _read(part, columns)
+    if isinstance(table, Quarantined):
+        yield table
+        return
+    first = part.first
+    for batch in table.to_batches(max_chunksize=ROWS):
+        yield from located(batch, part.file, first, needs=needs)
+        first += len(batch)
+
+
+def unfit(schema: pa.Schema, columns: Sequence[Column] = EVENT_COLUMNS) -> str | None:
+    """Return why a pyarrow schema cannot be a table with these columns, or nothing."""
+    return found[1] if (found := _misfit(schema, columns)) else None
+
+
+def _misfit(schema: pa.Schema, columns: Sequence[Column]) -> tuple[Column, str] | None:
+    """Return the first column that a schema lacks, or has in another type, and what is wrong."""
+    for column in columns:
+        name = column.theirs
+        times = schema.names.count(name)
+        if times > 1:
+            return column, f"column {name} stands {times} times"
+        if times == 0:
+            if column.required or column.called:
+                return column, f"column {name} is missing"
+        elif not _fits(schema.field(name).type, column):
+            return column, f"column {name} is {schema.field(name).type}; {column.type} is accepted"
+    return None
+
+
+def _fits(found: pa.DataType, column: Column) -> bool:
+    if pa.types.is_null(found):
+        return not column.required
+    if column.type == "string":
+        return _is_text(found)
+    if column.type in ("long", "int"):
+        return bool(pa.types.is_integer(found))
+    if column.type == "double":
+        return bool(pa.types.is_floating(found) or pa.types.is_integer(found) or pa.types.is_timestamp(found))
+    if column.type == "binary":
+        return bool(pa.types.is_binary(found) or pa.types.is_large_binary(found))
+    if column.type == "map<string,long>":
+        return bool(pa.types.is_map(found) and _is_text(found.key_type) and pa.types.is_integer(found.item_type))
+    if not _is_list(found):
+        return False
+    if column.type == "array<string>":
+        return _is_text(found.value_type) or bool(pa.types.is_null(found.value_type))
+    return bool(pa.types.is_struct(found.value_type) or pa.types.is_null(found.value_type))
+
+
+def _is_text(found: pa.DataType) -> bool:
+    if pa.types.is_dictionary(found):
+        found = found.value_type
+    return bool(pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found))
+
+
+def _is_list(found: pa.DataType) -> bool:
+    return bool(pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_fixed_size_list(found))

@@ -1,0 +1,283 @@
+"""One door for traces in files, without Spark: which files there are, which format each has, and their rows.
+
+    trace = open_trace("traces/")            # a name, a folder, a glob, file://..., or several
+    trace.files                              # {path: "jsonl" | "parquet" | "shiviz"}, sorted by name
+    trace.skipped                            # files in a folder that are no traces, each with a reason
+    trace.events()                           # Event by Event; the standard library alone, if all is JSONL
+    trace.batches()                          # Arrow record batches: event columns, file, line, reason
+    trace.clocks()                           # the events of logs with vector clocks
+    trace.quarantine                         # what could not be used so far; `events` and `clocks` add to it
+    trace.slices()                           # parts that can be read side by side, by anybody who can open the files
+
+Law. Tables give events, logs give clock events; what can be used in neither is quarantined. A file that is no trace
+is an error if it was named itself; in a folder it is quarantined if its name says it is one, and skipped if not.
+`order` of a JSONL row that says none is the place of its line in all lines, file after file.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from thence.core.model.events import Event
+from thence.errors import MisuseError, TraceError
+from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Column, names_of, renamed, their_names
+from thence.tables.files.formats import FORMATS, Format, Unfit, detect
+from thence.tables.files.jsonl import Located, broken_off, called_in, located, located_line
+from thence.tables.files.line_reader import Block, blocks, lines_of
+from thence.tables.files.paths import File, Paths, find_files
+from thence.tables.files.shiviz import ClockEvent, read_shiviz
+from thence.tables.files.source import BROKEN, Quarantined, first_line, open_bytes
+from thence.tables.files.splits import Slice, cut_lines, open_slice
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Task = Callable[[], "list[pa.RecordBatch]"]
+"""Work that reads some rows."""
+
+
+@dataclass(slots=True)
+class Trace:
+    """Files and their formats; `events` and `clocks` read them, and `quarantine` grows on the way."""
+
+    files: dict[Path, Format]
+    pattern: str | None = None
+    delimiter: str | None = None
+    quarantine: list[Quarantined] = field(default_factory=list)
+    skipped: list[Quarantined] = field(default_factory=list)
+    columns: tuple[Column, ...] = EVENT_COLUMNS
+    """The columns of an event, as these files call them."""
+    kept: dict[Path, bytes] = field(default_factory=dict)
+    """The content of small files that were read to tell their format."""
+
+    def called(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        """Return some columns, as these files call them."""
+        names = names_of(columns)
+        return tuple(column for column in self.columns if column.name in names)
+
+    @property
+    def judged(self) -> tuple[Column, ...]:
+        """The columns that an audit reads, as these files call them."""
+        return self.called(JUDGED_COLUMNS)
+
+    @property
+    def in_our_names(self) -> bool:
+        """Tell whether the tables call their columns as we do."""
+        return their_names(self.judged) is None
+
+    def slices(self, size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS) -> Cut:
+        """Return the tables in parts: JSONL of about `size` bytes (default: whole files), Parquet by row groups."""
+        return cut_files(self.files, size, self.called(columns))
+
+    def located(
+        self, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True
+    ) -> Iterator[tuple[str, Located]]:
+        """Yield the rows of the tables with their files, file by file; only `columns` are read and looked at."""
+        called = self.called(columns)
+        start = 0
+        for path, kind in self.files.items():
+            if kind == "parquet":
+                from thence.tables.files.parquet_reader import located_group, row_groups
+
+                for part in row_groups(path, called):
+                    found = [part] if isinstance(part, Quarantined) else located_group(part, called, needs=needs)
+                    yield from ((str(path), each) for each in found)
+            elif kind == "jsonl":
+                lines = _Lines(self, path)
+                for each in lines.located(start, called_in(called), needs=needs):
+                    yield str(path), each
+                start += lines.count
+
+    def events(self, columns: Sequence[Column] = EVENT_COLUMNS) -> Iterator[Event]:
+        """Yield the events of the tables, file by file; only `columns` are read and looked at."""
+        for _, found in self.located(columns):
+            if isinstance(found, Quarantined):
+                self.quarantine.append(found)
+            else:
+                yield found[1]
+
+    def tasks(
+        self, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True, coded: bool = False
+    ) -> Iterator[Task]:
+        """Yield work that reads some rows each, in order, as `batches` has them; it can be done in threads.
+
+        Files are opened once, one after the other. `needs` and `coded` as in `read_batches`.
+        """
+        from thence.tables.files.batches import block_batch, read_batches
+        from thence.tables.files.checked_batches import refused_batch
+        from thence.tables.files.parquet_reader import row_groups
+
+        called = self.called(columns)
+        start = 0
+        if self.quarantine:
+            yield lambda: [refused_batch(self.quarantine, called)]
+        for path, kind in self.files.items():
+            if kind == "parquet":
+                for part in row_groups(path, called):
+                    if isinstance(part, Quarantined):
+                        yield partial(_one, refused_batch, [part], called)
+                    else:
+                        yield partial(_all, read_batches, part, called, needs=needs, coded=coded)
+            elif kind == "jsonl":
+                lines = _Lines(self, path)
+                place = Slice(str(path), "jsonl", order=start)
+                for block in lines.blocks():
+                    if isinstance(block, Quarantined):
+                        yield partial(_one, refused_batch, [block], called)
+                    else:
+                        yield partial(_one, block_batch, block, place, called, needs=needs)
+                start += lines.count
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the tables as `tables.files.batches` has them: refused rows too, each with its `reason`."""
+        for task in self.tasks():
+            yield from task()
+
+    def opened(self, path: Path) -> io.BufferedIOBase:
+        """Open a file, unless its content was kept when its format was told."""
+        return open_bytes(path, self.kept.pop(path, None))
+
+    def clocks(self) -> Iterator[ClockEvent]:
+        """Yield the events of the logs, file by file."""
+        for path, kind in self.files.items():
+            if kind == "shiviz":
+                yield from read_shiviz(path, self.quarantine, pattern=self.pattern, delimiter=self.delimiter)
+
+
+def open_trace(
+    paths: Paths,
+    format: str = "auto",
+    pattern: str | None = None,
+    delimiter: str | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+) -> Trace:
+    """Find the files behind names, folders and globs, and the format of each; only samples are read yet.
+
+    A `pattern` says that what is no table by its name is a log; `columns`, what the tables call our columns, where
+    that is another name.
+    """
+    if format not in ("auto", *FORMATS):
+        raise MisuseError(f"no format {format!r}; auto, {', '.join(FORMATS)} are accepted")
+    trace = Trace({}, pattern, delimiter, columns=renamed(EVENT_COLUMNS, columns or {}))
+    for file in find_files(paths):
+        asked = next((name for name in FORMATS if name == format), None)
+        kind = asked or detect(file.path, log=pattern is not None, kept=trace.kept, columns=trace.judged)
+        if kind == "parquet" and file.named:
+            from thence.tables.files.parquet_reader import unfit_file
+
+            kind = unfit_file(file.path, trace.judged) or kind
+        if isinstance(kind, Unfit):
+            _set_aside(trace, file, kind)
+        else:
+            trace.files[file.path] = kind
+    if trace.skipped and not (trace.files or trace.quarantine):
+        raise TraceError(f"none of {len(trace.skipped)} files is a trace; the first: {trace.skipped[0]}")
+    return trace
+
+
+def _set_aside(trace: Trace, file: File, unfit: Unfit) -> None:
+    if file.named:
+        raise (MisuseError if unfit.nameable else TraceError)(f"{file.path}: {unfit.reason}")
+    kept = trace.quarantine if unfit.claims else trace.skipped
+    kept.append(Quarantined(str(file.path), None, unfit.reason))
+
+
+class _Lines:
+    """The lines of a file, which is opened once; `count` is how many have come."""
+
+    def __init__(self, trace: Trace, path: Path) -> None:
+        self._trace, self._path, self.count = trace, path, 0
+
+    def blocks(self) -> Iterator[Block | Quarantined]:
+        """Yield blocks of lines, and a record if the file cannot be read, or not to its end."""
+        try:
+            stream = self._trace.opened(self._path)
+        except OSError as error:
+            yield Quarantined(str(self._path), None, f"it cannot be read: {first_line(error)}")
+            return
+        try:
+            with stream:
+                for block in blocks(stream):
+                    ends = block.data.count(b"\n") if block.whole else 1
+                    self.count = block.first - 1 + ends + (block.whole and not block.data.endswith(b"\n"))
+                    yield block
+        except BROKEN as error:
+            yield broken_off(str(self._path), self.count + 1, error)
+
+    def located(self, start: int, called: Mapping[str, str] | None, *, needs: bool) -> Iterator[Located]:
+        """Yield what each line says that is not blank."""
+        for block in self.blocks():
+            if isinstance(block, Quarantined):
+                yield block
+                continue
+            for line in lines_of(block):
+                if found := located_line(line, str(self._path), start, called, needs=needs):
+                    yield found
+
+
+def _one(make: Callable[..., pa.RecordBatch], *given: object, **named: object) -> list[pa.RecordBatch]:
+    return [make(*given, **named)]
+
+
+def _all(make: Callable[..., Iterator[pa.RecordBatch]], *given: object, **named: object) -> list[pa.RecordBatch]:
+    return list(make(*given, **named))
+
+
+class Cut(NamedTuple):
+    """The slices of some tables, and the files that cannot be cut, each with the reason."""
+
+    slices: list[Slice]
+    refused: list[Quarantined]
+
+
+def cut_files(files: Mapping[Path, Format], size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS) -> Cut:
+    """Return the slices of tables: JSONL in parts of about `size` bytes (default: whole), Parquet by row groups.
+
+    Of Parquet, only `columns` are looked at.
+    """
+    slices: list[Slice] = []
+    refused: list[Quarantined] = []
+    order = 0
+    lines = [path for path, kind in files.items() if kind == "jsonl"]
+    for path, kind in files.items():
+        if kind == "parquet":
+            from thence.tables.files.parquet_reader import row_groups
+
+            found = row_groups(path, columns)
+            slices += [each for each in found if isinstance(each, Slice)]
+            refused += [each for each in found if isinstance(each, Quarantined)]
+        elif kind == "jsonl":
+            try:
+                own, count = cut_lines(path, size, order, last=path == lines[-1])
+            except OSError as error:
+                refused.append(Quarantined(str(path), None, f"it cannot be read: {first_line(error)}"))
+                continue
+            slices += own
+            order += count
+    return Cut(slices, refused)
+
+
+def located_rows(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True) -> Iterator[Located]:
+    """Yield (line or row number, event) or a quarantine record for each row; only `columns` are read.
+
+    Unless `needs`, what a kind of row needs is left to the judge of its run.
+    """
+    if part.format == "parquet":
+        from thence.tables.files.parquet_reader import located_group
+
+        yield from located_group(part, columns, needs=needs)
+        return
+    try:
+        with open_slice(part) as stream:
+            called, length = called_in(columns), part.length
+            yield from located(
+                stream, part.file, start=part.order, first=part.first, length=length, called=called, needs=needs
+            )
+    except BROKEN as error:
+        yield broken_off(part.file, part.first, error)

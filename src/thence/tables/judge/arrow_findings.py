@@ -1,0 +1,106 @@
+"""Findings in an Arrow table, made into rows a few at a time; proofs ask `event_rows` for the events behind them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from thence.core.model.events import Event
+from thence.tables.explain.sentence import Step
+from thence.tables.judge.normal_table import events_of
+from thence.tables.judge.path import shortest_paths
+from thence.tables.judge.proof_events import EventRows
+from thence.tables.judge.result import (
+    ABSENT,
+    CALLED,
+    COLUMNS,
+    SORTED_BY,
+    SUMS,
+    TAGS,
+    Findings,
+    Key,
+    ListName,
+    Row,
+    key_of,
+)
+
+BATCH = 10_000
+"""Findings that are made into rows at a time."""
+
+
+def _null_first(table: pa.Table) -> pa.Array:
+    """Return the places of rows sorted by all columns, null before everything else."""
+    if not len(table):
+        return pa.array([], pa.int64())
+    keys: dict[str, pa.ChunkedArray] = {}
+    for name in table.column_names:
+        if table.column(name).null_count:
+            keys[f"{name} is there"] = table.column(name).is_valid()
+        keys[name] = table.column(name)
+    return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
+
+
+class ArrowFindings(Findings):
+    """Findings in a tagged table; `events` are those that were judged."""
+
+    def __init__(self, tagged: pa.Table, events: EventRows) -> None:
+        """Take what was found, and the events behind it."""
+        self.tagged, self._events = tagged, events
+
+    def counts(self) -> Iterator[tuple[str, Mapping[str, int]]]:
+        """Yield the sums and counts of each run, by name."""
+        counted = self.tagged.group_by(["run", "tag"]).aggregate([([], "count_all"), *((name, "sum") for name in SUMS)])
+        found: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(SUMS, 0))
+        for row in counted.to_pylist():
+            if row["run"] is not None:
+                own = found[row["run"]]
+                own[row["tag"]] = row["count_all"]
+                for name in SUMS:
+                    own[name] += row[f"{name}_sum"] or 0
+        yield from sorted(found.items())
+
+    def rows(self, name: ListName) -> Iterator[Row]:
+        """Yield the rows of a list, sorted."""
+        found = self.listed(name)
+        order = _null_first(found.select(SORTED_BY[name]))
+        for start in range(0, len(order), BATCH):
+            yield from found.take(order.slice(start, BATCH)).to_pylist()
+
+    def listed(self, name: ListName) -> pa.Table:
+        """Return a list of findings as a table."""
+        tags = self.tagged.column("tag")
+        chosen = pc.equal(tags, TAGS[name])
+        if name in ("violations", "possible"):
+            clouded = pc.is_in(self.tagged.column("run"), pa.array(sorted(self.clouded()), pa.string()))
+            here = clouded if name == "possible" else pc.invert(clouded)
+            chosen = pc.or_(chosen, pc.and_(pc.equal(tags, ABSENT), here))
+        found = self.tagged.filter(chosen)
+        return pa.table([found.column(CALLED.get(c, c)) for c in COLUMNS[name]], names=list(COLUMNS[name]))
+
+    def paths(self, violations: Sequence[Row]) -> dict[Key, list[Step]]:
+        """Return the causal paths that prove some violations."""
+        runs: dict[str, list[Row]] = defaultdict(list)
+        for row in violations:
+            runs[str(row["run"])].append(row)
+        found: dict[Key, list[Step]] = {}
+        for run, asked in runs.items():
+            pairs = [(str(row["missing"]), str(row["early"])) for row in asked]
+            for row, path in zip(asked, shortest_paths(self._events.of_run(run, pairs), pairs), strict=True):
+                if path is not None:
+                    found[key_of(row)] = [Step(**step) for step in path]
+        return found
+
+    def events(self, run: str, messages: Iterable[str]) -> list[Event]:
+        """Return the rows of a run that name some messages."""
+        return events_of(self._events.of_messages(run, pa.array(sorted(messages), pa.string())))
+
+    def runs_in(self, files: Iterable[str]) -> set[str]:
+        """Return the runs that have rows in some files."""
+        return self._events.runs_in(files)
+
+    def close(self) -> None:
+        """Let go of the events."""
+        self._events.close()

@@ -1,0 +1,38 @@
+"""Is any message sent twice in a run? A chunk cannot know, and its summary does not name every message it sends.
+
+Law. Equal ids have equal hashes, so a message sent in two chunks is always noticed. Two ids with one hash are noticed
+too, wrongly; the run is then judged whole, by the ids themselves. So hashes decide nothing but who has to look twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from thence.tables.contract.array_types import Hashes
+from thence.tables.judge.ids_cy import hash_names
+from thence.tables.judge.interning import buffers
+
+
+def hashes_of(names: pa.StringArray) -> Hashes:
+    """Return a 64-bit hash of each name; none is null."""
+    hashes = np.zeros(len(names), np.uint64)
+    if len(names):
+        offsets, letters = buffers(names)
+        hash_names(offsets, memoryview(letters), hashes)  # type: ignore[arg-type]
+    return hashes
+
+
+def buckets(hashes: Hashes, count: int) -> list[bytes]:
+    """Part hashes into `count` buckets by their leading bits."""
+    ordered = np.sort(hashes)
+    ends = np.searchsorted(ordered, [np.uint64((b << 64) // count) for b in range(1, count)])
+    return [chunk.tobytes() for chunk in np.split(ordered, ends)]
+
+
+def repeated(parts: Iterable[bytes]) -> bool:
+    """Tell whether a hash stands twice in the parts of one bucket."""
+    whole = np.sort(np.concatenate([np.zeros(0, np.uint64), *(np.frombuffer(p, np.uint64) for p in parts)]))
+    return bool(np.any(whole[1:] == whole[:-1]))

@@ -1,0 +1,231 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False
+"""Loops over coded rows that come before the scan: which rows are usable, how rows follow one another, cycles.
+
+Bounds are not checked: all codes and row numbers were made by `tables.judge.coded_rows`, none is read from a file.
+"""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ModuleNotFoundError:
+    from thence import _cython as cython
+
+
+def sort_segments(offsets: cython.const[cython.longlong][::1], values: cython.int[::1], odd: cython.uchar[::1]) -> None:
+    """Sort each segment in place by insertion; mark those that hold a value twice or one below 0."""
+    row: cython.Py_ssize_t
+    i: cython.longlong
+    at: cython.longlong
+    start: cython.longlong
+    end: cython.longlong
+    value: cython.int
+    bad: cython.bint
+    with cython.nogil:
+        for row in range(offsets.shape[0] - 1):
+            start = offsets[row]
+            end = offsets[row + 1]
+            for i in range(start + 1, end):
+                value = values[i]
+                at = i
+                while at > start and values[at - 1] > value:
+                    values[at] = values[at - 1]
+                    at -= 1
+                values[at] = value
+            bad = end > start and values[start] < 0
+            for i in range(start + 1, end):
+                bad = bad or values[i] == values[i - 1]
+            odd[row] = bad
+
+
+def left_out(
+    process: cython.const[cython.int][::1], index: cython.const[cython.longlong][::1], last: cython.longlong[::1]
+) -> int:
+    """Count the places at which the indexes of a process leave something out; -1 if they do not increase."""
+    found: cython.longlong = 0
+    row: cython.Py_ssize_t
+    p: cython.int
+    with cython.nogil:
+        for row in range(process.shape[0]):
+            p = process[row]
+            if index[row] <= last[p]:
+                found = -1
+                break
+            if index[row] > last[p] + 1:
+                found += 1
+            last[p] = index[row]
+    return found
+
+
+def needs(
+    kind: cython.const[cython.schar][::1],
+    message: cython.const[cython.int][::1],
+    addressed: cython.const[cython.uchar][::1],
+    empty: cython.int,
+    fate: cython.schar[::1],
+) -> None:
+    """Set aside rows without their message or destinations."""
+    row: cython.Py_ssize_t
+    with cython.nogil:
+        for row in range(kind.shape[0]):
+            if fate[row] != 0 or kind[row] > 2:  # set aside already, or neither send, deliver nor receive
+                continue
+            if message[row] < 0 or message[row] == empty:
+                fate[row] = 3  # NO_MESSAGE
+            elif kind[row] == 0 and not addressed[row]:
+                fate[row] = 4  # NO_DESTINATIONS
+
+
+def senders(
+    kind: cython.const[cython.schar][::1],
+    message: cython.const[cython.int][::1],
+    label: cython.const[cython.int][::1],
+    sender: cython.longlong[::1],
+    fate: cython.schar[::1],
+) -> None:
+    """Set aside second sends, and deliveries and receipts without a send under their label."""
+    row: cython.Py_ssize_t
+    sent: cython.longlong
+    with cython.nogil:
+        for row in range(kind.shape[0]):
+            if fate[row] == 0 and kind[row] == 0:
+                if sender[message[row]] >= 0:
+                    fate[row] = 5  # SENT_TWICE
+                else:
+                    sender[message[row]] = row
+        for row in range(kind.shape[0]):
+            if fate[row] == 0 and (kind[row] == 1 or kind[row] == 2):
+                sent = sender[message[row]]
+                if sent < 0:
+                    fate[row] = 6  # NEVER_SENT
+                elif label[sent] != label[row]:
+                    fate[row] = 7  # OTHER_LABEL
+
+
+def gather(
+    offsets: cython.const[cython.longlong][::1],
+    values: cython.const[cython.int][::1],
+    rows: cython.const[cython.longlong][::1],
+    starts: cython.const[cython.longlong][::1],
+    taken: cython.int[::1],
+) -> None:
+    """Copy the segments of some rows, one after the other."""
+    i: cython.Py_ssize_t
+    j: cython.longlong
+    with cython.nogil:
+        for i in range(rows.shape[0]):
+            for j in range(starts[i + 1] - starts[i]):
+                taken[starts[i] + j] = values[offsets[rows[i]] + j]
+
+
+def group(keys: cython.const[cython.int][::1], fill: cython.longlong[::1], rows: cython.longlong[::1]) -> None:
+    """Write each row where the rows of its key are to stand, in order; a key below 0 has none."""
+    row: cython.Py_ssize_t
+    with cython.nogil:
+        for row in range(keys.shape[0]):
+            if keys[row] >= 0:
+                rows[fill[keys[row]]] = row
+                fill[keys[row]] += 1
+
+
+def causes_first(
+    sends: cython.const[cython.uchar][::1],
+    message: cython.const[cython.int][::1],
+    following: cython.const[cython.longlong][::1],
+    deliveries: cython.const[cython.longlong][::1],
+    starts: cython.const[cython.longlong][::1],
+    waits: cython.schar[::1],
+    queue: cython.longlong[::1],
+) -> int:
+    """Put rows into the queue, causes first; return how many could be placed."""
+    row: cython.Py_ssize_t
+    tail: cython.Py_ssize_t = 0
+    place: cython.Py_ssize_t = 0
+    i: cython.longlong
+    effect: cython.longlong
+    with cython.nogil:
+        for row in range(message.shape[0]):
+            if waits[row] == 0:
+                queue[tail] = row
+                tail += 1
+        while place < tail:
+            row = queue[place]
+            place += 1
+            effect = following[row]
+            if effect >= 0:
+                waits[effect] -= 1
+                if waits[effect] == 0:
+                    queue[tail] = effect
+                    tail += 1
+            if sends[row]:
+                for i in range(starts[message[row]], starts[message[row] + 1]):
+                    effect = deliveries[i]
+                    waits[effect] -= 1
+                    if waits[effect] == 0:
+                        queue[tail] = effect
+                        tail += 1
+    return tail
+
+
+def components(
+    sends: cython.const[cython.uchar][::1],
+    message: cython.const[cython.int][::1],
+    following: cython.const[cython.longlong][::1],
+    deliveries: cython.const[cython.longlong][::1],
+    starts: cython.const[cython.longlong][::1],
+    number: cython.longlong[::1],
+    low: cython.longlong[::1],
+    component: cython.longlong[::1],
+    stack: cython.longlong[::1],
+    trail: cython.longlong[::1],
+    step: cython.longlong[::1],
+) -> None:
+    """Write the strongly connected component of each row (Tarjan, without recursion)."""
+    root: cython.Py_ssize_t
+    row: cython.longlong
+    effect: cython.longlong
+    depth: cython.longlong
+    height: cython.longlong = 0
+    clock: cython.longlong = 0
+    with cython.nogil:
+        for root in range(message.shape[0]):
+            if number[root] >= 0:
+                continue
+            depth = 0
+            trail[0] = root
+            number[root] = clock
+            low[root] = clock
+            clock += 1
+            stack[height] = root
+            height += 1
+            while depth >= 0:
+                row = trail[depth]
+                effect = -1
+                if step[row] == 0:
+                    effect = following[row]
+                elif sends[row] and starts[message[row]] + step[row] - 1 < starts[message[row] + 1]:
+                    effect = deliveries[starts[message[row]] + step[row] - 1]
+                else:
+                    if low[row] == number[row]:
+                        while True:
+                            height -= 1
+                            component[stack[height]] = row
+                            if stack[height] == row:
+                                break
+                    depth -= 1
+                    if depth >= 0 and low[row] < low[trail[depth]]:
+                        low[trail[depth]] = low[row]
+                    continue
+                step[row] += 1
+                if effect < 0:
+                    continue
+                if number[effect] < 0:
+                    number[effect] = clock
+                    low[effect] = clock
+                    clock += 1
+                    stack[height] = effect
+                    height += 1
+                    depth += 1
+                    trail[depth] = effect
+                elif component[effect] < 0 and number[effect] < low[row]:
+                    low[row] = number[effect]

@@ -1,0 +1,59 @@
+"""Findings as Parquet files: `runs.parquet` and one file for each list, written a few rows at a time.
+
+Law. A file holds what `--json` has under the same name, in the same order; `violations.parquet` has the paths too.
+A folder that holds Parquet files already is not written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from thence.errors import MisuseError
+from thence.tables.judge.result import COLUMNS, AuditResult, ListName, RunRow
+
+BATCH = 20_000
+"""Rows that are held at a time."""
+_NUMBERS = ("index", "order", "line")
+_STEP = pa.struct([("process", pa.string()), ("index", pa.int64()), ("kind", pa.string()), ("message", pa.string())])
+
+
+def write_findings(result: AuditResult, folder: Path, *, paths: int) -> None:
+    """Write all findings of a result into a new or empty folder."""
+    refuse_full(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    counts = [(name, pa.int64()) for name in RunRow.__annotations__ if name not in ("run", "verdict")]
+    runs = pa.schema([("run", pa.string()), ("verdict", pa.string()), *counts])
+    _write(folder / "runs.parquet", runs, result.runs)
+    for name in COLUMNS:
+        _write(folder / f"{name}.parquet", _schema(name), _rows(result, name, paths))
+
+
+def refuse_full(folder: Path) -> None:
+    """Refuse a folder that holds Parquet files already."""
+    if any(folder.glob("*.parquet")):
+        raise MisuseError(f"{folder} holds Parquet files already; a new or empty folder is accepted")
+
+
+def _schema(name: ListName) -> pa.Schema:
+    fields = [(column, pa.int64() if column in _NUMBERS else pa.string()) for column in COLUMNS[name]]
+    return pa.schema(fields + ([("path", pa.list_(_STEP))] if name == "violations" else []))
+
+
+def _rows(result: AuditResult, name: ListName, paths: int) -> Iterator[Mapping[str, object]]:
+    if name != "violations":
+        yield from result.rows(name)
+        return
+    for row, path in result.proved(paths):
+        yield {**row, "path": None if path is None else [step.row() for step in path]}
+
+
+def _write(path: Path, schema: pa.Schema, rows: Iterable[Mapping[str, object]]) -> None:
+    stream = iter(rows)
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        while some := list(islice(stream, BATCH)):
+            writer.write_batch(pa.RecordBatch.from_pylist(some, schema=schema))

@@ -1,0 +1,80 @@
+"""Tables as bytes, and tables split by where their rows go.
+
+Law. Nothing is lost: `unpacked(packed(table))` is the table, and the splits hold each row once, in its order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from thence.tables.contract.array_types import Ints
+
+SELDOM = 256
+"""A change of slot or of step is seldom if it comes less often than once in so many rows."""
+_STEPPING = ("index", "line")
+
+
+def packed(table: pa.Table, compression: str | None = None) -> bytes:
+    """Return a table as bytes."""
+    table = stepped(table)
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def held(table: pa.Table) -> pa.Table:
+    """Return a table without the columns that hold nothing."""
+    return table.select([name for name in table.column_names if table.column(name).null_count < len(table)])
+
+
+def unpacked(data: bytes | pa.Buffer) -> pa.Table:
+    """Return a table that was `packed`."""
+    return _walked(pa.ipc.open_stream(data).read_all())
+
+
+def stepped(table: pa.Table) -> pa.Table:
+    """Return a table whose indexes and lines are kept as the places at which they do not go up by one, if few."""
+    for name in _STEPPING:
+        column = table.column(name) if name in table.column_names else None
+        if column is None or column.null_count or not len(column):
+            continue
+        ahead = column.to_numpy() - np.arange(len(column))
+        ends = np.append(np.flatnonzero(ahead[1:] != ahead[:-1]) + 1, len(ahead))
+        if len(ends) * SELDOM < len(ahead):
+            kept = pa.RunEndEncodedArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(ahead[ends - 1]))
+            table = table.set_column(table.column_names.index(name), name, kept)
+    return table
+
+
+def _walked(table: pa.Table) -> pa.Table:
+    """Return a table that was `stepped` as it was before."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_run_end_encoded(field.type):
+            kept = table.column(place).chunk(0)
+            ends = kept.run_ends.to_numpy()
+            ahead = np.repeat(kept.values.to_numpy(), np.diff(ends, prepend=0))
+            table = table.set_column(place, field.name, pa.array(ahead + np.arange(len(ahead))))
+    return table
+
+
+def split_by_slot(table: pa.Table, slots: Ints) -> Iterator[tuple[int, pa.Table]]:
+    """Split rows by slot; rows of one slot keep their order."""
+    if not len(slots):
+        return
+    ends = np.append(np.flatnonzero(slots[1:] != slots[:-1]) + 1, len(slots))  # of rows in a row that go to one slot
+    if len(ends) * SELDOM > len(slots):
+        few = slots.astype(np.uint16) if slots.min() >= 0 and slots.max() < 1 << 16 else slots  # sorted by counting
+        order = np.argsort(few, kind="stable")
+        table, slots = table.take(pa.array(order)), slots[order]
+        ends = np.append(np.flatnonzero(slots[1:] != slots[:-1]) + 1, len(slots))
+    own: dict[int, list[pa.Table]] = {}
+    for start, end in pairwise([0, *ends.tolist()]):
+        own.setdefault(int(slots[start]), []).append(table.slice(start, end - start))
+    for slot in sorted(own):
+        yield slot, own[slot][0] if len(own[slot]) == 1 else pa.concat_tables(own[slot]).combine_chunks()

@@ -1,0 +1,142 @@
+"""The scan: vector clocks along an order in which causes come first.
+
+Law. Let K[d] be what process d has learnt from the messages it delivered: K[d][s] is the index of the latest send of s
+that happened before the send of some message delivered at d. A message carries K of its sender, with the sender's
+own component set to the index of the send. Then the first delivery of m, sent by s at index t, is late at d exactly
+when K[d][s] >= t just before it: some other message delivered there was sent after m. K[d][d] holds only what came
+back to d through messages, so copies addressed to their own sender need no rule of their own.
+
+The component s of every clock depends on no other component: a block of columns can be scanned alone.
+
+The loops take the sends and deliveries of one run and one label, in order. A message whose send is not among
+the rows (it was sent before the first of them) has `send_row` -1; it carries nothing here.
+
+The loops themselves are in `scan_cy` and `order_cy`; here they get their arrays.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thence.tables.contract.array_types import Bytes, Clocks, Flags, Ints, Longs
+from thence.tables.judge import order_cy, scan_cy
+
+FIRST, DUPLICATE, ASTRAY, IMPORTED = 1, 2, 4, 8
+"""A delivery is the first of an addressed copy, a repeat, at a process not addressed, of a message sent before."""
+LONG = 64
+"""Segments longer than this are sorted by numpy, shorter ones by insertion."""
+
+
+class Columns(NamedTuple):
+    """The sends and deliveries that a loop walks along."""
+
+    sends: Flags
+    process: Ints
+    at: Longs
+    """the `index` of each row"""
+    message: Ints
+
+
+class Marks(NamedTuple):
+    """Indexes to look out for: those of process p, ascending, are at[starts[p]:starts[p + 1]]; none: not wanted.
+
+    `contact[mark, d]` takes the row that first lets process d know p at a mark or later.
+    """
+
+    at: Clocks
+    starts: Longs
+    contact: Ints
+
+
+def sort_segments(offsets: Longs, values: Ints) -> Longs:
+    """Sort each segment of `values` in place; return the rows whose segment holds a value twice or one below 0."""
+    lengths = np.diff(offsets)
+    for row in np.flatnonzero(lengths > LONG).tolist():
+        values[offsets[row] : offsets[row + 1]].sort()
+    odd = np.zeros(len(lengths), np.uint8)
+    order_cy.sort_segments(offsets, values, odd)
+    return np.flatnonzero(odd)
+
+
+def increasing(process: Ints, index: Longs, processes: int) -> bool:
+    """Tell whether the indexes of every process increase along the rows."""
+    return steps_left_out(process, index, processes) >= 0
+
+
+def steps_left_out(process: Ints, index: Longs, processes: int) -> int:
+    """Return at how many places the indexes of a process leave something out; -1 if they do not increase."""
+    return int(order_cy.left_out(process, index, np.zeros(processes, np.int64)))
+
+
+def match(
+    sends: Flags, process: Ints, message: Ints, messages: int, offsets: Longs, destinations: Ints
+) -> tuple[Longs, Longs, Bytes, Ints, bool]:
+    """Meet each delivery with its send.
+
+    Return (send_row of each message or -1, the row that first delivered each copy or -1, what each delivery is,
+    deliveries of each message, whether some send comes after a delivery of its message).
+    """
+    send_row = np.full(messages, -1, np.int64)
+    delivered = np.full(len(destinations), -1, np.int64)
+    role = np.zeros(len(process), np.int8)
+    uses = np.zeros(messages, np.int32)
+    marks = sends.view(np.uint8)
+    disorder = scan_cy.match(marks, process, message, offsets, destinations, send_row, delivered, role, uses)
+    return send_row, delivered, role, uses, disorder
+
+
+def slots(sends: Flags, message: Ints, uses: Ints, keep: Flags) -> tuple[Ints, int]:
+    """Give each message that is still to be delivered a place for its clock, reused after its last delivery.
+
+    Return (place of each message or -1, places).
+    """
+    place = np.full(len(uses), -1, np.int32)
+    free = np.empty(len(uses) + 1, np.int32)
+    return place, scan_cy.slots(sends.view(np.uint8), message, uses.copy(), keep.view(np.uint8), place, free)
+
+
+def scan(
+    columns: Columns, role: Bytes, send_row: Longs, place: Ints, known: Clocks, carried: Clocks, low: int, late: Flags,
+    before: Clocks, marks: Marks,
+) -> None:  # fmt: skip
+    """Run the clocks over all rows for the columns from `low` on, as many as `known` has.
+
+    `known` (process x column) and `carried` (place x column) hold the state and end as the state after the last
+    row. `late[row]` is set for each late first delivery; `before` takes `known` of the process before each
+    imported delivery, in row order (no rows: not wanted).
+    """
+    width = known.shape[1]
+    total = marks.starts[low + width] - marks.starts[low] if len(marks.at) else 0
+    left = np.full(known.shape[0], total, np.int64)
+    never = known.dtype.type(np.iinfo(known.dtype).max)
+    due = np.full((known.shape[0] if total else 0, width), never, known.dtype)
+    ahead = np.zeros(due.shape, np.int32)
+    if total:
+        first, end = marks.starts[low : low + width], marks.starts[low + 1 : low + width + 1]
+        ahead[:] = first
+        some = end > first
+        due[:, some] = marks.at[first[some]]
+    scan_cy.scan(
+        columns.sends.view(np.uint8), columns.process, columns.at, columns.message, role, send_row, place, known,
+        carried, low, late.view(np.uint8), before, marks.at, marks.starts, marks.contact, left, due, ahead, never,
+    )  # fmt: skip
+
+
+def locate(
+    columns: Columns, place: Ints, known: Clocks, carried: Clocks, column_of: Ints, at_process: Ints, column: Ints,
+    least: Longs, since: Longs,
+) -> Longs:  # fmt: skip
+    """For each question find the first delivery after which its process knows of `least` or later in `column`.
+
+    Questions are sorted by `since`, the row from which they stand. `column_of[p]` is the column of
+    process p among those scanned, or -1. Return the row for each question, -1 where there is none.
+    """
+    answer = np.full(len(least), -1, np.int64)
+    lists = np.full(known.shape[0], -1, np.int64), np.full(len(least), -1, np.int64)
+    scan_cy.locate(
+        columns.sends.view(np.uint8), columns.process, columns.at, columns.message, place, known, carried, column_of,
+        at_process, column, least, since, *lists, answer,
+    )  # fmt: skip
+    return answer

@@ -1,0 +1,89 @@
+"""What a task of an audit does: thin functions from Arrow batches to Arrow batches; the logic is in `kernels`.
+
+Invariant. A task gets whole slots and says everything it finds as tagged rows (`tables.judge.findings`).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from itertools import groupby
+
+import numpy as np
+import pyarrow as pa
+
+from thence.tables.judge.chunk import summarise
+from thence.tables.judge.coded_rows import by_run
+from thence.tables.judge.findings import SCHEMA
+from thence.tables.judge.pieces import gathered, joined
+from thence.tables.judge.rounds import Merging, twice_sent
+from thence.tables.judge.whole_run import judge
+
+Batches = Iterator[pa.RecordBatch]
+Work = Callable[[Batches], Batches]
+
+
+def _batches(table: pa.Table) -> Batches:
+    yield from table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=SCHEMA)]
+
+
+def judging(*, block: int | None, buckets: int) -> Work:
+    """Judge whole runs and summarise chunks; a piece may say which messages are wanted in its summary."""
+
+    def work(batches: Batches) -> Batches:
+        for pieces in gathered(batches):
+            run, chunk, want = pieces[0]["run"], pieces[0]["chunk"], pieces[0].get("want")
+            names: frozenset[str] = pickle.loads(want) if want else frozenset()
+            table = joined(pieces)
+            if chunk is None or run is None:
+                yield from judged_runs(table, block=block)
+            else:
+                yield from _batches(summarise(run, chunk, table, want=names, block=block, buckets=buckets))
+
+    return work
+
+
+def judged_runs(table: pa.Table, *, block: int | None) -> Batches:
+    """Judge all runs of a normal table, each whole."""
+    for name, rows in split_by_run(table):
+        yield from _batches(judge(name, rows, block=block))
+
+
+def split_by_run(table: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
+    """Yield the rows of each run of a normal table, in their order."""
+    codes, names = by_run(table)
+    if len(names) <= 1:
+        yield from ((name, table) for name in names)
+        return
+    if bool(np.any(codes[1:] < codes[:-1])):
+        order = np.argsort(codes, kind="stable")
+        table, codes = table.take(pa.array(order)), codes[order]
+    table = table.combine_chunks()
+    ends = np.searchsorted(codes, np.arange(len(names)), side="right").tolist()
+    for name, start, end in zip(names, [0, *ends[:-1]], ends, strict=True):
+        if end > start:
+            yield name, table.slice(start, end - start)
+
+
+def merging(*, last_round: bool) -> Callable[[tuple[pa.Scalar, ...], Batches], Batches]:
+    """Put the summaries of one run together, and compare the hashes of its ids if they come along.
+
+    Rows come sorted by tag, by chunk, and by place in it.
+    """
+
+    def work(key: tuple[pa.Scalar, ...], batches: Batches) -> Batches:
+        merging = Merging(key[0].as_py(), last_round=last_round)
+        columns = ("tag", "chunk", "payload")
+        rows = (row for batch in batches for row in zip(*(batch.column(name) for name in columns), strict=True))
+        for (tag, _), own in groupby(rows, key=lambda row: (row[0].as_py(), row[1].as_py())):
+            merging.add(tag, (payload.as_buffer() for _, _, payload in own))
+        yield from _batches(merging.finish())
+
+    return work
+
+
+def comparing(key: tuple[pa.Scalar, ...], batches: Batches) -> Batches:
+    """Say so if a message of the run may have been sent twice."""
+    hashes = (bytes(payload.as_buffer()) for batch in batches for payload in batch.column("payload"))
+    found = twice_sent(key[0].as_py(), hashes)
+    yield from _batches(found if found is not None else SCHEMA.empty_table())

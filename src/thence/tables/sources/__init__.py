@@ -1,0 +1,33 @@
+"""From what people have to arrivals: change events, spans, events that name their cause. Pure logic, no Spark.
+
+Law. Each adapter maps one foreign record to one row of the arrivals table (by="depends_on"): nothing is left out,
+nothing is guessed. A record that can not be put in order becomes a row without a message id and with a `note` that
+says why; delivery quarantines it. `thence.spark.sources` applies the same rules to DataFrames, `thence.sources.kafka`
+to a consumer.
+"""
+
+from __future__ import annotations
+
+from thence.tables.sources.arrival import Arrival, Record
+from thence.tables.sources.causation import PRESETS, from_event, from_events
+from thence.tables.sources.changes import from_changes
+from thence.tables.sources.cloudevents import from_cloudevent, from_headers
+from thence.tables.sources.debezium import from_change
+from thence.tables.sources.otlp import from_spans, orphans
+from thence.tables.sources.skew import Skew, skews
+
+__all__ = [
+    "PRESETS",
+    "Arrival",
+    "Record",
+    "Skew",
+    "from_change",
+    "from_changes",
+    "from_cloudevent",
+    "from_event",
+    "from_events",
+    "from_headers",
+    "from_spans",
+    "orphans",
+    "skews",
+]

@@ -1,0 +1,167 @@
+"""Debezium's records seen together: transactions in the order of their commits, or rows behind the rows they refer to.
+
+Law. `order="commit"`: the transactions of one connector form one chain, in the order of their commits as far as the
+records tell it (offsets of the transaction topic, else LSNs and places in the binary log); a snapshot comes before
+the first. `order="keys"`: `keyed.py`. `order="transaction"`: each transaction alone. Two equal rows of a snapshot of
+a table without key are two rows: the second is named with its number.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+from thence.errors import PeerError
+from thence.tables.sources.arrival import Fields, Record
+from thence.tables.sources.avro import Schemas
+from thence.tables.sources.commits import Mark, binlog, commit_mark, since_mark
+from thence.tables.sources.debezium import (
+    SNAPSHOT_END,
+    Change,
+    Order,
+    check_order,
+    from_change,
+    named_before,
+    read_change,
+    value_of,
+)
+from thence.tables.sources.keyed import behind_keys
+
+
+class Read(NamedTuple):
+    """A record, its payload, and its arrival."""
+
+    record: Record
+    body: Fields
+    row: Change
+
+
+def from_changes(
+    records: Iterable[Record | Fields | str | bytes | None],
+    *,
+    order: Order = "commit",
+    since: int | str | None = None,
+    server: str | None = None,
+    schemas: Schemas | None = None,
+    foreign_keys: Mapping[str, str] | None = None,
+) -> list[Change]:
+    """Return the arrivals of records of one connector, in the order they were given.
+
+    `foreign_keys`, for `order="keys"`: which columns refer to which, as in `{"orders.customer": "customer.id"}`;
+    several columns are parted by commas.
+    """
+    check_order(order)
+    mark = None if since is None else since_mark(since)
+    reads = [_read(each, order, mark, server, schemas) for each in records]
+    known = server or next((read.row["destination"] for read in reads if read.row["destination"]), None)
+    for read in reads:
+        read.row["destination"] = read.row["destination"] or known
+    _number_equal_rows(reads)
+    if order == "commit":
+        _chain(reads, mark)
+        _name_what_never_began(reads)
+    elif order == "keys":
+        behind_keys([(each.record, each.body, each.row) for each in reads], foreign_keys or {}, mark is not None)
+    return [read.row for read in reads]
+
+
+def _read(
+    each: Record | Fields | str | bytes | None,
+    order: Order,
+    since: Mark | None,
+    server: str | None,
+    schemas: Schemas | None,
+) -> Read:
+    record = each if isinstance(each, Record) else Record(each)
+    try:
+        body = value_of(record.value, schemas)
+    except PeerError:
+        return Read(record, {}, from_change(record, order=order, server=server, schemas=schemas))
+    alone: Order = "transaction" if order == "commit" else order
+    return Read(record, body or {}, read_change(record, body, alone, since, server))
+
+
+def _number_equal_rows(reads: list[Read]) -> None:
+    """Name equal rows of a snapshot apart; with a key or an offset the same name is the same record once more."""
+    seen: Counter[str] = Counter()
+    for record, _, row in reads:
+        name = row["message"]
+        if row["kind"] != "snapshot" or name is None or record.key is not None or record.place is not None:
+            continue
+        seen[name] += 1
+        if seen[name] > 1 and name != SNAPSHOT_END:
+            row["message"] = f"{name}#{seen[name]}"
+
+
+def _chain(reads: list[Read], since: Mark | None) -> None:
+    """Let each transaction wait for the end of the one that committed before, the first for the snapshot."""
+    snapshot = [row["message"] for _, _, row in reads if row["kind"] == "snapshot" and row["message"]]
+    end_of_snapshot = _close_snapshot(reads, snapshot)
+    places = _places(reads)
+    order = sorted(places, key=lambda name: places[name])
+    ends = {row["transaction"]: str(row["message"]) for _, _, row in reads if row["kind"] == "end"}
+    before = {name: ends.get(earlier, f"commit/{earlier[2:]}") for earlier, name in pairwise(order)}
+    for _, body, row in reads:
+        name = row["transaction"]
+        if row["message"] is None or not _opens(row):
+            continue
+        if name in before:
+            row["depends_on"].append(before[name])
+        elif name in places:
+            row["depends_on"] += end_of_snapshot
+        else:
+            row["depends_on"] += named_before(body.get("source") or {}, since) or end_of_snapshot
+
+
+def _name_what_never_began(reads: list[Read]) -> None:
+    """Say of the first change of a transaction, which waits for its BEGIN, that none is there."""
+    began = {row["message"] for _, _, row in reads if row["kind"] == "begin"}
+    for _, _, row in reads:
+        begin = f"{row['transaction']}/begin"
+        if begin in row["depends_on"] and begin not in began and row["kind"] != "end":
+            topic = f"{row['destination'] or 'SERVER'}.transaction"
+            row["note"] = f"{begin} is not among the records: is the topic {topic} read too?"
+
+
+def _opens(row: Change) -> bool:
+    return row["message"] in (f"{row['transaction']}/1", f"{row['transaction']}/begin") and not row["note"]
+
+
+def _close_snapshot(reads: list[Read], taken: list[str]) -> list[str]:
+    """Let the last row of a snapshot wait for the others, and return what stands for the whole snapshot."""
+    if not taken:
+        return []
+    others = sorted({name for name in taken if name != SNAPSHOT_END})
+    if SNAPSHOT_END not in taken:
+        return others
+    for _, _, row in reads:
+        if row["message"] == SNAPSHOT_END:
+            row["depends_on"] = others
+    return [SNAPSHOT_END]
+
+
+def _places(reads: list[Read]) -> dict[str, tuple[int, ...]]:
+    """Return where each transaction committed, as far as the records tell; one measure for all of them."""
+    offsets: dict[str, tuple[int, ...]] = {}
+    marks: dict[str, tuple[int, ...]] = {}
+    logs: dict[str, tuple[int, ...]] = {}
+    for record, body, row in reads:
+        name = row["transaction"]
+        if name is None or row["message"] is None or row["note"]:
+            continue
+        if row["kind"] in ("begin", "end"):
+            if record.offset is not None:
+                offsets[name] = (record.offset,)
+            mark = commit_mark(str(body["id"]))
+            if mark is not None and (mark.log != "lsn" or row["kind"] == "end"):
+                marks[name] = mark.number
+        else:
+            source: Fields = body.get("source") or {}
+            place = binlog(source.get("file"), source.get("pos"))
+            if place is not None:
+                logs[name] = min(place, logs.get(name, place))
+    if offsets.keys() >= logs.keys() and offsets.keys() >= marks.keys():
+        return offsets
+    return logs if logs else marks

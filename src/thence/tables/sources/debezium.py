@@ -1,0 +1,287 @@
+"""Debezium's records, one at a time, as arrivals: PostgreSQL, MySQL, MariaDB, SQL Server.
+
+Law. Within a transaction the k-th change (`transaction.total_order`) waits for the one before, the first for BEGIN, and
+END waits for the last of its `event_count` changes, so that it stands for the whole transaction. With `order="commit"`
+transactions also wait for each other, in the order of the transaction topic: BEGIN waits for the boundary at the offset
+before its own, where offsets are known and the topic has one partition; without offsets, the first change of a
+PostgreSQL transaction waits for the END that `source.sequence` names. Every record has an outcome:
+
+| kind | what it is | outcome |
+|---|---|---|
+| create, update, delete, truncate, message | a change with transaction metadata | waits as above |
+| begin, end | a record of the transaction topic | waits as above |
+| snapshot | a row of the initial snapshot | waits for nothing; `from_changes` lets the first transaction wait for all |
+| incremental | a row of an incremental or ad-hoc snapshot | waits for nothing: no transaction wrote it |
+| untold | a change without transaction metadata | set aside, unless `order="keys"` |
+| tombstone | no value, or a null payload | set aside: the delete before it says the same |
+| heartbeat, schema change, signal | not a row of a table | set aside |
+| unreadable | neither JSON nor Avro of a known schema, or another form | set aside |
+| before | a change at or before `since` | set aside: it counts as delivered; its boundaries come, waiting for nothing |
+
+A record that is set aside has no message id and a note that says why. So is, alone, a row of a snapshot that has
+neither key nor offset; `from_changes` tells it from an equal one.
+
+References: Debezium documentation 3.x, "Data change events" and "Transaction metadata" of each connector, "Heartbeat",
+"Schema change topic", "Ad hoc snapshots"; Kafka Connect's JSON converter for the envelope of schema and payload.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Literal, get_args
+
+from thence.core.model.plain import Json
+from thence.errors import MisuseError, PeerError
+from thence.tables.sources.arrival import Arrival, Fields, Record, seconds_of
+from thence.tables.sources.avro import Schemas, decode_confluent, is_confluent
+from thence.tables.sources.commits import Mark, commit_mark, since_mark, transaction
+from thence.tables.sources.debezium_form import misshapen
+
+Order = Literal["transaction", "commit", "keys"]
+OPERATIONS = {"c": "create", "u": "update", "d": "delete", "t": "truncate", "m": "message", "r": "snapshot"}
+SNAPSHOT_END = "snapshot/last"
+NAMELESS = "a row of a snapshot without key and offset: alone, it can not be told from an equal one"
+_TIMES = {"ts_ms", "ts_us", "ts_ns"}
+
+
+class Change(Arrival):
+    """The arrival of a Debezium record."""
+
+    transaction: str | None
+    """its name, without what differs from record to record"""
+
+
+def from_change(
+    record: Record | Fields | str | bytes | None,
+    *,
+    order: Order = "commit",
+    since: int | str | None = None,
+    server: str | None = None,
+    schemas: Schemas | None = None,
+) -> Change:
+    """Return the arrival of one record: a `Record`, or just its value.
+
+    `since`: a place in the log; what lies at or before it counts as delivered. `server`: the connector's topic
+    prefix, which is the destination of all its records, where neither record nor topic says it. `schemas`: Avro
+    schemas by id, for values with the Confluent header.
+    """
+    check_order(order)
+    whole = record if isinstance(record, Record) else Record(record)
+    mark = None if since is None else since_mark(since)
+    try:
+        body = value_of(whole.value, schemas)
+    except PeerError as error:
+        return _aside("unreadable", str(error), server or _prefix(whole))
+    row = read_change(whole, body, order, mark, server)
+    if row["kind"] == "snapshot" and row["message"] != SNAPSHOT_END and whole.key is None and whole.place is None:
+        return row | {"message": None, "note": NAMELESS}
+    return row
+
+
+def check_order(order: str) -> None:
+    """Refuse an order that there is not."""
+    if order not in get_args(Order):
+        raise MisuseError(f"order is {order!r}; {', '.join(get_args(Order))} are accepted")
+
+
+def read_change(record: Record, body: Fields | None, order: Order, since: Mark | None, server: str | None) -> Change:
+    """Return the arrival of a record whose value has been read."""
+    server = server or _prefix(record)
+    if body is None:
+        return _aside("tombstone", "no value: a tombstone, for the compaction of a topic", server)
+    wrong = misshapen(body)
+    if wrong is not None:
+        return _aside("unreadable", wrong, server)
+    if body.get("status") in ("BEGIN", "END") and body.get("id") is not None:
+        return _boundary(record, body, order, since, server)
+    if "op" in body:
+        return _change(record, body, order, since, server)
+    if "ddl" in body or "tableChanges" in body:
+        return _aside("schema change", "a change of a table's schema, which belongs to no transaction", server)
+    if body and body.keys() <= _TIMES:
+        return _aside("heartbeat", "a heartbeat: the connector lives", server)
+    if body.keys() >= {"id", "type", "data"}:
+        return _aside("signal", "a signal to the connector", server)
+    fields = ", ".join(sorted(map(str, body))[:8]) or "nothing"
+    return _aside(
+        "unreadable", f"no change event: it has {fields}; op and source are needed (was it flattened?)", server
+    )
+
+
+def value_of(value: Fields | str | bytes | None, schemas: Schemas | None = None) -> Fields | None:
+    """Return the payload of a value: JSON with or without its schema, Avro with the Confluent header, or a mapping."""
+    payload: Json = value
+    if isinstance(payload, bytes | bytearray | memoryview):
+        payload = bytes(payload)
+        if is_confluent(payload):
+            return _mapping(decode_confluent(payload, schemas or {}))
+    if isinstance(payload, str | bytes):
+        try:
+            payload = json.loads(payload) if payload else None
+        except ValueError as error:
+            raise PeerError(f"neither JSON nor Avro with a Confluent header: {error}") from None
+    payload = _mapping(payload)
+    enveloped = payload is not None and "payload" in payload and payload.keys() <= {"schema", "payload"}
+    return _mapping(payload["payload"]) if payload is not None and enveloped else payload
+
+
+def key_of(key: Fields | str | bytes) -> Fields | str | None:
+    """Return what a record's key says: its payload, or the key itself where it is no object (another converter's)."""
+    if isinstance(key, bytes) and is_confluent(key):
+        return key.hex()
+    try:
+        return value_of(key)
+    except PeerError:
+        return key.hex() if isinstance(key, bytes) else str(key)
+
+
+def _mapping(value: Json) -> Fields | None:
+    if value is None or isinstance(value, dict):
+        return value
+    if hasattr(value, "keys"):
+        return dict(value)
+    raise PeerError(f"a {type(value).__name__}; an object with op and source is accepted")
+
+
+def digest(value: object) -> str:
+    """Return a short name for any value of JSON."""
+    body = json.dumps(value, sort_keys=True, default=str, separators=(",", ":"))
+    return hashlib.blake2b(body.encode(), digest_size=12).hexdigest()
+
+
+def table_of(source: Fields) -> str:
+    """Return the name of a table, with its schema or database."""
+    space = source.get("schema") or source.get("db")
+    return f"{space}.{source.get('table')}" if space else str(source.get("table"))
+
+
+def _aside(kind: str, note: str, server: str | None) -> Change:
+    return {
+        "run": None,
+        "destination": server,
+        "message": None,
+        "sender": None,
+        "time": None,
+        "depends_on": [],
+        "kind": kind,
+        "note": note,
+        "transaction": None,
+    }
+
+
+def _prefix(record: Record) -> str | None:
+    """Return the topic prefix, which the name of a transaction topic tells."""
+    topic = record.topic or ""
+    return topic.removesuffix(".transaction") if topic.endswith(".transaction") else None
+
+
+def _boundary(record: Record, body: Fields, order: Order, since: Mark | None, server: str | None) -> Change:
+    transaction_id, ends = str(body["id"]), body["status"] == "END"
+    name = f"tx{transaction(transaction_id)}"
+    row = _aside("end" if ends else "begin", "", server)
+    row |= {"transaction": name, "time": seconds_of(body.get("ts_ms")), "note": None}
+    row["message"] = end_id(record, transaction_id) if ends else f"{name}/begin"
+    if passed(transaction_id, record, since):
+        return row | {"note": "at or before since"}
+    if ends and (count := int(body.get("event_count") or 0)):
+        row["depends_on"] = [f"{name}/{each}" for each in (range(1, count + 1) if order == "keys" else (count,))]
+    elif ends:
+        row["depends_on"] = [f"{name}/begin"]
+    elif order == "commit" and record.place is not None and record.offset:
+        before = record._replace(offset=record.offset - 1)
+        if not (since is not None and since.log == "offset" and before.offset == since.number[0]):
+            row["depends_on"] = [end_id(before, transaction_id)]
+    return row
+
+
+def end_id(record: Record, transaction_id: str) -> str:
+    """Return the id of a boundary that another transaction can wait for: by its offset, else by its own id."""
+    if record.place is not None:
+        return f"boundary/{record.place}"
+    mark = commit_mark(transaction_id)
+    return f"commit/{mark.number[0]}" if mark is not None and mark.log == "lsn" else f"commit/{transaction_id}"
+
+
+def passed(transaction_id: str, record: Record, since: Mark | None) -> bool:
+    """Tell whether a boundary lies at or before the start."""
+    if since is None:
+        return False
+    if since.log == "offset":
+        return record.offset is not None and record.offset <= since.number[0]
+    return since.reaches(commit_mark(transaction_id))
+
+
+def _change(record: Record, body: Fields, order: Order, since: Mark | None, server: str | None) -> Change:
+    source: Fields = body.get("source") or {}
+    within = body.get("transaction")
+    row = _aside(OPERATIONS.get(str(body["op"]), "unreadable"), "", server or source.get("name"))
+    row |= {"sender": source.get("table"), "time": seconds_of(source.get("ts_ms")), "note": None}
+    if row["kind"] == "unreadable":
+        return row | {"note": f"op is {body['op']!r}; {', '.join(OPERATIONS)} are accepted"}
+    taken = str(source.get("snapshot") or "false").lower()
+    if taken == "incremental":
+        return row | {"kind": "incremental", "message": f"incremental/{place_id(record, body)}"}
+    if taken != "false" or row["kind"] == "snapshot":
+        if since is not None:
+            return row | {"kind": "before", "note": "a snapshot, which lies before since"}
+        last = taken == "last"
+        return row | {"kind": "snapshot", "message": SNAPSHOT_END if last else f"snapshot/{place_id(record, body)}"}
+    if not within or within.get("id") is None:
+        return _untold(row, record, body, order)
+    name, number = f"tx{transaction(str(within['id']))}", int(within["total_order"])
+    row |= {"transaction": name, "message": f"{name}/{number}"}
+    if since is not None and _change_passed(str(within["id"]), source, since):
+        return row | {"kind": "before", "message": None, "note": f"{name}/{number} lies at or before since"}
+    if order != "keys":
+        row["depends_on"] = [f"{name}/{number - 1 if number > 1 else 'begin'}"]
+    if order == "commit" and number == 1 and record.place is None:
+        row["depends_on"] += named_before(source, since)
+    return row
+
+
+def _untold(row: Change, record: Record, body: Fields, order: Order) -> Change:
+    """Return the row of a change that names no transaction: its keys alone can put it in order."""
+    if order == "keys":
+        return row | {"message": f"change/{place_id(record, body)}"}
+    note = "no transaction metadata; set provide.transaction.metadata=true, or use order='keys'"
+    return row | {"kind": "untold", "note": note}
+
+
+def _change_passed(transaction_id: str, source: Fields, since: Mark) -> bool:
+    """Tell whether the transaction of a change committed at or before the start.
+
+    A PostgreSQL change says the commit before its own transaction's; those come in the order of commits, so it lies
+    after the start iff that one does not lie before it.
+    """
+    mark = commit_mark(transaction_id)
+    if mark is None or mark.log != "lsn":
+        return since.reaches(mark)
+    before = commit_before(source)
+    return since.log == "lsn" and (before is None or before < since.number[0])
+
+
+def commit_before(source: Fields) -> int | None:
+    """Return the LSN of the commit before, as PostgreSQL's `source.sequence` says it."""
+    sequence_text = source.get("sequence")
+    sequence = json.loads(sequence_text) if isinstance(sequence_text, str) and sequence_text else sequence_text
+    return None if not sequence or sequence[0] is None else int(sequence[0])
+
+
+def named_before(source: Fields, since: Mark | None) -> list[str]:
+    """Return the END that a change names as the commit before its own."""
+    before = commit_before(source)
+    if before is None or (since is not None and since.reaches(Mark("lsn", (before,)))):
+        return []
+    return [f"commit/{before}"]
+
+
+def place_id(record: Record, body: Fields) -> str:
+    """Name a row that no transaction numbers: by its offset, else by its key and place in the log, else by itself."""
+    source: Fields = body.get("source") or {}
+    if record.place is not None:
+        return record.place
+    if record.key is not None:
+        where = [source.get(each) for each in ("lsn", "file", "pos", "row", "change_lsn", "event_serial_no", "ts_ns")]
+        return f"{table_of(source)}/{digest([key_of(record.key), where])}"
+    return f"{table_of(source)}/{digest([body.get('before'), body.get('after'), source])}"

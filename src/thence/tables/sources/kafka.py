@@ -1,0 +1,320 @@
+"""Kafka without Spark, over confluent-kafka: a producer that says causes, a consumer that keeps effects behind them.
+
+    from thence import Orderer
+    from thence.sources.kafka import CausalConsumer, CausalProducer
+
+    producer = CausalProducer({"bootstrap.servers": "..."}, "orders")
+    producer.produce("events", b"placed", message="o-1")
+
+    group = {"bootstrap.servers": "...", "group.id": "billing"}
+    consumer = CausalConsumer(group, ["events"], lambda: Orderer("depends_on"))
+    for row in consumer.poll():
+        ...                      # each row once, causes first, with its outcome
+    consumer.commit()
+
+Law. One consumer of a group is active and reads all partitions of its topics, since messages of two partitions may
+depend on each other; the others stand by, and one of them takes over where it stopped. `commit` writes, in one Kafka
+transaction, the state of the orderer (held records among it, and where each partition is read on) and what was
+forwarded. So after a crash of consumer or broker the next one goes on from the last commit: nothing is lost, and of
+what was forwarded to a topic (read with `isolation.level=read_committed`) nothing comes twice. A sink outside Kafka may
+see again what came after the last commit: it knows it by its message id.
+
+The active consumer is whoever Kafka assigns the one partition of the state topic, and the last whole state there is the
+one that holds. A consumer that was replaced is fenced: its `commit` raises `PeerError`.
+
+Departures. Offsets of the group are committed after the transaction, up to what was handed on, for other tools to see;
+reading goes on where the state says, behind what is held. They are not part of the transaction, because the client's
+call for that can wait for ever once a broker has gone away (librdkafka#5456, #5511). The offset committed for the state
+topic says from where the last state is looked for, and nothing depends on its being the latest.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+
+from thence.core.model.plain import Fields, Option, Row
+from thence.errors import MisuseError, PeerError
+from thence.tables.delivery import Orderer
+from thence.tables.sources.arrival import Record
+from thence.tables.sources.headers import read_headers
+from thence.tables.sources.kafka_client import (
+    OUTAGE,
+    PATIENCE,
+    Assigned,
+    Fault,
+    Found,
+    Place,
+    Writer,
+    client,
+    connection,
+    passing,
+    patiently,
+)
+from thence.tables.sources.kafka_producer import CausalProducer
+from thence.tables.sources.kafka_state import Piece, pieces_of, whole_state
+
+Partition = tuple[str, int]
+__all__ = ["CausalConsumer", "CausalProducer"]
+FETCH = 1 << 16
+"""bytes of one partition at a time: a backlog is read evenly, so that few records wait for those of other partitions"""
+STATE_TOPIC = {"cleanup.policy": "compact", "segment.bytes": str(64 << 20), "min.cleanable.dirty.ratio": "0.1"}
+"""Each piece of a state has its key, so that Kafka keeps the latest and clears away those before."""
+
+
+class CausalConsumer:
+    """Hands on the records of topics in causal order."""
+
+    def __init__(
+        self,
+        config: Fields,
+        topics: Iterable[str],
+        orderer: Callable[[], Orderer],
+        *,
+        destination: str | None = None,
+        state_topic: str | None = None,
+    ) -> None:
+        """Join a group. `orderer` makes an empty orderer; `destination` is who consumes, the group if not given.
+
+        The state topic, `<group>-thence-state` if not given, is made with one partition if it is not there.
+        """
+        self.topics, self._make = list(topics), orderer
+        self.group = str(config.get("group.id") or "")
+        if not self.group:
+            raise MisuseError("config has no group.id; the group that consumes is needed")
+        self.destination = destination or self.group
+        self.state_topic = state_topic or f"{self.group}-thence-state"
+        self._config = connection(config)
+        self.orderer, self.active = orderer(), False
+        self._next: dict[Partition, int] = {}
+        self._unhanded: dict[Partition, set[int]] = defaultdict(set)
+        self._forwarded: list[tuple[str, Row]] = []
+        self._writer: Writer
+        self._chosen = False
+        """chosen by the group, and not yet active"""
+        kafka = client()
+        self._ensure_state_topic()
+        settings = {"auto.offset.reset": "earliest", "enable.auto.commit": False, "isolation.level": "read_committed"}
+        self._consumer = kafka.Consumer({**settings, "fetch.message.max.bytes": FETCH, **config})
+        self._consumer.subscribe([self.state_topic], on_assign=self._assigned, on_revoke=self._revoked)
+
+    def poll(self, timeout: float = 1.0, limit: int = 1000) -> list[Row]:
+        """Read up to `limit` records; return the rows that leave now, in order. A stand-by consumer returns none."""
+        out: list[Row] = []
+        records = self._consumer.consume(limit, timeout)
+        if self._chosen:
+            self._take_over()
+        for found in records:
+            if found.error() is not None:
+                self._judge(found.error())
+            elif (found.topic(), found.partition()) in self._next:
+                out += self._take(found)
+        return out
+
+    def forward(self, topic: str, row: Row) -> None:
+        """Write a row's value to a topic at the next commit, in the same transaction."""
+        self._forwarded.append((topic, row))
+
+    def commit(self) -> None:
+        """Make what was handed on final, with what was forwarded; raise `PeerError` if another consumer took over."""
+        if not self.active:
+            return
+        try:
+            self._writer.begin_transaction()
+            for topic, row in self._forwarded:
+                self._write(topic, row["value"], key=row["key"], headers=_forwarded_headers(row))
+            begins = self._write_state()
+            patiently(lambda: self._writer.commit_transaction(PATIENCE))
+        except (client().KafkaException, PeerError) as error:
+            self._give_up(error)
+        else:
+            self._tell_offsets(begins)
+        self._forwarded = []
+
+    def waiting(self) -> list[Row]:
+        """Explain every held record, as `Orderer.waiting`."""
+        return self.orderer.waiting()
+
+    def close(self) -> None:
+        """Leave the group, without a commit."""
+        self._consumer.close()
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def _take(self, found: Found) -> list[Row]:
+        where = (found.topic(), found.partition())
+        record = Record(None, None, found.topic(), found.partition(), found.offset())
+        self._next[where] = found.offset() + 1
+        self._unhanded[where].add(found.offset())
+        row: Row = read_headers(found.headers(), record, self.destination)
+        row |= {"topic": where[0], "partition": where[1], "offset": found.offset()}
+        row |= {"key": found.key(), "value": found.value(), "time": found.timestamp()[1] / 1000}
+        out = self.orderer.push(row)
+        for each in out:
+            self._unhanded[each["topic"], each["partition"]].discard(each["offset"])
+        return out
+
+    def _judge(self, error: Fault) -> None:
+        """A broker that is away comes back; anything else is told."""
+        if error.code() != client().KafkaError._PARTITION_EOF and not passing(error):
+            raise PeerError(f"Kafka: {error.str()}")
+
+    # -- taking over -----------------------------------------------------------------------------------------------
+
+    def _assigned(self, consumer: Assigned, partitions: list[Place]) -> None:
+        """Note that the group chose this consumer; nothing is asked of the client while it calls back."""
+        if partitions:
+            self._chosen = True
+            consumer.assign([])
+
+    def _take_over(self) -> None:
+        """Fence who was active before, read the state of the last commit, and go on from there."""
+        kafka = client()
+        self._chosen = False
+        settings = {"transactional.id": f"thence-{self.group}", "log_level": 0}  # its calls raise what is wrong
+        self._writer = kafka.Producer({**self._config, **settings})
+        patiently(lambda: self._writer.init_transactions(PATIENCE))
+        self._load()
+        self.active = True
+        self._consumer.assign([kafka.TopicPartition(*where, offset) for where, offset in sorted(self._next.items())])
+
+    def _revoked(self, consumer: Assigned, partitions: list[Place]) -> None:
+        """Somebody else goes on from the last commit; what was read since is theirs."""
+        self._chosen = False
+        self._forget()
+        consumer.unassign()
+
+    def _forget(self) -> None:
+        self.active, self.orderer = False, self._make()
+        self._next, self._forwarded = {}, []
+        self._unhanded.clear()
+
+    def _load(self) -> None:
+        kafka = client()
+        self._forget()
+        place = kafka.TopicPartition(self.state_topic, 0)
+        start = patiently(lambda: self._consumer.committed([place], PATIENCE))[0].offset
+        known = patiently(lambda: self._consumer.list_topics(timeout=PATIENCE)).topics
+        missing = [topic for topic in self.topics if topic not in known]
+        if missing:
+            raise MisuseError(f"no topic {', '.join(missing)}; make the topics before consuming them")
+        self._next = {
+            (topic, part): kafka.OFFSET_BEGINNING for topic in self.topics for part in known[topic].partitions
+        }
+        state = whole_state(self._state_pieces(start))
+        if state is not None:
+            self._restore(state)
+        elif start >= 0:
+            raise PeerError(f"group {self.group} has committed a state, but {self.state_topic} holds none")
+
+    def _restore(self, data: bytes) -> None:
+        header, _, snapshot = data.partition(b"\n")
+        places = json.loads(header)
+        self._next |= {(topic, part): offset for topic, part, offset in places["next"]}
+        self._unhanded.update({(topic, part): set(offsets) for topic, part, offsets in places["unhanded"]})
+        self.orderer.restore(snapshot)
+
+    def _state_pieces(self, start: int) -> Iterator[Piece]:
+        """Read the state topic from where a state is known to be, or all of it, up to its last commit."""
+        kafka = client()
+        settings: Row = {"group.id": f"{self.group}-state-reader", "isolation.level": "read_committed"}
+        settings |= {"auto.offset.reset": "earliest", "enable.partition.eof": True, "enable.auto.commit": False}
+        reader = kafka.Consumer({**self._config, **settings})
+        try:
+            reader.assign([kafka.TopicPartition(self.state_topic, 0, start if start >= 0 else kafka.OFFSET_BEGINNING)])
+            end = time.monotonic() + OUTAGE
+            while time.monotonic() < end:
+                found = reader.poll(1)
+                if found is None:
+                    continue
+                if found.error() is None:
+                    yield Piece(found.key(), found.value(), found.headers())
+                elif found.error().code() == kafka.KafkaError._PARTITION_EOF:
+                    return
+                else:
+                    self._judge(found.error())
+            raise PeerError(f"the state of group {self.group} in {self.state_topic} did not come within {OUTAGE:.0f} s")
+        finally:
+            reader.close()
+
+    # -- committing ------------------------------------------------------------------------------------------------
+
+    def _write_state(self) -> int:
+        """Write the state, and return the offset at which it begins."""
+        places = {
+            "next": [[*where, offset] for where, offset in self._next.items()],
+            "unhanded": [[*where, sorted(offsets)] for where, offsets in self._unhanded.items() if offsets],
+        }
+        begun: list[int] = []
+        for piece in pieces_of(json.dumps(places).encode() + b"\n" + self.orderer.snapshot()):
+            self._write(
+                self.state_topic,
+                piece.value,
+                partition=0,
+                key=piece.key,
+                headers=piece.headers,
+                on_delivery=lambda error, record: begun.append(-1 if error else record.offset()),
+            )
+        try:
+            left = self._writer.flush(PATIENCE)
+        except SystemError as error:  # how the client raises a fatal error while it calls back
+            raise PeerError(str(error.__cause__ or error)) from None
+        if left or min(begun) < 0:
+            raise PeerError("the broker did not take the state")
+        return min(begun)
+
+    def _tell_offsets(self, begins: int) -> None:
+        """Commit offsets for other tools to see; one that is lost comes with the next commit."""
+        kafka = client()
+        places = [kafka.TopicPartition(self.state_topic, 0, begins), *self._handed_on()]
+        with suppress(kafka.KafkaException):
+            self._consumer.commit(offsets=places, asynchronous=True)
+
+    def _handed_on(self) -> list[Place]:
+        """Return, for each partition, the offset up to which everything was handed on."""
+        ends = {where: min(self._unhanded[where], default=end) for where, end in self._next.items() if end >= 0}
+        return [client().TopicPartition(*where, offset) for where, offset in ends.items()]
+
+    def _write(self, topic: str, value: bytes | None, **more: Option) -> None:
+        while True:
+            try:
+                self._writer.produce(topic, value, **more)
+                return
+            except BufferError:
+                self._writer.poll(0.1)
+
+    def _give_up(self, why: Exception) -> None:
+        """A transaction that failed is undone, and the state of the last one is read again."""
+        kafka = client()
+        try:
+            patiently(lambda: self._writer.abort_transaction(PATIENCE))
+        except kafka.KafkaException:
+            self._forget()
+            raise PeerError(f"group {self.group}: {why}; another consumer may have taken over") from None
+        self._load()
+        self._consumer.assign([kafka.TopicPartition(*where, offset) for where, offset in sorted(self._next.items())])
+        self.active = True
+
+    def _ensure_state_topic(self) -> None:
+        from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+        admin = AdminClient(self._config)
+        topic = NewTopic(self.state_topic, 1, config=STATE_TOPIC)
+        try:
+            patiently(lambda: admin.create_topics([topic])[self.state_topic].result())
+        except client().KafkaException as error:
+            if error.args[0].code() != client().KafkaError.TOPIC_ALREADY_EXISTS:
+                raise PeerError(f"state topic {self.state_topic}: {error.args[0].str()}") from None
+
+
+def _forwarded_headers(row: Row) -> list[tuple[str, bytes]]:
+    """Say of a forwarded record which one it is and its place in the order."""
+    values = [
+        ("thence-message", row["message"]),
+        ("thence-outcome", row["outcome"]),
+        ("thence-position", row["position"]),
+    ]
+    return [(name, str(value).encode()) for name, value in values if value is not None]

@@ -1,0 +1,152 @@
+"""What our producer and our consumer share of confluent-kafka: its import, its settings, and patience with a broker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Protocol, TypeVar
+
+from thence.core.model.plain import Fields, Option, Row
+from thence.errors import MisuseError
+
+PATIENCE = 60.0
+"""seconds that one call waits for a broker that is away"""
+OUTAGE = 600.0
+"""seconds after which a broker that is away is taken for gone"""
+PAUSE = 0.2
+"""seconds between two calls"""
+_EVERYBODYS = (
+    "bootstrap.",
+    "metadata.",
+    "security.",
+    "sasl.",
+    "ssl.",
+    "socket.",
+    "broker.",
+    "client.",
+    "reconnect.",
+    "log",
+)
+T = TypeVar("T")
+
+
+class Found(Protocol):
+    """A record, as the package hands it over."""
+
+    def topic(self) -> str:
+        """Return its topic."""
+
+    def partition(self) -> int:
+        """Return its partition."""
+
+    def offset(self) -> int:
+        """Return its place there."""
+
+    def key(self) -> bytes | None:
+        """Return its key."""
+
+    def value(self) -> bytes | None:
+        """Return its value."""
+
+    def headers(self) -> list[tuple[str, bytes]] | None:
+        """Return its headers."""
+
+    def timestamp(self) -> tuple[int, int]:
+        """Return the kind of its time, and milliseconds."""
+
+
+class Fault(Protocol):
+    """What the package says is wrong."""
+
+    def fatal(self) -> bool:
+        """Tell whether the client cannot go on."""
+
+    def retriable(self) -> bool:
+        """Tell whether it may pass."""
+
+    def txn_requires_abort(self) -> bool:
+        """Tell whether the transaction cannot go on."""
+
+    def code(self) -> int:
+        """Return its number."""
+
+    def str(self) -> str:
+        """Return its words."""
+
+
+class Place(Protocol):
+    """A partition and an offset in it, as the package names them."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class Assigned(Protocol):
+    """The part of a consumer that may be asked while it calls back."""
+
+    def assign(self, partitions: list[Place]) -> None:
+        """Read these."""
+
+    def unassign(self) -> None:
+        """Read nothing."""
+
+
+class Writer(Protocol):
+    """A producer with transactions."""
+
+    def init_transactions(self, timeout: float) -> None:
+        """Fence who wrote before."""
+
+    def begin_transaction(self) -> None:
+        """Begin."""
+
+    def commit_transaction(self, timeout: float) -> None:
+        """Make all of it visible at once."""
+
+    def abort_transaction(self, timeout: float) -> None:
+        """Undo it."""
+
+    def produce(self, topic: str, value: bytes | None, **more: Option) -> None:
+        """Hand over a record."""
+
+    def poll(self, timeout: float) -> int:
+        """Let it call back."""
+
+    def flush(self, timeout: float) -> int:
+        """Wait for the broker; return how many records it did not take."""
+
+
+def client() -> ModuleType:
+    """Return the package, which an extra brings."""
+    try:
+        import confluent_kafka
+    except ImportError:
+        raise MisuseError("Kafka needs confluent-kafka: pip install 'thence[kafka]'") from None
+    return confluent_kafka
+
+
+def connection(config: Fields) -> Row:
+    """Return the settings that say how to reach the broker, and not those of a consumer alone."""
+    return {key: value for key, value in config.items() if key.startswith(_EVERYBODYS)}
+
+
+def passing(error: Fault) -> bool:
+    """Tell whether an error may pass by itself: Kafka says so, or a broker is away."""
+    kafka = client().KafkaError
+    away = (kafka._ALL_BROKERS_DOWN, kafka._TRANSPORT, kafka._RESOLVE, kafka._TIMED_OUT)
+    over = error.fatal() or error.txn_requires_abort()
+    return not over and (error.retriable() or error.code() in away)
+
+
+def patiently(act: Callable[[], T]) -> T:
+    """Do something that a broker may be away for, again and again until it is there."""
+    end = time.monotonic() + OUTAGE
+    while True:
+        try:
+            return act()
+        except client().KafkaException as error:
+            if time.monotonic() > end or not passing(error.args[0]):
+                raise
+            time.sleep(PAUSE)

@@ -1,0 +1,83 @@
+"""A Kafka producer whose records say their causes.
+
+Law. What this process has produced and observed before is a cause of what it produces next: by name, the last record it
+produced and what it observed since; or, with a member, by the member's stamps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from thence.core.model.plain import Fields
+from thence.core.protocols import Member, Sent
+from thence.errors import MisuseError, PeerError
+from thence.tables.sources.headers import write_headers
+from thence.tables.sources.kafka_client import PATIENCE, Fault, Found, client
+
+
+class CausalProducer:
+    """Produces records that say their causes: everything this process has sent and delivered before."""
+
+    def __init__(self, config: Fields, sender: str, member: Member | None = None) -> None:
+        """Start a producer for `sender`; with `member`, records carry its stamps in place of ids of causes."""
+        self.sender, self.member = sender, member
+        self.count = 0
+        self._frontier: list[str] = []
+        self._failed: list[str] = []
+        self._producer = client().Producer({"enable.idempotence": True, **config})
+
+    def produce(
+        self,
+        topic: str,
+        value: bytes,
+        *,
+        message: str | None = None,
+        key: bytes | None = None,
+        partition: int | None = None,
+        destinations: Iterable[str] = (),
+    ) -> str:
+        """Hand a record to the network and return its id.
+
+        `message` is an id of yours: sent again after a crash, it is known as a duplicate. `destinations`: who gets
+        it, for the stamps of a member.
+        """
+        self.count += 1
+        name = message or f"{self.sender}:{self.count}"
+        stamps = {} if self.member is None else self._stamps(self.member, destinations)
+        headers = write_headers(name, self.sender, None if self.member else self._frontier, stamps)
+        self._frontier = [name]
+        where = {} if partition is None else {"partition": partition}
+        arguments = {"key": key, "headers": headers, "on_delivery": self._delivered, **where}
+        while True:
+            try:
+                self._producer.produce(topic, value, **arguments)
+                self._producer.poll(0)
+                return name
+            except BufferError:
+                self._producer.poll(0.1)
+
+    def observe(self, row: Fields) -> None:
+        """Say that this process has delivered a row: it is a cause of what is produced from now on."""
+        if self.member is None:
+            self._frontier.append(str(row["message"]))
+        else:
+            self.member.receive(self.member.decode(row["stamp"], source=str(row["sender"])))
+
+    def flush(self, timeout: float = PATIENCE) -> None:
+        """Wait until the broker has everything; raise if it will not have something."""
+        left = self._producer.flush(timeout)
+        if left or self._failed:
+            raise PeerError(
+                f"{left + len(self._failed)} records did not reach the broker: {'; '.join(self._failed[:3])}"
+            )
+
+    def _delivered(self, error: Fault | None, record: Found) -> None:
+        if error is not None:
+            self._failed.append(f"{record.topic()}: {error}")
+
+    @staticmethod
+    def _stamps(member: Member, destinations: Iterable[str]) -> dict[str, bytes]:
+        sent = [each for each in [member.send(list(destinations))] if isinstance(each, Sent)]
+        if not sent:
+            raise MisuseError("this protocol defers sends; Kafka needs one that stamps at once, as ks")
+        return {member.roster.name(copy.destination): member.encode(copy) for copy in sent[0].copies}

@@ -1,0 +1,180 @@
+"""What operators see of an endpoint: metrics, logs, files of the trace, and the loop it runs on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO, cast
+from urllib.request import urlopen
+
+import pytest
+import uvloop
+from support.live_pair import PATIENCE, configure, folder, run, take, until
+from support.ports import free_ports
+
+import thence
+from thence.errors import MisuseError
+from thence.live.logs import EVENTS, JsonFormatter
+from thence.live.stdio import _read
+from thence.runtime import Endpoint
+
+assert folder is not None
+
+
+def test_prometheus_finds_the_counters(folder: Path) -> None:
+    async def go() -> None:
+        first, second = configure(folder)
+        (port,) = free_ports(1)
+        first.write_text(f'metrics = "127.0.0.1:{port}"\n' + first.read_text())
+        async with Endpoint(first) as a, Endpoint(second) as b:
+            await a.send({"b"}, b"x")
+            await take(b, 1)
+            await until(lambda: a.station.links[1].outbox.acked == 1)
+
+            def read() -> list[str]:
+                with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
+                    return list(answer.read().decode().splitlines())
+
+            lines = await asyncio.to_thread(read)
+            assert 'thence_live_sent_total{peer="b"} 1.0' in lines
+            assert 'thence_live_on_their_way{peer="b"} 0.0' in lines
+            assert "thence_live_held 0.0" in lines
+            assert not any(line.startswith("thence_live_commit_seconds_count 0") for line in lines)
+
+    run(go())
+
+
+def test_an_endpoint_that_cannot_start_leaves_nothing_behind(folder: Path) -> None:
+    async def go() -> None:
+        first, _ = configure(folder)
+        text = first.read_text()
+        taken = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+        port = taken.sockets[0].getsockname()[1]
+        first.write_text(f'metrics = "127.0.0.1:{port}"\n' + text)
+        before = asyncio.all_tasks()
+        with pytest.raises(MisuseError, match=f"metrics is 127.0.0.1:{port}: Address already in use"):
+            await Endpoint(first).__aenter__()
+        assert asyncio.all_tasks() == before
+        taken.close()
+        first.write_text(text)
+        async with Endpoint(first) as a:
+            assert await a.send({"b"}, b"x") == "a1"
+
+    run(go())
+
+
+def test_logs_are_sentences_and_facts(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "thence.runtime")
+
+    async def go() -> None:
+        first, second = configure(folder)
+        async with Endpoint(first) as a:
+            async with Endpoint(second) as b:
+                await a.send({"b"}, b"x")
+                await take(b, 1)
+            for file in folder.glob("b.j*"):
+                file.unlink()
+            async with Endpoint(second):
+                await until(lambda: a.station.links[1].refusal is not None)
+
+    run(go())
+    rows = [json.loads(JsonFormatter().format(record)) for record in caplog.records if record.name == "thence.runtime"]
+    assert {row["event"] for row in rows} <= EVENTS.keys()
+    assert {row["event"] for row in rows} - {"refuses"} == {"started", "connected", "lost", "refused", "stopped"}
+    refusals = [row for row in rows if row["event"] == "refused" and row["process"] == "a"]
+    assert refusals  # one for each time that it dials before b has stopped
+    for refusal in refusals:
+        assert (refusal["peer"], refusal["level"]) == ("b", "warning")
+        assert "lost its memory" in refusal["reason"]
+        assert refusal["reason"] in refusal["sentence"]
+    assert rows[0]["time"].endswith("+00:00")
+
+
+def test_a_record_of_another_logger_is_a_line_too() -> None:
+    try:
+        raise ZeroDivisionError
+    except ZeroDivisionError as error:
+        record = logging.getLogger("asyncio").makeRecord(
+            "asyncio", logging.ERROR, "", 0, "%s!", ("x",), (ZeroDivisionError, error, error.__traceback__)
+        )
+    row = json.loads(JsonFormatter().format(record))
+    assert (row["sentence"], row["event"], row["logger"]) == ("x!", None, "asyncio")
+    assert "ZeroDivisionError" in row["traceback"]
+
+
+async def exchange(first: Path, second: Path, count: int) -> None:
+    async with Endpoint(first) as a, Endpoint(second) as b:
+        for _ in range(count):
+            await a.send({"b"}, b"x")
+        await take(b, count)
+        await until(lambda: a.station.links[1].outbox.acked == a.station.links[1].outbox.sent)
+
+
+def test_the_trace_goes_on_in_new_files(folder: Path) -> None:
+    async def go() -> None:
+        first, second = configure(folder, limits={"record_bytes": 1500})
+        await exchange(first, second, 20)
+        await exchange(first, second, 20)
+
+    run(go())
+    files = sorted(folder.glob("a.*jsonl"))
+    assert len(files) > 3
+    assert all(file.stat().st_size < 2000 for file in files)
+    found = thence.audit(sorted(folder.glob("*.jsonl")))
+    assert (found.verdict, found.messages) == ("causal", 40)
+
+
+def test_a_trace_begun_anew_at_rest_has_a_gap_and_nothing_else(folder: Path) -> None:
+    async def go() -> None:
+        first, second = configure(folder)
+        await exchange(first, second, 20)
+        await exchange(first, second, 1)  # so that the older snapshot, too, is of a time when the first 20 were done
+        for file in folder.glob("*.jsonl"):
+            file.unlink()
+        await exchange(first, second, 20)
+
+    run(go())
+    found = thence.audit(sorted(folder.glob("*.jsonl")))
+    assert (found.verdict, found.messages) == ("unknown", 20)
+    assert not any(found.runs[0][what] for what in ("undelivered", "duplicates", "misdelivered"))
+
+
+def test_a_line_that_comes_after_the_end_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever writes the lines need not know that the endpoint has stopped."""
+    troubles: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", troubles.append)
+    ended = threading.Event()
+
+    class Late:
+        def __iter__(self) -> Iterator[str]:
+            ended.wait()
+            yield "one line\n"
+
+    nobody: Any = None
+
+    async def go() -> threading.Thread:
+        reading = asyncio.create_task(_read(nobody, cast(TextIO, Late()), nobody, {}, asyncio.Event(), None))
+        await until(lambda: any(each.name == "thence-input" for each in threading.enumerate()))
+        reading.cancel()
+        (thread,) = [each for each in threading.enumerate() if each.name == "thence-input"]
+        return thread
+
+    thread = asyncio.run(go())
+    ended.set()
+    thread.join()
+    assert troubles == []
+
+
+def test_endpoints_run_on_uvloop(folder: Path) -> None:
+    async def go() -> None:
+        assert isinstance(asyncio.get_running_loop(), uvloop.Loop)
+        first, second = configure(folder, plain=False)
+        async with Endpoint(first) as a, Endpoint(second) as b:
+            await asyncio.gather(*(a.send({"b"}, b"%d" % number) for number in range(200)))
+            assert [int(m.payload) for m in await take(b, 200)] == list(range(200))
+
+    uvloop.run(go())

@@ -1,0 +1,70 @@
+"""Payloads of held messages stay in memory, up to a bound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.live import World
+from support.live_pair import folder
+
+from thence.live import payloads
+from thence.live.inbox import Inbox
+from thence.live.journal import Journal
+from thence.live.payloads import Payloads
+
+assert folder is not None
+
+
+def test_the_oldest_leaves_when_there_are_too_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(payloads, "MEMORY_BYTES", 10)
+    made = Payloads()
+    for number in range(1, 5):
+        made.put(number, b"1234")
+    made.put(5, b"x" * 11)
+    assert [made.get(number) for number in range(1, 6)] == [None, None, b"1234", b"1234", None]
+    assert made.pop(3) == b"1234"
+    made.put(6, b"123456")
+    assert [made.get(number) for number in (3, 4, 6)] == [None, b"1234", b"123456"]
+
+
+@pytest.mark.parametrize("bound", [1 << 24, 0], ids=["memory", "journal"])
+def test_held_messages_come_with_their_payloads(folder: Path, monkeypatch: pytest.MonkeyPatch, bound: int) -> None:
+    """b answers a question that c does not have yet; the answers are held, and need not be read back."""
+    monkeypatch.setattr(payloads, "MEMORY_BYTES", bound)
+    world = World(folder, 3, 1, snapshot_every=10**6)
+    stations = [process.station for process in world.processes]
+    a, b, c = (station for station in stations if station is not None)
+    inbox, reads = Inbox(c.journal), 0
+    real = Journal.payload
+
+    def payload(self: Journal, ref: int) -> bytes:
+        nonlocal reads
+        reads += self is c.journal
+        return real(self, ref)
+
+    def work() -> None:
+        for _ in range(200):
+            world.network.step()
+            for station in (a, b, c):
+                if not station.idle:
+                    station.prepare(1.0)
+                    station.commit()
+                    released = station.release()
+                    for delivery in released.delivered if station is c else ():
+                        inbox.put(delivery, released.bodies.get(delivery.ref))
+
+    world.connect(0, 1)
+    world.connect(1, 2)
+    world.send(0, 0b110, b"question")
+    work()
+    for number in range(20):
+        world.send(1, 0b100, b"answer %d" % number)
+    work()
+    assert c.core.held == 20
+    monkeypatch.setattr(Journal, "payload", payload)
+    world.connect(0, 2)
+    work()
+    assert [inbox.take().payload for _ in range(21)] == [b"question", *(b"answer %d" % n for n in range(20))]
+    assert reads == (0 if bound else 20)  # the question is delivered at once
+    world.close()
