@@ -19,7 +19,7 @@ from support.live import SHARED, World, wander
 from support.live_fleet import Fleet
 from support.soak import RESULTS, keep
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "runtime"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "live"))
 from test_explored import explored
 from test_power import cut_power
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from check.test_errata_found import FOUND
+from explorer.test_errata_found import FOUND
 
 from thence.lab.explorer.directed_walk import hunt
 from thence.lab.explorer.search import explore, promised

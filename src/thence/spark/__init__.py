@@ -39,6 +39,13 @@ _WHERE = {
 }
 
 
+__all__ = list(_WHERE)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHERE})
+
+
 def __getattr__(name: str) -> Any:
     """Load an operator when it is asked for."""
     if name not in _WHERE:
@@ -50,5 +57,5 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "pyspark":
             raise
-        lacking = f'thence.tables.engines.spark.{name} needs pyspark: pip install "thence[spark]"'
+        lacking = f'thence.spark.{name} needs pyspark: pip install "thence[spark]"'
         raise ModuleNotFoundError(lacking, name="pyspark") from None

@@ -104,7 +104,7 @@ def _left_out(process: Ints, index: Longs, processes: int, start: int | None) ->
 
 
 def doubts(rows: Rows, fate: Bytes, gaps: int, *, start: int | None = 0) -> tuple[Longs, bool]:
-    """Return, for each process, the first index where it may have a row that is not among the usable (`core.model.order`).
+    """Return, for each process, the first index where it may have a row that is not usable (`core.model.order`).
 
     A process that has none gets `NOWHERE`. The flag says that some row may lie anywhere, in any process. `start` is
     the index before the first of every process, None if it is not known; `gaps` is how many gaps there are.

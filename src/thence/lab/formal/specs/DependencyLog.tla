@@ -3,7 +3,7 @@
 (* Dependency logs of KS98: sets of entries.  What is absent speaks too:   *)
 (* if the newest entry of s in a log is t, each older message of s without *)
 (* an entry is delivered, or guaranteed to be delivered in causal order,   *)
-(* everywhere.  The code is src/thence/protocols/dependency.py.            *)
+(* everywhere.  The code is src/thence/core/protocols/dependency.py.       *)
 (***************************************************************************)
 EXTENDS Naturals
 

@@ -2,7 +2,7 @@
 (***************************************************************************)
 (* KS in the steps of the code: a member delivers, in the step in which a  *)
 (* copy arrives, that copy and every held copy that it sets free, the one  *)
-(* that arrived first next (src/thence/protocols/receiver.py).  Each step  *)
+(* that arrived first next (src/thence/core/protocols/receiver.py).  Each step*)
 (* here is a Receive of KS.tla and the Deliver steps that follow it.       *)
 (*                                                                         *)
 (* `View` is what the explorer takes for the same state (src/thence/check: *)
@@ -49,7 +49,7 @@ MNext ==
 MSpec == MInit /\ [][MNext]_allVars
 
 -------------------------------------------------------------------------------
-\* What the explorer's judge remembers (src/thence/check/judge_memory.py): facts not yet delivered, and who knows which.
+\* What the explorer's judge remembers (src/thence/lab/explorer/judge_memory.py): facts not yet delivered, and who knows which.
 Outstanding == UNION {{<<m.s, m.t, d>> : d \in {d \in m.Dests : ~ Delivered(m, d)}} : m \in sent}
 KnownIn(P) == {f \in Outstanding : <<"send", f[1], f[2]>> \in P}
 Memory ==

@@ -1,7 +1,7 @@
 --------------------------------- MODULE KsFt ---------------------------------
 (***************************************************************************)
 (* Causal multicast that survives crashes, with the least information of   *)
-(* KS98 kept per group: src/thence/protocols/ks_ft.py.  It stands on the   *)
+(* KS98 kept per group: src/thence/core/protocols/ks_ft.py.  It stands on the*)
 (* OKs of A_fifo (Schiper and Pedone, "Fast, flexible, and highly          *)
 (* resilient genuine fifo and causal multicast algorithms"; "line" below   *)
 (* means a line of their Algorithm A_fifo) with the two repairs of errata  *)
@@ -61,7 +61,7 @@ SendOf(m) == <<"send", m.s, m.t>>
 DeliveryOf(m, p) == <<"deliver", m.s, m.t, p>>
 
 -------------------------------------------------------------------------------
-(* The failure detector and crashes.                                          *)
+(* The failure detector and crashes.                                       *)
 
 \* Accuracy, per group: of every group with a correct member, some correct member is trusted.
 Legal(T) == \A g \in Groups : g \ faulty # {} => (T \cap g) \ faulty # {}
@@ -205,7 +205,7 @@ Next ==
 Spec == Init /\ [][Next]_vars
 
 -------------------------------------------------------------------------------
-(* Properties.                                                                *)
+(* Properties.                                                             *)
 
 Delivered(m, p) == DeliveryOf(m, p) \in past[p]
 Precedes(m, n) == SendOf(m) \in n.before
