@@ -15,7 +15,8 @@ from random import Random
 import pytest
 
 from thence.core.model.events import Event, Kind
-from thence.core.model.message import Copy, MessageId, name_of
+from thence.core.model.message import Copy, MessageId
+from thence.core.model.message_names import name_of
 from thence.core.model.minimum import Fact, Minimum
 from thence.core.model.order import Judgement, judge
 from thence.core.model.roster import Roster, positions

@@ -22,7 +22,7 @@ from thence.tables.engines.spark.event_columns import with_event_columns
 from thence.tables.engines.spark.frame_layout import look_at
 from thence.tables.engines.spark.transport import tables
 from thence.tables.judge.normal_table import completed
-from thence.tables.judge.plan import Plan
+from thence.tables.judge.partition_plan import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

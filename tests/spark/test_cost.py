@@ -15,7 +15,7 @@ from thence.core.model.order import by_label
 from thence.core.model.roster import Roster
 from thence.lab.simulator import Scenario, simulate
 from thence.tables.contract.row_validity import row_of
-from thence.tables.contract.types import arrow_schema
+from thence.tables.contract.type_map import arrow_schema
 from thence.tables.costing import prefix, profile, recommend, replay
 from thence.tables.costing.recommend import together, total
 from thence.tables.costing.replay import Cost

@@ -11,7 +11,8 @@ from dataclasses import replace
 from random import Random
 
 from thence.core.model.events import Event, Kind
-from thence.core.model.message import Copy, name_of
+from thence.core.model.message import Copy
+from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster
 from thence.core.protocols import dependency
 from thence.core.protocols.base import Member

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from thence.core.model.events import Event, parse
 from thence.tables.contract.row_validity import row_of
-from thence.tables.contract.types import arrow_schema
+from thence.tables.contract.type_map import arrow_schema
 from thence.tables.files.jsonl import format_line
 from thence.tables.files.line_reader import LINE_LIMIT
 

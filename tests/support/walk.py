@@ -16,7 +16,8 @@ from random import Random
 from typing import Any
 
 from thence.core.model.events import Event, Kind, parse, render
-from thence.core.model.message import MESSAGE, Cause, Copy, MessageId, name_of
+from thence.core.model.message import MESSAGE, Cause, Copy, MessageId
+from thence.core.model.message_names import name_of
 from thence.core.model.order import Execution, Guarantee, Judgement, by_label, judge
 from thence.core.model.roster import Roster
 from thence.lab.papers.variants import channels

@@ -209,7 +209,7 @@ def tell(result: AuditResult, choice: Choice | None, opened: Trace, paths: int, 
 
 def _runs(result: AuditResult, out: Console) -> Iterator[str]:
     """Print the runs, the worst first, hops apart; yield totals."""
-    from thence.core.model.message import HOPS
+    from thence.core.model.message_names import HOPS
 
     rank = {"violated": 0, "unknown": 1, "causal": 2}
     runs = sorted(result.runs, key=lambda run: (rank[run["verdict"]], run["run"]))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from thence.cli._common import console, finish, write_json
 from thence.core.model.escape import visible_lines
-from thence.core.model.message import HOPS
+from thence.core.model.message_names import HOPS
 from thence.errors import MisuseError, TraceError
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from thence.core.model.events import Event
-from thence.core.model.message import HOPS
+from thence.core.model.message_names import HOPS
 from thence.live.database import JournalError
 from thence.live.logs import note
 from thence.tables.files.jsonl import event_in, format_line, parse_row

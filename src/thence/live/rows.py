@@ -9,7 +9,8 @@ item.
 from __future__ import annotations
 
 from thence.core.model.events import Event, Kind
-from thence.core.model.message import HOPS, Copy, hop_name, name_of
+from thence.core.model.message import Copy
+from thence.core.model.message_names import HOPS, hop_name, name_of
 from thence.core.protocols import Member
 from thence.live.deliveries import Step
 from thence.live.inputs import Key

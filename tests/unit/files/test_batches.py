@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from thence.core.model.events import parse
 from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Column, names_of
 from thence.tables.contract.row_validity import row_of
-from thence.tables.contract.types import arrow_schema
+from thence.tables.contract.type_map import arrow_schema
 from thence.tables.files import batches
 from thence.tables.files import line_reader as lines
 from thence.tables.files.batches import read_batches

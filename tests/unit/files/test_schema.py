@@ -10,7 +10,7 @@ import pytest
 from thence.core.model.events import Event, parse
 from thence.tables.contract.columns import ARRIVAL_COLUMNS, EVENT_COLUMNS, arrival_columns, ddl
 from thence.tables.contract.row_validity import event_of, row_of
-from thence.tables.contract.types import arrow_schema
+from thence.tables.contract.type_map import arrow_schema
 
 SEND = {"run": "r", "process": "a", "index": 1, "kind": "send", "message": "a1", "destinations": ["b", "c"]}
 

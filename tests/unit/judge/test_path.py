@@ -14,7 +14,7 @@ from thence.core.model.events import Event, parse
 from thence.core.model.order import judge, usable
 from thence.tables.explain.sentence import path
 from thence.tables.judge import path as kernel
-from thence.tables.judge.path import shortest_paths
+from thence.tables.judge.proof_path import shortest_paths
 
 
 def check(events: list[Event], *, order: bool = True, ask: str = "") -> int:

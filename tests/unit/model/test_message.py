@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thence.core.model.message import MESSAGE, Copy, hop_name, is_hop, name_of
+from thence.core.model.message import MESSAGE, Copy, is_hop
+from thence.core.model.message_names import hop_name, name_of
 
 TEXTS = st.text("a1:#/b7", min_size=1, max_size=6)
 KEYS = st.tuples(TEXTS, st.integers(1, 120), st.none() | st.text("a1:#/b7", max_size=6))

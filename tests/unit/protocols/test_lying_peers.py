@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from support.walk import Walk, play, walk
 
-from thence.core.model.message import Cause, Copy, name_of
+from thence.core.model.message import Cause, Copy
+from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster
 from thence.core.protocols.receiver import PASSED
 from thence.core.protocols.wire import decode

@@ -23,9 +23,9 @@ from itertools import pairwise
 from typing import Literal
 
 from thence.core.model.events import Event
+from thence.core.model.verdict import Verdict, verdict_of
 
 Guarantee = Literal["causal", "two-hop", "fifo", "none"]
-Verdict = Literal["causal", "violated", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +77,6 @@ class Judgement:
     def verdict(self) -> Verdict:
         """Violated if anything came too early; unknown if a row set aside or a gap could hide that; else causal."""
         return verdict_of(len(self.violations), len(self.possible), len(self.quarantine) + self.refused, len(self.gaps))
-
-
-def verdict_of(violations: int, possible: int, set_aside: int, gaps: int) -> Verdict:
-    """Return the verdict of a run by how many there are of each; the one statement of it."""
-    if violations:
-        return "violated"
-    return "unknown" if possible or set_aside or gaps else "causal"
 
 
 def direct_causes(events: Sequence[Event]) -> list[list[int]]:

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import ClassVar, Self
 
 from thence.core.model.faults import groups_of
-from thence.core.model.message import Cause, Copy, MessageId, Stamp, name_of
+from thence.core.model.message import Cause, Copy, MessageId, Stamp
+from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster
 from thence.core.protocols.ack_receiver import GATHERED, OK, AckReceiver, Mail, leaders
 from thence.core.protocols.base import LARGEST, REACHED, Member

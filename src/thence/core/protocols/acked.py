@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from thence.core.model.message import Copy, MessageId, name_of
+from thence.core.model.message import Copy, MessageId
+from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster
 from thence.core.protocols.acknowledging import AcknowledgingMember
 from thence.core.protocols.effects import Effect, Pending, Sent, Transmit

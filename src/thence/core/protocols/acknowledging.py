@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from thence.core.model.message import MESSAGE, Copy, name_of
+from thence.core.model.message import MESSAGE, Copy
+from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster
 from thence.core.protocols.effects import Duplicate, Effect, Transmit
 from thence.core.protocols.receiver import ClockMember, Needs

@@ -20,7 +20,8 @@ import abc
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import ClassVar, Self
 
-from thence.core.model.message import MESSAGE, Cause, Context, Copy, MessageId, name_of
+from thence.core.model.message import MESSAGE, Cause, Context, Copy, MessageId
+from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster, positions
 from thence.core.protocols import snapshots, wire
 from thence.core.protocols.effects import Deferred, Deliver, Effect, Pending, Sent

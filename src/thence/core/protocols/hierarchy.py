@@ -24,7 +24,8 @@ from itertools import pairwise
 from math import isqrt
 from typing import ClassVar
 
-from thence.core.model.message import MESSAGE, Copy, MessageId, name_of
+from thence.core.model.message import MESSAGE, Copy, MessageId
+from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster, positions
 from thence.core.protocols.effects import Deliver, Duplicate, Effect, Pending, Sent, Transmit
 from thence.core.protocols.ks import KS

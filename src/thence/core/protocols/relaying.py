@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from thence.core.model.message import MESSAGE, Cause, Copy, MessageId, name_of
+from thence.core.model.message import MESSAGE, Cause, Copy, MessageId
+from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster, positions
 from thence.core.protocols.base import REACHED
 from thence.core.protocols.effects import Duplicate, Effect, Pending, Sent, Transmit

@@ -14,7 +14,8 @@ from random import Random
 
 from thence.core.model.events import Event, Kind, render
 from thence.core.model.faults import legal, legalise, may_be_lost, nobody_receives
-from thence.core.model.message import MESSAGE, Copy, name_of
+from thence.core.model.message import MESSAGE, Copy
+from thence.core.model.message_names import name_of
 from thence.core.model.order import judge
 from thence.core.model.roster import positions
 from thence.core.protocols.ack_member import AckMember

@@ -6,7 +6,8 @@ would, and `back` undoes exactly that. It never chooses by itself.
 
 from __future__ import annotations
 
-from thence.core.model.message import MESSAGE, Copy, name_of
+from thence.core.model.message import MESSAGE, Copy
+from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster
 from thence.core.protocols.effects import Answer, Deliver, Sent
 from thence.errors import MisuseError

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from thence.core.model.events import Event, Kind, render
-from thence.core.model.message import MESSAGE, Copy, name_of
+from thence.core.model.message import MESSAGE, Copy
+from thence.core.model.message_names import name_of
 from thence.core.model.order import Violation
 from thence.core.model.plain import Fields, Json, Row
 from thence.core.protocols.effects import Answer, Deliver, Sent

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from thence.core.model.message import Copy, name_of
+from thence.core.model.message import Copy
+from thence.core.model.message_names import name_of
 from thence.core.model.minimum import Fact, Minimum
 from thence.core.model.order import judge
 from thence.core.model.plain import Row

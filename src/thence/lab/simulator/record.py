@@ -15,7 +15,8 @@ from itertools import chain
 from pathlib import Path
 
 from thence.core.model.events import Event
-from thence.core.model.message import HOPS, Copy, name_of, prefix_of, suffix_of
+from thence.core.model.message import Copy
+from thence.core.model.message_names import HOPS, name_of, prefix_of, suffix_of
 from thence.core.model.plain import Row
 from thence.core.protocols.effects import Sent
 from thence.errors import MisuseError
@@ -169,7 +170,7 @@ class ArrivalRecorder(Observer):
         import pyarrow.parquet as pq
 
         from thence.tables.contract.columns import arrival_columns
-        from thence.tables.contract.types import arrow_schema
+        from thence.tables.contract.type_map import arrow_schema
         from thence.tables.files.parquet import roster_metadata
 
         schema = arrow_schema(arrival_columns("stamp")).with_metadata(roster_metadata([self.roster]))

@@ -31,7 +31,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from thence.core.model.message import Copy, name_of
+from thence.core.model.message import Copy
+from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster, letters
 from thence.core.protocols.ech_r9 import ECHR9
 from thence.errors import MisuseError

@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from thence.core.model.events import Event, Kind
-from thence.core.model.message import HOPS, Copy, name_of
+from thence.core.model.message import Copy
+from thence.core.model.message_names import HOPS, name_of
 from thence.core.model.roster import Roster
 from thence.core.protocols.base import Member
 from thence.core.protocols.effects import Deliver, Sent

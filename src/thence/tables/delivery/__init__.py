@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from thence.tables.delivery.columns import Columns
+from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.orderer import Orderer
 from thence.tables.delivery.outcome import KINDS, OUTPUT_COLUMNS, PLACED, Waiting
 from thence.tables.delivery.outcome_cy import Outcome
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading import BYS, By, Reading
-from thence.tables.delivery.rule_cy import Rule
 
 __all__ = [
     "BYS",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from thence.core.model.moments import seconds
 from thence.core.model.plain import Field
-from thence.tables.contract.types import arrow_type
+from thence.tables.contract.type_map import arrow_type
 from thence.tables.delivery.columns import Columns
 from thence.tables.delivery.outcome import KINDS, OUTPUT_COLUMNS
 from thence.tables.delivery.outcome_cy import Outcome, outcome_columns

@@ -16,10 +16,10 @@ import pyarrow as pa
 from thence.core.model.roster import Roster
 from thence.tables.delivery.arrow_rows import Ints, Leaving, joined, leaving, read_batch, times_in
 from thence.tables.delivery.columns import Columns, Key
+from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.outcome_cy import Outcome
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading import By, Reading
-from thence.tables.delivery.rule_cy import Rule
 from thence.tables.delivery.rule_state import resumed, state_of
 from thence.tables.delivery.state import HeldRows, State
 

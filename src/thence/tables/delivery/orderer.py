@@ -22,12 +22,12 @@ from thence.core.model.moments import seconds
 from thence.core.model.plain import Field, Fields, Json
 from thence.errors import MisuseError
 from thence.tables.delivery.columns import Columns, Key
+from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.outcome import WAITING_COLUMNS
 from thence.tables.delivery.outcome_cy import Outcome
 from thence.tables.delivery.packing import Texts, pack, unpack
 from thence.tables.delivery.policy import Name, Policy
 from thence.tables.delivery.reading import By, Reading, Rosters, rosters_of
-from thence.tables.delivery.rule_cy import Rule
 from thence.tables.delivery.rule_state import resumed, state_of
 from thence.tables.delivery.state import decode as decode_state
 from thence.tables.delivery.state import encode as encode_state

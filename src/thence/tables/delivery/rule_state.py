@@ -10,11 +10,11 @@ from itertools import chain
 from math import isnan, nan
 
 from thence.core.model.plain import Field
+from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.member_rule import ForeignRule
 from thence.tables.delivery.packing import Texts
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading import Reading
-from thence.tables.delivery.rule_cy import Rule
 from thence.tables.delivery.sources_cy import DONE, Row, Source
 from thence.tables.delivery.state import HeldRows, Order, Sources, State, agree, floats, ints, spans, told
 

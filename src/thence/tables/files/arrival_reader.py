@@ -115,7 +115,7 @@ def read_arrivals(found: ArrivalFiles, by: By, cause: str, message: str, arrival
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from thence.tables.contract.types import arrow_type
+    from thence.tables.contract.type_map import arrow_type
 
     if found.kind == "parquet":
         try:

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thence.core.model.events import Event
-from thence.tables.contract.array_types import Flags, Longs
 from thence.tables.contract.columns import DEPENDENCIES, EVENT_COLUMNS, NEEDED, PLACE_COLUMNS, Column, names_of
+from thence.tables.contract.numpy_types import Flags, Longs
 from thence.tables.contract.row_validity import event_of, readable
-from thence.tables.contract.types import arrow_schema, arrow_type
+from thence.tables.contract.type_map import arrow_schema, arrow_type
 from thence.tables.files.jsonl import Located
 from thence.tables.files.source import Quarantined
 

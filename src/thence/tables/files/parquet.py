@@ -18,7 +18,7 @@ from thence.core.model.events import Event
 from thence.core.model.roster import Roster
 from thence.errors import MisuseError, TraceError
 from thence.tables.contract.row_validity import VERSION
-from thence.tables.contract.types import arrow_schema
+from thence.tables.contract.type_map import arrow_schema
 from thence.tables.files.checked_batches import columns_of
 from thence.tables.files.source import BROKEN, first_line
 

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from thence.core.model.events import Event
 from thence.tables.explain.sentence import Step
 from thence.tables.judge.normal_table import events_of
-from thence.tables.judge.path import shortest_paths
 from thence.tables.judge.proof_events import EventRows
+from thence.tables.judge.proof_path import shortest_paths
 from thence.tables.judge.result import (
     ABSENT,
     CALLED,

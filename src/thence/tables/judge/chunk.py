@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from thence.tables.contract.array_types import Bytes, Clocks, Flags, Ints, Longs
+from thence.tables.contract.numpy_types import Bytes, Clocks, Flags, Ints, Longs
 from thence.tables.judge import findings, ids
 from thence.tables.judge.coded_rows import DELIVER, RECEIVE, SEND, Rows, as_they_come, code
 from thence.tables.judge.findings import quarantined, tagged

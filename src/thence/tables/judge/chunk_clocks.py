@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thence.tables.contract.array_types import Clocks, Flags, Ints, Longs
+from thence.tables.contract.numpy_types import Clocks, Flags, Ints, Longs
 from thence.tables.judge import chunk_clocks_cy
 
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thence.core.model.events import KINDS
-from thence.tables.contract.array_types import Bytes, Flags, Ints, Longs, fixed
 from thence.tables.contract.columns import JUDGED_COLUMNS, PLACE_COLUMNS, Column
-from thence.tables.contract.types import arrow_schema
+from thence.tables.contract.numpy_types import Bytes, Flags, Ints, Longs, fixed
+from thence.tables.contract.type_map import arrow_schema
 from thence.tables.judge.interning import intern
 from thence.tables.judge.scan import sort_segments
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from thence.tables.contract.array_types import Flags, Ints, Longs
+from thence.tables.contract.numpy_types import Flags, Ints, Longs
 from thence.tables.judge import order_cy
 
 

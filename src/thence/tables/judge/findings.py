@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from thence.tables.contract.array_types import Bytes, Ints, Longs
+from thence.tables.contract.numpy_types import Bytes, Ints, Longs
 from thence.tables.judge.coded_rows import KIND_NAMES, Rows
 from thence.tables.judge.usable_in_run import GOOD, OTHER_LABEL, reason
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from thence.tables.contract.array_types import Hashes
+from thence.tables.contract.numpy_types import Hashes
 from thence.tables.judge.ids_cy import hash_names
 from thence.tables.judge.interning import buffers
 

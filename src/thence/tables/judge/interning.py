@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from thence.tables.contract.array_types import Ints, Letters
+from thence.tables.contract.numpy_types import Ints, Letters
 
 SEED, PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 """Of FNV-1a: `h = (h ^ byte) * PRIME` for each byte, beginning with `SEED`."""

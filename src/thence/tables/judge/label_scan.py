@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from thence.tables.contract.array_types import Bytes, Clocks, Flags, Ints, Longs
+from thence.tables.contract.numpy_types import Bytes, Clocks, Flags, Ints, Longs
 from thence.tables.judge import order_cy
 from thence.tables.judge.coded_rows import DELIVER, SEND, Rows
 from thence.tables.judge.scan import Columns, Marks, locate, match, scan, slots, sort_segments

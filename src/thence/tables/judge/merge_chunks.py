@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from thence.tables.contract.array_types import Clocks, Ints, Longs
+from thence.tables.contract.numpy_types import Clocks, Ints, Longs
 from thence.tables.judge import findings
 from thence.tables.judge.chunk import DONE, OPEN, SETTLED, STATE_CELLS, LaneSummary, Summary
 from thence.tables.judge.chunk_clocks import Contacts, Stack, earliest, knew, lift, stacked

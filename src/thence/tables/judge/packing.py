@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from thence.tables.contract.array_types import Ints
+from thence.tables.contract.numpy_types import Ints
 
 SELDOM = 256
 """A change of slot or of step is seldom if it comes less often than once in so many rows."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from thence.tables.judge.normal_table import completed, concatenated
 from thence.tables.judge.packing import held, packed, split_by_slot, unpacked
-from thence.tables.judge.plan import Plan, owner, slots_of
+from thence.tables.judge.partition_plan import Plan, owner, slots_of
 from thence.tables.judge.row_groups import Place, read_groups
 
 DDL = "slot int, run string, chunk bigint, rows bigint, payload binary"

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from thence.tables.contract.array_types import Longs
+from thence.tables.contract.numpy_types import Longs
 from thence.tables.judge.normal_table import concatenated
-from thence.tables.judge.path import Pair
+from thence.tables.judge.proof_path import Pair
 from thence.tables.judge.row_groups import RowGroup, read_groups
 from thence.tables.judge.threads import in_threads
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Literal, TypedDict
 
-from thence.core.model.order import Violation, verdict_of
+from thence.core.model.order import Violation
+from thence.core.model.verdict import verdict_of
 from thence.tables.explain.sentence import Step, sentence
 
 if TYPE_CHECKING:

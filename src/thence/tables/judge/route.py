@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from thence.tables.judge.plan import CHUNK_ROWS, Plan
+from thence.tables.judge.partition_plan import CHUNK_ROWS, Plan
 from thence.tables.judge.row_groups import Chunk, Footers, chunks_of, plan_of_chunks, plan_of_overlapping
 
 Name = Literal["whole", "scratch", "row groups", "packed"]

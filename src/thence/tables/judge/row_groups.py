@@ -21,7 +21,7 @@ from thence.tables.files.parquet_reader import UNREADABLE, footer, group_batches
 from thence.tables.files.source import Quarantined, first_line
 from thence.tables.files.splits import Slice
 from thence.tables.judge.normal_table import concatenated, of_batch
-from thence.tables.judge.plan import Large, Plan, chunk_count, evenly
+from thence.tables.judge.partition_plan import Large, Plan, chunk_count, evenly
 
 _READERS = 16
 """Footers that are read at a time."""

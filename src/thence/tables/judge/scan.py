@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thence.tables.contract.array_types import Bytes, Clocks, Flags, Ints, Longs
+from thence.tables.contract.numpy_types import Bytes, Clocks, Flags, Ints, Longs
 from thence.tables.judge import order_cy, scan_cy
 
 FIRST, DUPLICATE, ASTRAY, IMPORTED = 1, 2, 4, 8

@@ -16,7 +16,7 @@ from thence.tables.judge.chunk import summarise
 from thence.tables.judge.coded_rows import by_run
 from thence.tables.judge.findings import SCHEMA
 from thence.tables.judge.pieces import gathered, joined
-from thence.tables.judge.rounds import Merging, twice_sent
+from thence.tables.judge.rounds_over_chunks import Merging, twice_sent
 from thence.tables.judge.whole_run import judge
 
 Batches = Iterator[pa.RecordBatch]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow.compute as pc
 
-from thence.tables.contract.array_types import Bytes, Ints, Longs
+from thence.tables.contract.numpy_types import Bytes, Ints, Longs
 from thence.tables.judge import order_cy
 from thence.tables.judge.coded_rows import CRASH, DELIVER, INTERNAL, KIND_NAMES, RECEIVE, SEND, Rows
 from thence.tables.judge.derived_order import by_process

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from thence.tables.contract.array_types import Ints, Longs
+from thence.tables.contract.numpy_types import Ints, Longs
 from thence.tables.judge.coded_rows import Rows, as_they_come, code
 from thence.tables.judge.derived_order import on_cycles, order_of
 from thence.tables.judge.findings import (

@@ -15,7 +15,8 @@ from random import Random
 from typing import ClassVar
 
 from thence.core.model.events import Event, Kind
-from thence.core.model.message import MESSAGE, Copy, name_of
+from thence.core.model.message import MESSAGE, Copy
+from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster, positions
 from thence.core.protocols.effects import Deliver, Effect, Sent
 from thence.core.protocols.receiver import ClockMember, Needs

@@ -27,9 +27,9 @@ from thence.tables.judge.chunk import summarise
 from thence.tables.judge.coded_rows import as_they_come
 from thence.tables.judge.findings import SCHEMA
 from thence.tables.judge.normal_table import concatenated, of_batch, refused_table
-from thence.tables.judge.plan import CHUNK_ROWS, chunk_count
+from thence.tables.judge.partition_plan import CHUNK_ROWS, chunk_count
 from thence.tables.judge.proof_events import GroupPiece, PieceRows, TableRows
-from thence.tables.judge.rounds import Merging, Round, judged
+from thence.tables.judge.rounds_over_chunks import Merging, Round, judged
 from thence.tables.judge.route import Route, choose
 from thence.tables.judge.row_groups import Chunk, read_footers, read_groups
 from thence.tables.judge.tasks import judged_runs, split_by_run

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from thence.core.model.events import Event
-from thence.core.model.message import HOPS
+from thence.core.model.message_names import HOPS
 from thence.core.model.order import by_run
 from thence.core.model.plain import Fields, Row
 from thence.core.protocols.registry import Need

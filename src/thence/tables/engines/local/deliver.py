@@ -20,7 +20,7 @@ from thence.tables.delivery.arrow_rows import OUTPUT, in_utc
 from thence.tables.delivery.columns import Columns, Key
 from thence.tables.delivery.key_state import KeyState, Setup
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS, WAITING_COLUMNS, Kind
-from thence.tables.delivery.partition import by_key
+from thence.tables.delivery.partition_by_key import by_key
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading import BYS, By, Rosters, rosters_of
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from thence.tables.judge.coded_rows import SEND
 from thence.tables.judge.normal_table import concatenated
-from thence.tables.judge.plan import chunk_count
+from thence.tables.judge.partition_plan import chunk_count
 from thence.tables.judge.proof_events import Piece, PieceRows, sends_in
 from thence.tables.judge.tasks import split_by_run
 

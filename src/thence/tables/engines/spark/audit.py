@@ -32,10 +32,10 @@ from thence.tables.engines.spark.results import AuditResult
 from thence.tables.engines.spark.transport import pack
 from thence.tables.judge import findings
 from thence.tables.judge import tasks as stages
+from thence.tables.judge.partition_plan import CHUNK_ROWS, TASKS, Plan
 from thence.tables.judge.pieces import DDL as PIECES
 from thence.tables.judge.pieces import pointer
-from thence.tables.judge.plan import CHUNK_ROWS, TASKS, Plan
-from thence.tables.judge.rounds import Round, judged
+from thence.tables.judge.rounds_over_chunks import Round, judged
 from thence.tables.judge.route import Route, choose
 
 
@@ -90,7 +90,7 @@ def pointers(spark: SparkSession, route: Route) -> DataFrame:
 
 @dataclass(slots=True)
 class Job:
-    """One audit under way: the engine of `tables.judge.rounds` on Spark."""
+    """One audit under way: the engine of `tables.judge.rounds_over_chunks` on Spark."""
 
     frame: DataFrame
     route: Route

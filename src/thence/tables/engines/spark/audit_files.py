@@ -25,9 +25,9 @@ from thence.tables.files.read import Trace, open_trace
 from thence.tables.files.source import Quarantined, is_packed
 from thence.tables.judge import findings
 from thence.tables.judge.normal_table import refused_table
+from thence.tables.judge.partition_plan import CHUNK_ROWS, TASKS, Plan
 from thence.tables.judge.pieces import DDL as PIECES
 from thence.tables.judge.pieces import pieces_of
-from thence.tables.judge.plan import CHUNK_ROWS, TASKS, Plan
 from thence.tables.judge.route import choose
 from thence.tables.judge.row_groups import Place, RowGroup, read_footers, read_groups
 

@@ -25,7 +25,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from thence.core.model.message import HOPS
+from thence.core.model.message_names import HOPS
 from thence.core.model.plain import Fields
 from thence.tables.contract.columns import REPLAYED_COLUMNS
 from thence.tables.costing import tasks

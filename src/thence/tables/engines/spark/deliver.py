@@ -40,8 +40,8 @@ from thence.tables.delivery.key_state import KeyState, Setup
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 from thence.tables.delivery.policy import Name, Policy
 from thence.tables.delivery.reading import By, Rosters, rosters_of
+from thence.tables.engines.spark.spark_types import spark_type
 from thence.tables.engines.spark.stream_options import StreamOptions
-from thence.tables.engines.spark.types import spark_type
 
 if TYPE_CHECKING:
     import pyarrow as pa

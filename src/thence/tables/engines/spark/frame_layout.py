@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from thence.tables.judge.plan import Large, Plan, chunk_count, evenly
+from thence.tables.judge.partition_plan import Large, Plan, chunk_count, evenly
 
 STEPS = 1 << 16
 """Steps of `order` in which rows are counted, at most about."""

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from thence.tables.judge.coded_rows import DELIVER, SEND
 from thence.tables.judge.normal_table import completed
-from thence.tables.judge.path import STEPS, shortest_paths
+from thence.tables.judge.proof_path import STEPS, shortest_paths
 
 STEP = "struct<process:string,index:bigint,kind:string,message:string>"
 DDL = f"run string, destination string, early string, missing string, path array<{STEP}>"

@@ -21,7 +21,7 @@ from thence.errors import MisuseError
 from thence.tables.contract.columns import CAUSE_COLUMNS
 from thence.tables.delivery.columns import Columns
 from thence.tables.delivery.reading import By
-from thence.tables.engines.spark.types import spark_type
+from thence.tables.engines.spark.spark_types import spark_type
 from thence.tables.files.arrival_reader import NO_OBJECT, ROSTER, arrival_files, column_of_lines, refusal_of_all
 
 _LINES = "__thence_line"

@@ -47,7 +47,7 @@ from thence.tables.delivery.columns import Columns, Key
 from thence.tables.delivery.key_state import Setup
 from thence.tables.delivery.orderer import BY_HAND
 from thence.tables.delivery.outcome import KINDS
-from thence.tables.delivery.partition import by_key, in_order
+from thence.tables.delivery.partition_by_key import by_key, in_order
 from thence.tables.delivery.stored_key import StoredKey, made_with
 from thence.tables.engines.spark.deliver import READ_ORDER, column, output_schema
 from thence.tables.engines.spark.stream_options import StreamOptions

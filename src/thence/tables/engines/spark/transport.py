@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from thence.tables.judge.normal_table import completed
+from thence.tables.judge.partition_plan import Plan
 from thence.tables.judge.pieces import DDL, pieces_of
-from thence.tables.judge.plan import Plan
 
 FLUSH_ROWS = 1_000_000
 """A task packs about this many rows at a time."""

@@ -29,7 +29,7 @@ from thence.tables.delivery.rule_state import resumed
 from thence.tables.delivery.state import decode
 from thence.tables.delivery.stored_key import Sealed, message_ids, whole
 from thence.tables.engines.spark.deliver import MADE, column, resolved
-from thence.tables.engines.spark.types import spark_type
+from thence.tables.engines.spark.spark_types import spark_type
 
 READABLE = "/_-.~!'()*:@&=+$,;"
 """Signs that stand for themselves in a path of Spark's reader of states, beside letters and digits."""

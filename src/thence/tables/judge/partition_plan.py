@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from thence.tables.contract.array_types import Ints
+from thence.tables.contract.numpy_types import Ints
 from thence.tables.judge.coded_rows import by_run
 
 CHUNK_ROWS = 1_000_000

@@ -21,10 +21,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from thence.tables.contract.array_types import Flags, Ints, Longs
+from thence.tables.contract.numpy_types import Flags, Ints, Longs
 from thence.tables.judge.coded_rows import Rows, as_they_come, code
 from thence.tables.judge.label_scan import CLOCK_BYTES, Lane, lanes, meet
-from thence.tables.judge.path_cy import nearer as walk_on
+from thence.tables.judge.proof_path_cy import nearer as walk_on
 from thence.tables.judge.scan import Columns, slots
 from thence.tables.judge.usable_in_run import GOOD, fates
 from thence.tables.judge.whole_run import in_order
