@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 import thence
 from thence.errors import MisuseError
-from thence.spark.session import _environment, defaults, local_session
 from thence.tables.engines.spark import archive
 from thence.tables.engines.spark.java import Java
 from thence.tables.engines.spark.probe import probe
+from thence.tables.engines.spark.session import _environment, defaults, local_session
 
 
 def test_the_settings_hold(spark: SparkSession) -> None:

@@ -13,7 +13,7 @@ from support.traces import Knobs, random_trace, spoil
 from thence.core.model.events import Event, parse
 from thence.core.model.order import judge, usable
 from thence.tables.explain.sentence import path
-from thence.tables.judge import path as kernel
+from thence.tables.judge import proof_path as kernel
 from thence.tables.judge.proof_path import shortest_paths
 
 

@@ -1,12 +1,10 @@
 """The contract: a member is one process's end of a protocol, a state machine without I/O, time or chance.
 
 A member has two parts. The **receiver** holds the delivery rule, the delivered clock and the held copies; a destination
-that never sends runs it alone. Around it the member keeps its dependency log and stamps what it sends. Everything a
-member does is told to the driver as effects.
+that never sends runs it alone. Around it the member keeps its dependency log, stamps what it sends and returns effects.
 
-Law. Whatever arrives is either taken or refused with a `PeerError`, and a refused copy leaves nothing behind: every
-check stands before the first change of state. Refused is what names this process beyond its own count, or holds a
-position, count, label or kind out of range.
+*Invariant.* A copy is taken or refused with a `PeerError` before any state changes. Refused is a copy that names this
+process beyond its own count, or holds a position, count, label or kind out of range.
 
 What a protocol writes: a subclass of `Member` with `kinds` (the shape of the stamp for each kind of copy), `fields`
 (the shape of its own state), `_send`, `_check` (which stamps cannot be) and `_delivered` (what a delivery adds to its

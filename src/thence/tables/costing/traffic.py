@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 from thence.core.model.events import Event
 from thence.core.model.message import Copy
-from thence.core.model.verdict import Verdict
 from thence.core.model.plain import Row
 from thence.core.model.roster import Roster
+from thence.core.model.verdict import Verdict
 from thence.core.protocols.effects import Hold, Sent
 from thence.core.protocols.ks import KS
 from thence.core.protocols.registry import NEEDS, Need
