@@ -35,6 +35,7 @@ def test_the_readme_shows_what_it_says(capsys: pytest.CaptureFixture[str]) -> No
     assert said[1].startswith("delivered 2 paid")
     assert said[2].startswith("blocked None shipped")
     assert "packed" in said[2]
+    assert said[3:5] == ["delivered 1 ordered", "delivered 2 paid"]
     assert said[-2:] == ["b1 waits for a1", "[0, 1]"]
 
 
