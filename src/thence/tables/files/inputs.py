@@ -170,12 +170,10 @@ class PandasTable(InputTable):
         found = {}
         for name in wanted:
             values = self._frame.iloc[:, self.names.index(name)]
-            kind = (types or {}).get(name)
-            if values.dtype == object:
-                found[name] = _column(name, [_or_null(each) for each in values], kind)
-            else:
-                array = pa.Array.from_pandas(values)
-                found[name] = _without_fractions(array)
+            try:
+                found[name] = _without_fractions(_known(pa.Array.from_pandas(values, type=(types or {}).get(name))))
+            except (pa.ArrowException, TypeError, ValueError, OverflowError):
+                found[name] = _column(name, [_or_null(each) for each in values], (types or {}).get(name))
         return pa.table(found)
 
     def taken(self, places: pa.Array, added: pa.Table) -> Any:
@@ -302,11 +300,25 @@ def _column(name: str, values: list[Any], kind: pa.DataType | None) -> pa.Array:
     if kind is not None and pa.types.is_map(kind):
         values = [list(value.items()) if isinstance(value, Mapping) else value for value in values]
     try:
-        return pa.array([_plain(value) for value in values], kind)
+        return _known(pa.array(values, kind))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        pass  # perhaps for UUIDs
+    try:
+        return _known(pa.array([_plain(value) for value in values], kind))
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         held = sorted({type(value).__name__ for value in values if value is not None})
         why = (str(error).splitlines() or [""])[0]
         raise MisuseError(f"column {name!r} holds {', '.join(held)}; values of one type are accepted ({why})") from None
+
+
+def _known(values: pa.Array) -> pa.Array:
+    """Return values of a type that Arrow itself has: newer versions have one of their own for UUIDs, without kernels."""
+    import pyarrow as pa
+
+    inner = values.type.value_type if pa.types.is_list(values.type) else values.type
+    if isinstance(inner, pa.BaseExtensionType):
+        raise TypeError(f"{inner} is an extension type")
+    return values
 
 
 def _plain(value: Any) -> Any:

@@ -123,6 +123,7 @@ def _given(columns: Mapping[str, str], short: Mapping[str, str | None]) -> dict[
 
 
 def _deliver_input(table: InputTable, setup: Setup, given: Mapping[str, str], *, default_key: bool) -> Any:
+    import numpy as np
     import pyarrow as pa
 
     from thence.tables.contract.columns import CAUSE_COLUMNS
@@ -141,7 +142,7 @@ def _deliver_input(table: InputTable, setup: Setup, given: Mapping[str, str], *,
     missing = [name for name in (*setup.columns.key, names.cause) if name not in table.names]
     if missing:
         raise names.lacks(missing[0], table.names)
-    ordered = deliver_table(rows.append_column(ROW, pa.array(range(len(rows)), pa.int64())), setup)
+    ordered = deliver_table(rows.append_column(ROW, pa.array(np.arange(len(rows)))), setup)
     return table.taken(ordered.column(ROW).combine_chunks(), ordered.select(list(OUTPUT_COLUMNS)))
 
 
