@@ -312,7 +312,7 @@ def _column(name: str, values: list[Any], kind: pa.DataType | None) -> pa.Array:
 
 
 def _known(values: pa.Array) -> pa.Array:
-    """Return values of a type that Arrow itself has: newer versions have one of their own for UUIDs, without kernels."""
+    """Return values of a type that Arrow itself has: the one for UUIDs is an extension, without kernels."""
     import pyarrow as pa
 
     inner = values.type.value_type if pa.types.is_list(values.type) else values.type

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -38,7 +38,7 @@ from thence.tables.delivery.arrow_rows import in_utc
 from thence.tables.delivery.columns import Columns
 from thence.tables.delivery.key_state import KeyState, Setup
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
-from thence.tables.delivery.policy import Name, Policy, WhenFull, policy_of
+from thence.tables.delivery.policy import Name, Policy, policy_of
 from thence.tables.delivery.reading import By, Rosters, rosters_of
 from thence.tables.engines.spark.stream_options import StreamOptions
 from thence.tables.engines.spark.types import spark_type
@@ -65,7 +65,7 @@ def deliver(
     after_seconds: float | None = None,
     remember: int | None = None,
     held_limit: int | None = None,
-    when_full: WhenFull | None = None,
+    when_full: Literal["fail", "release"] | None = None,
     max_jump: float | None = None,
     filter_limit: int | None = None,
     idle_seconds: float | None = None,
