@@ -347,3 +347,18 @@ def test_show_names_the_page_after_the_file(tmp_path: Path, monkeypatch: pytest.
         thence.show(EVENTS, out="nowhere/run.html")
     with pytest.raises(MisuseError, match="one is accepted"):
         thence.show(EVENTS, violation=1, message="o")
+
+
+def test_paths_are_those_of_violations() -> None:
+    with thence.audit(EVENTS) as result:
+        (found,) = result.paths(result.violations[:1])
+        assert result.paths() == [found]
+        assert {name: found[name] for name in ("run", "destination", "early", "missing")} == result.violations[0]
+        assert found["path"] == [
+            {"process": "shop", "index": 1, "kind": "send", "message": "o"},
+            {"process": "bank", "index": 1, "kind": "deliver", "message": "o"},
+            {"process": "bank", "index": 2, "kind": "send", "message": "p"},
+        ]
+        assert result.paths([]) == []
+        with pytest.raises(MisuseError, match=r"paths\(result.violations\[:100\]\)"):
+            result.paths(100)  # type: ignore[arg-type]

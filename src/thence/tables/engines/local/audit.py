@@ -12,19 +12,14 @@ chunks in hand and what they leave open; all else is judged run by run from all 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from thence.core.model.events import Event
+from thence.errors import MisuseError
 from thence.tables.files.inputs import InputTable, Names, TraceInput, trace_input
 from thence.tables.files.read import Trace, open_trace
 from thence.tables.files.source import Quarantined
 from thence.tables.judge.result import COLUMNS, AuditResult, Row
-
-if TYPE_CHECKING:
-    from thence.tables.explain.sentence import Step
-
 
 Progress = Callable[[str, int, int | None], None]
 """Told of a stage, how many rows are done, and how many there are if that is known."""
@@ -67,13 +62,18 @@ class LocalAuditResult(AuditResult):
         """Rows set aside: where they stood, what they said, and `reason`."""
         return self.listed("quarantine")
 
-    def paths(self, limit: int | None = None) -> list[list[Step] | None]:
-        """Return the path that proves each of the first violations."""
-        return [path for _, path in islice(self.proved(limit), limit)]
+    def paths(self, violations: Iterable[Row] | None = None) -> list[dict[str, object]]:
+        """Return violations with `path`: a shortest causal chain from the send of missing to that of early.
+
+        `violations` are rows of the list of that name, as in `result.paths(result.violations[:100])`; all if not given.
+        """
+        if isinstance(violations, int):
+            raise MisuseError(f"paths takes violations, not a number; paths(result.violations[:{violations}])")
+        return self.with_paths(self.violations if violations is None else violations)
 
 
 def audit(
-    trace: TraceInput,
+    events: TraceInput,
     *,
     cores: int | None = None,
     columns: Mapping[str, str] | None = None,
@@ -81,12 +81,12 @@ def audit(
 ) -> LocalAuditResult:
     """Audit a trace in this process: was every message delivered after its causes, and if not, which were not?
 
-    `trace`: files, folders or globs; a table in the trace table's columns (pandas, Polars, pyarrow, anything else with
+    `events`: files, folders or globs; a table in the trace table's columns (pandas, Polars, pyarrow, anything else with
     Arrow's capsule interface, a list of dicts); or events. `cores` is how many chunks are judged at a time (default: as
     many as there are cores). `columns` says what files or a table call our columns where that is another name, as in
     `{"process": "pid", "index": "seq"}`.
     """
-    given = trace_input(trace, columns)
+    given = trace_input(events, columns)
     if isinstance(given, InputTable):
         return audit_input(given, columns, cores=cores, progress=progress)
     if isinstance(given, Names):

@@ -35,7 +35,7 @@ Key = tuple[str, str | None]
 
 
 def cost(
-    trace: TraceInput,
+    events: TraceInput,
     protocols: Sequence[str] | None = None,
     *,
     sample: int = SAMPLE,
@@ -44,16 +44,16 @@ def cost(
 ) -> CostReport:
     """Replay a trace through protocols; `options` are those of each, by its name.
 
-    `trace` is what `thence.audit` takes: files, a table of any kind, or events. `columns` says what it calls our
+    `events` is what `thence.audit` takes: files, a table of any kind, or events. `columns` says what it calls our
     columns where that is another name. `sample`: deliveries of a run and label that are replayed at most.
     """
     names = asked_for(protocols, options or {}, sample)
-    events, quarantine = _events(trace, columns)
+    rows_read, quarantine = _events(events, columns)
     runs: list[Row] = []
     costs: list[Row] = []
     measured: dict[str, list[Cost]] = {name: [] for name in names}
     findings: list[Mapping[Need, Finding]] = []
-    for (run, label), rows, parts in _by_label(events):
+    for (run, label), rows, parts in _by_label(rows_read):
         head = head_of(parts, label)
         found, kept = prepare(_sampled(rows, sample), head, sample)
         whose: Row = {"run": run, "label": label}
