@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard
 from uuid import UUID
 
 from thence.core.model.events import Event
@@ -50,7 +50,23 @@ class Names(NamedTuple):
     names: list[str | Path]
 
 
-TraceInput = Any
+class ArrowStream(Protocol):
+    """A table that gives its batches through Arrow's capsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return a capsule with a stream."""
+
+
+class ArrowBatch(Protocol):
+    """A batch that gives its columns through Arrow's capsule interface."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> Any:
+        """Return capsules with a schema and an array."""
+
+
+TraceInput = (
+    str | Path | ArrowStream | ArrowBatch | Iterable[str | Path] | Iterable[Event] | Iterable[Mapping[str, Any]]
+)
 """A trace as callers have it: names of files, a table of any kind, or events. What else is given is refused."""
 
 
@@ -62,7 +78,7 @@ def trace_input(data: TraceInput, columns: Mapping[str, str] | None = None) -> N
         return table
     if isinstance(data, bytes | Mapping) or not isinstance(data, Iterable):
         raise refusal(data, ACCEPTED + "; a list of events")
-    given = list(data)
+    given: list[Any] = list(data)
     if given and all(map(is_path, given)):
         return Names(given)
     if all(isinstance(each, Event) for each in given):
