@@ -1,4 +1,14 @@
-"""thence keeps effects behind their causes: causal order for messages, streams and recorded executions."""
+"""thence keeps effects behind their causes: causal order for messages, streams and recorded executions.
+
+    import thence
+    thence.deliver(table, id="event_id", causes="parent_id")    # rows in causal order; pandas in, pandas out
+    thence.audit(events).verdict                                # was it causal, and if not, why
+    thence.cost(events).recommendation                          # which protocol such traffic needs
+    thence.show(events, out="run.html")                         # the run as a page
+
+Tables are pandas, Polars or pyarrow tables, anything with Arrow's capsule interface, lists of dicts, or paths. The same
+functions for Spark's DataFrames are in `thence.spark`.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +17,15 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from thence.tables.delivery import Orderer
-    from thence.tables.engines.local.audit import audit
-    from thence.tables.engines.local.cost import cost
+    from thence.show.page import show as show
+    from thence.tables.delivery import Orderer as Orderer
+    from thence.tables.delivery import Policy as Policy
+    from thence.tables.engines.local.audit import audit as audit
+    from thence.tables.engines.local.cost import cost as cost
+    from thence.tables.engines.local.deliver_input import deliver as deliver
+    from thence.tables.engines.local.stamp import stamp as stamp
 
-__all__ = ["Orderer", "__version__", "audit", "cost"]
+__all__ = ["Orderer", "Policy", "__version__", "audit", "cost", "deliver", "show", "stamp"]
 
 
 def _refuse_stale_modules() -> None:
@@ -36,8 +50,11 @@ def _refuse_stale_modules() -> None:
 
 _WHERE = {
     "Orderer": "thence.tables.delivery",
+    "Policy": "thence.tables.delivery",
     "audit": "thence.tables.engines.local.audit",
     "cost": "thence.tables.engines.local.cost",
+    "deliver": "thence.tables.engines.local.deliver_input",
+    "stamp": "thence.tables.engines.local.stamp",
 }
 """where the public names live; each is loaded when it is asked for"""
 
@@ -45,11 +62,15 @@ _WHERE = {
 _refuse_stale_modules()
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name == "runtime":
-        return import_module("thence.runtime")
+    if name in ("runtime", "show"):  # packages; `show` can be called
+        return import_module(f"thence.{name}")
     if name not in _WHERE:
         raise AttributeError(f"module 'thence' has no attribute {name!r}")
     return getattr(import_module(_WHERE[name]), name)

@@ -6,30 +6,21 @@ pages take. Every file that is written is said, with its size.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from thence.cli._common import working
+from thence.show.page import Asked, written_pages
 from thence.tables.engines.choice import Choice, Engine
-from thence.tables.explain.excerpt import Cut, message_cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from thence.show.spacetime.pages import Made, Recorded
+    from thence.show.spacetime.pages import Recorded
     from thence.tables.explain.scene import Finding
     from thence.tables.files.read import Trace
     from thence.tables.judge.result import AuditResult
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Which part of a trace is wanted: around a violation or a message, or by conditions; all of it if nothing is."""
-
-    cut: Cut = field(default_factory=Cut)
-    violation: int | None = None
-    message: str | None = None
 
 
 def recorded(
@@ -73,31 +64,13 @@ def recorded(
 
 def write_pages(made: Recorded, asked: Asked, target: Path) -> list[tuple[Path, int]]:
     """Write the pages; return each file with its size, the one to open first."""
-    written = []
     with working("Drawing"):
-        for each in _pages(made, asked, target.stem):
-            path = target.with_name(f"{target.stem}{each.suffix}{target.suffix or '.html'}")
-            path.write_text(each.html, encoding="utf-8")
-            written.append((path, path.stat().st_size))
-    return written[-1:] + written[:-1]
+        return written_pages(made, asked, target)
 
 
 def said(written: Iterable[tuple[Path, int]]) -> list[str]:
     """Return what is said of files that were written."""
     return [f"{path} ({size / 1e6:.1f} MB)" for path, size in written]
-
-
-def _pages(made: Recorded, asked: Asked, name: str) -> Iterable[Made]:
-    from thence.show.spacetime.pages import Made, all_pages, one_page, violation_page
-
-    if asked.violation is not None:
-        return [Made("", violation_page(made, asked.violation))]
-    if asked.message is not None:
-        around = message_cut(made.events, asked.message)
-        return [Made("", one_page(made, replace(asked.cut, run=around.run, stretches=around.stretches)))]
-    if asked.cut:
-        return [Made("", one_page(made, asked.cut))]
-    return all_pages(made, name)
 
 
 def _around(made: Recorded, asked: Asked) -> list[tuple[str, Finding]] | None:

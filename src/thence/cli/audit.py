@@ -125,7 +125,8 @@ SHARE = 10_000
 def _write_page(
     opened: Trace, result: AuditResult, choice: Choice | None, page: Path, paths: int, cores: int, out: Console
 ) -> None:
-    from thence.cli._pages import Asked, recorded, said, write_pages
+    from thence.cli._pages import recorded, said, write_pages
+    from thence.show.page import Asked
 
     made = recorded(opened, result, choice, Asked(), page.stem, cores=cores, paths=paths)
     for line in said(write_pages(made, Asked(), page)):

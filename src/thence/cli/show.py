@@ -52,7 +52,8 @@ def command(
 
     A trace of more than 100,000 events is cut into slices, and the page is an index of them.
     """
-    from thence.cli._pages import Asked, recorded, said, write_pages
+    from thence.cli._pages import recorded, said, write_pages
+    from thence.show.page import Asked
     from thence.tables.files.read import open_trace
 
     cut = _cut(run, time, order, processes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from thence.core.model.plain import Fields, Row
 from thence.tables.costing.recommend import Recommendation, recommend
@@ -54,8 +55,17 @@ class CostReport:
 
     @property
     def causal(self) -> bool:
-        """Whether every run is causal and everything could be read."""
-        return not self.quarantine and all(run["verdict"] == "causal" for run in self.runs)
+        """Whether there are runs, every run is causal, and everything could be read."""
+        return bool(self.runs) and not self.quarantine and all(run["verdict"] == "causal" for run in self.runs)
+
+    def close(self) -> None:
+        """Let go of what is held: nothing in this process. On Spark, frames."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def json(self) -> Row:
         """Return it as `cost --json` writes it."""

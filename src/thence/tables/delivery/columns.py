@@ -96,5 +96,5 @@ class Columns:
         return None
 
     def where(self, key: Key) -> str:
-        """Name a key in an error."""
-        return ", ".join(f"{name} {value}" for name, value in zip(self.key, key, strict=True)) + ": "
+        """Name a key in an error; a table that is one order has no name."""
+        return "" if not key else ", ".join(f"{name} {value}" for name, value in zip(self.key, key, strict=True)) + ": "

@@ -16,7 +16,6 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Literal
 
 from thence.core.model.moments import seconds
 from thence.core.model.plain import Field, Fields, Json
@@ -26,7 +25,7 @@ from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.outcome import WAITING_COLUMNS
 from thence.tables.delivery.outcome_cy import Outcome
 from thence.tables.delivery.packing import Texts, pack, unpack
-from thence.tables.delivery.policy import Name, Policy
+from thence.tables.delivery.policy import Name, Policy, WhenFull, policy_of
 from thence.tables.delivery.reading import By, Reading, Rosters, rosters_of
 from thence.tables.delivery.rule_state import resumed, state_of
 from thence.tables.delivery.state import decode as decode_state
@@ -54,7 +53,7 @@ class Orderer:
         after_seconds: float | None = None,
         remember: int | None = None,
         held_limit: int | None = None,
-        when_full: Literal["fail", "release"] = "fail",
+        when_full: WhenFull | None = None,
         max_jump: float | None = None,
         filter_limit: int | None = None,
     ) -> None:
@@ -62,15 +61,16 @@ class Orderer:
 
         `roster`: the processes in order of position, for stamps. `key`: the columns whose values part the rows into
         independent orders; (run, destination) if not given. `columns`: your name for a column of the contract, as in
-        `{"message": "event_id"}`. The rest is explained in `thence.tables.delivery.policy`.
+        `{"message": "event_id"}`. `policy`: its name, with limits as keywords, or a `thence.Policy`, which has them
+        all; a limit beside a Policy is refused. See `thence.tables.delivery.policy`.
         """
         self.by = by
         self.rosters = rosters_of(by, roster)
         self.columns = Columns(by, columns, key)
-        if not isinstance(policy, Policy):
-            limits = (after_rows, after_seconds, remember, held_limit)
-            policy = Policy(policy, *limits, when_full, max_jump, filter_limit)
-        self.policy = policy.of(by)
+        self.policy = policy_of(
+            policy, after_rows=after_rows, after_seconds=after_seconds, remember=remember, held_limit=held_limit,
+            when_full=when_full, max_jump=max_jump, filter_limit=filter_limit,
+        ).of(by)  # fmt: skip
         self.keys: dict[Key, Rule] = {}
         self._held: dict[Key, dict[int, Row]] = {}
 

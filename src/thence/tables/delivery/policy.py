@@ -19,11 +19,24 @@ is kept, without bound or, with `filter_limit`, up to that many, and then it is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 from thence.errors import MisuseError
 
 Name = Literal["wait", "release", "fail"]
+WhenFull = Literal["fail", "release"]
+
+
+class Limits(TypedDict, total=False):
+    """The fields of a Policy beside its name, as keywords; None: as a Policy has it."""
+
+    after_rows: int | None
+    after_seconds: float | None
+    remember: int | None
+    held_limit: int | None
+    when_full: WhenFull | None
+    max_jump: float | None
+    filter_limit: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +48,7 @@ class Policy:
     after_seconds: float | None = None
     remember: int | None = None
     held_limit: int | None = None
-    when_full: Literal["fail", "release"] = "fail"
+    when_full: WhenFull = "fail"
     max_jump: float | None = None
     filter_limit: int | None = None
 
@@ -105,3 +118,19 @@ class Policy:
     def too_many(self) -> str:
         """Say that too many rows were held."""
         return f"since more than {self.held_limit} rows were held"
+
+
+def policy_of(policy: Name | Policy, **limits: Unpack[Limits]) -> Policy:
+    """Return the policy that a caller named, with its limits, or the Policy that the caller made.
+
+    A Policy says its limits itself: a limit beside it is refused, for one of the two would be dropped.
+    """
+    given = {name: value for name, value in limits.items() if value is not None}
+    if not isinstance(policy, Policy):
+        return Policy(policy, **given)  # type: ignore[arg-type]
+    for name, value in given.items():
+        raise MisuseError(
+            f"{name}={value!r} stands beside policy={policy!r}, which has {name}={getattr(policy, name)!r}; "
+            f"give it once: Policy(..., {name}={value!r})"
+        )
+    return policy

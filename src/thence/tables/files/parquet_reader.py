@@ -92,11 +92,7 @@ def _read(part: Slice, columns: Sequence[Column]) -> pa.Table | Quarantined:
             present = set(file.schema_arrow.names)
             found = [column for column in columns if column.theirs in present]
             names = [column.theirs for column in found]
-            table = file.read_row_group(part.group, columns=names, use_threads=False).select(names)
-            for place, column in enumerate(found):
-                if column.type == "double" and pa.types.is_timestamp(table.schema.types[place]):
-                    table = table.set_column(place, column.theirs, _in_seconds(table.column(place)))
-            return table.rename_columns([column.name for column in found])
+            return in_our_names(file.read_row_group(part.group, columns=names, use_threads=False), found)
     except (*UNREADABLE, MemoryError) as error:
         lost = (
             f"row group {part.group + 1}, rows {part.first} to {last}, cannot be read as Parquet: {first_line(error)}"
@@ -110,6 +106,16 @@ def _leaves(whole: pq.FileMetaData, group: int, names: Collection[str]) -> tuple
     own = [place for place in range(rows.num_columns) if rows.column(place).path_in_schema.split(".")[0] in names]
     texts = [rows.column(place).path_in_schema for place in own if rows.column(place).physical_type == "BYTE_ARRAY"]
     return texts, sum(rows.column(place).total_uncompressed_size for place in own)
+
+
+def in_our_names(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
+    """Return those of these columns that a table has, under our names; moments as seconds."""
+    found = [column for column in columns if column.theirs in table.column_names]
+    table = table.select([column.theirs for column in found])
+    for place, column in enumerate(found):
+        if column.type == "double" and pa.types.is_timestamp(table.schema.types[place]):
+            table = table.set_column(place, column.theirs, _in_seconds(table.column(place)))
+    return table.rename_columns([column.name for column in found])
 
 
 def _in_seconds(moments: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -2,7 +2,7 @@
 
     import thence
     with thence.audit("trace.jsonl") as result:
-        result.verdict, result.violations, result.paths(100)
+        result.verdict, result.violations, result.paths()
 
 - `route`: which way rows take to their judge, and why; the one place where that is decided.
 - `row_groups`: Parquet footers, chunks of row groups, and reading them.

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from thence.core.model.events import Event
-from thence.errors import MisuseError
 from thence.tables.contract.columns import JUDGED_COLUMNS, names_of, renamed
-from thence.tables.files.checked_batches import checked, columns_of, constant, event_batch, placed_batch
-from thence.tables.files.parquet_reader import ROWS, unfit
+from thence.tables.files.checked_batches import checked, columns_of, constant, placed_batch
+from thence.tables.files.event_input import input_batches
+from thence.tables.files.inputs import ArrowTable, InputTable
 from thence.tables.files.source import Quarantined
 from thence.tables.judge.coded_rows import KIND_NAMES, NORMAL, UNKNOWN, kind_codes
 from thence.tables.judge.findings import QUARANTINE, tagged
@@ -65,13 +65,12 @@ def events_of(table: pa.Table) -> list[Event]:
 
 def of_table(table: pa.Table, called: Mapping[str, str] | None = None) -> pa.Table:
     """Return the caller's Arrow table of events as a normal table; refuse it if a column is not what it must be."""
-    columns = renamed(JUDGED_COLUMNS, called or {})
-    if reason := unfit(table.schema, columns):
-        raise MisuseError(f"this table is no table of events: {reason}")
-    found = [column for column in columns if column.theirs in table.column_names]
-    own = table.select([column.theirs for column in found]).rename_columns(names_of(found))
-    batches = own.to_batches(max_chunksize=ROWS)
-    return _unplaced(event_batch(rows, JUDGED_COLUMNS, "", 1, needs=False, coded=True) for rows in batches)
+    return of_input(ArrowTable(table), called)
+
+
+def of_input(table: InputTable, called: Mapping[str, str] | None = None) -> pa.Table:
+    """Return the caller's table of events, of any kind, as a normal table."""
+    return _unplaced(input_batches(table, renamed(JUDGED_COLUMNS, called or {}), needs=False))
 
 
 def refused_table(refused: Quarantined) -> pa.Table:

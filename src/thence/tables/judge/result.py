@@ -228,6 +228,12 @@ class AuditResult:
             self._paths.update(self.findings.paths(asked))
             self._asked.update(map(key_of, asked))
 
+    def with_paths(self, violations: Iterable[Row]) -> list[dict[str, object]]:
+        """Return some violations, each with the path that proves it, as JSON has it."""
+        asked = list(violations)
+        self._prove([row for row in asked if key_of(row) not in self._asked])
+        return [{**row, "path": path_rows(self._paths.get(key_of(row)))} for row in asked]
+
     def nth_violation(self, number: int) -> tuple[Row, list[Step] | None] | None:
         """Return a violation by its number, from 1, with its path; None if there are not so many."""
         row = next(islice(self.rows("violations"), number - 1, None), None)

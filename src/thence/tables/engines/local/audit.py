@@ -1,7 +1,7 @@
 """The audit in this process: no JVM, no session; the same stages, the same answers.
 
     import thence
-    with thence.audit("trace.jsonl") as result:      # files, folders, globs; an Arrow table; a list of events
+    with thence.audit("trace.jsonl") as result:      # files, folders, globs; a table of any kind; events
         result.verdict, result.violations
 
 Invariant. The result equals `thence.core.model.order.judge` on the rows of every run, whatever their number. Parquet
@@ -13,21 +13,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from thence.core.model.events import Event
 from thence.errors import MisuseError
+from thence.tables.files.inputs import InputTable, Names, TraceInput, trace_input
 from thence.tables.files.read import Trace, open_trace
 from thence.tables.files.source import Quarantined
 from thence.tables.judge.result import COLUMNS, AuditResult, Row
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from thence.tables.explain.sentence import Step
-
 
 Progress = Callable[[str, int, int | None], None]
 """Told of a stage, how many rows are done, and how many there are if that is known."""
@@ -70,40 +62,50 @@ class LocalAuditResult(AuditResult):
         """Rows set aside: where they stood, what they said, and `reason`."""
         return self.listed("quarantine")
 
-    def paths(self, limit: int | None = None) -> list[list[Step] | None]:
-        """Return the path that proves each of the first violations."""
-        return [path for _, path in islice(self.proved(limit), limit)]
+    def paths(self, violations: Iterable[Row] | None = None) -> list[dict[str, object]]:
+        """Return violations with `path`: a shortest causal chain from the send of missing to that of early.
+
+        `violations` are rows of the list of that name, as in `result.paths(result.violations[:100])`; all if not given.
+        """
+        if isinstance(violations, int):
+            raise MisuseError(f"paths takes violations, not a number; paths(result.violations[:{violations}])")
+        return self.with_paths(self.violations if violations is None else violations)
 
 
 def audit(
-    trace: str | Path | Iterable[str | Path] | Iterable[Event] | pa.Table,
+    events: TraceInput,
     *,
     cores: int | None = None,
     columns: Mapping[str, str] | None = None,
     progress: Progress = silent,
 ) -> LocalAuditResult:
-    """Audit files, folders or globs, a pyarrow Table in the trace table's columns, or events, in this process.
+    """Audit a trace in this process: was every message delivered after its causes, and if not, which were not?
 
-    `cores` is how many chunks are judged at a time (default: as many as there are cores). `columns` says what files or
-    a table call our columns where that is another name, as in `{"process": "pid", "index": "seq"}`.
+    `events`: files, folders or globs; a table in the trace table's columns (pandas, Polars, pyarrow, anything else with
+    Arrow's capsule interface, a list of dicts); or events. `cores` is how many chunks are judged at a time (default: as
+    many as there are cores). `columns` says what files or a table call our columns where that is another name, as in
+    `{"process": "pid", "index": "seq"}`.
     """
-    if type(trace).__name__ == "Table" and type(trace).__module__.startswith("pyarrow"):
-        from thence.tables.engines.local.chunks import audit_table
-        from thence.tables.judge.normal_table import of_table
+    given = trace_input(events, columns)
+    if isinstance(given, InputTable):
+        return audit_input(given, columns, cores=cores, progress=progress)
+    if isinstance(given, Names):
+        return audit_trace(open_trace(given.names, columns=columns), cores=cores, progress=progress)
+    return audit_events(given, cores=cores, progress=progress)
 
-        return audit_table(of_table(trace, columns), cores=cores or os.cpu_count() or 1, progress=progress)
-    if isinstance(trace, str | Path):
-        return audit_trace(open_trace(trace, columns=columns), cores=cores, progress=progress)
-    given = list(trace)
-    if all(isinstance(each, Event) for each in given) and not columns:
-        return audit_events(given, cores=cores, progress=progress)
-    if all(isinstance(each, str | Path) for each in given):
-        return audit_trace(open_trace(given, columns=columns), cores=cores, progress=progress)
-    if columns and isinstance(given[0], Event):
-        raise MisuseError("columns are of files and tables; events have none")
-    raise MisuseError(
-        f"a trace is files (names), a pyarrow Table or events; found a list that holds {type(given[0]).__name__}"
-    )
+
+def audit_input(
+    table: InputTable,
+    columns: Mapping[str, str] | None = None,
+    *,
+    cores: int | None = None,
+    progress: Progress = silent,
+) -> LocalAuditResult:
+    """Audit the caller's table."""
+    from thence.tables.engines.local.chunks import audit_table
+    from thence.tables.judge.normal_table import of_input
+
+    return audit_table(of_input(table, columns), cores=cores or os.cpu_count() or 1, progress=progress)
 
 
 def audit_events(events: Sequence[Event], *, cores: int | None = None, progress: Progress = silent) -> LocalAuditResult:

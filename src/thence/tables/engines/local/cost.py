@@ -1,7 +1,7 @@
-"""What each protocol would cost on recorded traffic, in this process: nothing but the standard library.
+"""What each protocol would cost on recorded traffic, in this process; for JSON lines and events without Arrow.
 
     from thence import cost
-    report = cost("run.jsonl")                      # or paths, or events
+    report = cost("run.jsonl")                      # or paths, a table, events
     report.recommendation.protocol, report.protocols
 
 Law. The report is the one that Spark gives for the same rows (`thence.spark.cost`): both prepare and replay each run
@@ -11,7 +11,6 @@ and label by the same functions, and put the same rows together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 from thence.core.model.events import Event
 from thence.core.model.message_names import HOPS
@@ -19,12 +18,13 @@ from thence.core.model.order import by_run
 from thence.core.model.plain import Fields, Row
 from thence.core.protocols.registry import Need
 from thence.errors import MisuseError
-from thence.tables.contract.columns import REPLAYED_COLUMNS
+from thence.tables.contract.columns import REPLAYED_COLUMNS, renamed
 from thence.tables.costing.prepare import Part, head_of, prepare, replayed
 from thence.tables.costing.recommend import asked_for, together, total
 from thence.tables.costing.replay import Cost, prefix
 from thence.tables.costing.report import CostReport, means, report_of
 from thence.tables.costing.traffic import Finding
+from thence.tables.files.inputs import InputTable, Names, TraceInput, trace_input
 from thence.tables.files.read import Trace, open_trace
 from thence.tables.files.source import Quarantined
 
@@ -35,24 +35,25 @@ Key = tuple[str, str | None]
 
 
 def cost(
-    trace: str | Path | Sequence[str | Path] | Iterable[Event],
+    events: TraceInput,
     protocols: Sequence[str] | None = None,
     *,
     sample: int = SAMPLE,
     options: Mapping[str, Fields] | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> CostReport:
-    """Replay a trace, given as files or as events, through protocols; `options` are those of each, by its name.
+    """Replay a trace through protocols; `options` are those of each, by its name.
 
-    `columns` says what files call our columns where that is another name, as for `thence.audit`.
+    `events` is what `thence.audit` takes: files, a table of any kind, or events. `columns` says what it calls our
+    columns where that is another name. `sample`: deliveries of a run and label that are replayed at most.
     """
     names = asked_for(protocols, options or {}, sample)
-    events, quarantine = _events(trace, columns)
+    rows_read, quarantine = _events(events, columns)
     runs: list[Row] = []
     costs: list[Row] = []
     measured: dict[str, list[Cost]] = {name: [] for name in names}
     findings: list[Mapping[Need, Finding]] = []
-    for (run, label), rows, parts in _by_label(events):
+    for (run, label), rows, parts in _by_label(rows_read):
         head = head_of(parts, label)
         found, kept = prepare(_sampled(rows, sample), head, sample)
         whose: Row = {"run": run, "label": label}
@@ -72,19 +73,20 @@ def cost(
     return report
 
 
-def _events(
-    trace: str | Path | Sequence[str | Path] | Iterable[Event], columns: Mapping[str, str] | None
-) -> tuple[Iterable[Event], list[Quarantined]]:
-    """Return the events, those behind paths or those given, and what could not be read."""
-    given = [trace] if isinstance(trace, str | Path) else list(trace)
-    paths = [each for each in given if isinstance(each, str | Path)]
-    if not paths:
-        if columns:
-            raise MisuseError("columns are of files; events have none")
-        return [each for each in given if isinstance(each, Event)], []
-    opened = open_trace(paths, columns=columns)
-    refuse_logs(opened)
-    return list(opened.events(REPLAYED_COLUMNS)), opened.quarantine
+def _events(trace: TraceInput, columns: Mapping[str, str] | None) -> tuple[list[Event], list[Quarantined]]:
+    """Return the events of a trace, and what could not be read."""
+    given = trace_input(trace, columns)
+    if isinstance(given, InputTable):
+        from thence.tables.files.event_input import located_input
+
+        found = list(located_input(given, renamed(REPLAYED_COLUMNS, columns or {})))
+        unread = [each for each in found if isinstance(each, Quarantined)]
+        return [each[1] for each in found if not isinstance(each, Quarantined)], unread
+    if isinstance(given, Names):
+        opened = open_trace(given.names, columns=columns)
+        refuse_logs(opened)
+        return list(opened.events(REPLAYED_COLUMNS)), opened.quarantine
+    return given, []
 
 
 def refuse_logs(trace: Trace) -> None:

@@ -45,7 +45,7 @@ def deliver_table(table: pa.Table, setup: Setup) -> pa.Table:
     names, table = setup.columns, table.combine_chunks()
     key = [table.column(name) for name in names.key]
     order = [name for name in (names.arrival, names.message) if name in table.column_names]
-    parted = by_key(table, key, order if names.arrival in order else [])
+    parted = by_key(table, key or [pa.nulls(len(table))], order if names.arrival in order else [])
     whole = [
         made
         for place, rows in parted
@@ -58,9 +58,13 @@ def deliver_table(table: pa.Table, setup: Setup) -> pa.Table:
 
 
 def keyed(setup: Setup, table: pa.Table) -> Setup:
-    """Return the setup for a table whose key nobody named: one without runs is parted by destination alone."""
-    names = setup.columns
-    return setup if names.run in table.column_names else replace(setup, columns=names.with_key((names.destination,)))
+    """Return the setup for a table whose key was not named: run and destination, where it has them.
+
+    Explicit causes need neither: a table without both is one order.
+    """
+    names, needed = setup.columns, () if setup.by == "depends_on" else (setup.columns.destination,)
+    key = [name for name in (names.run, names.destination) if name in table.column_names or name in needed]
+    return replace(setup, columns=names.with_key(key))
 
 
 def counts_in(ordered: pa.Table) -> dict[tuple[str, str | None], int]:

@@ -38,7 +38,7 @@ from thence.tables.delivery.arrow_rows import in_utc
 from thence.tables.delivery.columns import Columns
 from thence.tables.delivery.key_state import KeyState, Setup
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
-from thence.tables.delivery.policy import Name, Policy
+from thence.tables.delivery.policy import Name, Policy, policy_of
 from thence.tables.delivery.reading import By, Rosters, rosters_of
 from thence.tables.engines.spark.spark_types import spark_type
 from thence.tables.engines.spark.stream_options import StreamOptions
@@ -65,7 +65,7 @@ def deliver(
     after_seconds: float | None = None,
     remember: int | None = None,
     held_limit: int | None = None,
-    when_full: Literal["fail", "release"] = "fail",
+    when_full: Literal["fail", "release"] | None = None,
     max_jump: float | None = None,
     filter_limit: int | None = None,
     idle_seconds: float | None = None,
@@ -86,10 +86,11 @@ def deliver(
     names = _names(arrivals, by, columns, key)
     if roster is None and by == "stamp":
         roster = rosters_in(arrivals, names.cause)
-    if not isinstance(policy, Policy):
-        limits = (after_rows, after_seconds, remember, held_limit)
-        policy = Policy(policy, *limits, when_full, max_jump, filter_limit)
-    setup = Setup(by, rosters_of(by, roster), names, policy.of(by))
+    chosen = policy_of(
+        policy, after_rows=after_rows, after_seconds=after_seconds, remember=remember, held_limit=held_limit,
+        when_full=when_full, max_jump=max_jump, filter_limit=filter_limit,
+    )  # fmt: skip
+    setup = Setup(by, rosters_of(by, roster), names, chosen.of(by))
     _check(arrivals, setup)
     options = StreamOptions(idle_seconds, wait_seconds, ttl_seconds, None if give_up is None else os.fspath(give_up))
     if arrivals.isStreaming:

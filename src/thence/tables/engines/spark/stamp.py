@@ -20,25 +20,11 @@ from thence.core.model.events import Event
 from thence.core.model.roster import Roster
 from thence.errors import MisuseError
 from thence.tables.contract.row_validity import event_of
-from thence.tables.delivery.minimal_stamps import from_causes, from_events
-from thence.tables.explain.causality import with_order
+from thence.tables.contract.types import arrow_type
+from thence.tables.engines.local.stamp import STAMPED, messages_of_run, stamped_run
 
-SCHEMA = (
-    "run string, destination string, arrival long, message string, sender string, label string, "
-    "depends_on array<string>, stamp binary"
-)
-_ARROW = pa.schema(
-    [
-        ("run", pa.string()),
-        ("destination", pa.string()),
-        ("arrival", pa.int64()),
-        ("message", pa.string()),
-        ("sender", pa.string()),
-        ("label", pa.string()),
-        ("depends_on", pa.list_(pa.string())),
-        ("stamp", pa.binary()),
-    ]
-)
+SCHEMA = ", ".join(f"{name} {kind}" for name, kind in STAMPED.items())
+_ARROW = pa.schema([(name, arrow_type(kind)) for name, kind in STAMPED.items()])
 
 
 def stamp(events: DataFrame, *, roster: Roster | Iterable[str] | None = None, run: str = "run") -> DataFrame:
@@ -61,16 +47,7 @@ def stamp(events: DataFrame, *, roster: Roster | Iterable[str] | None = None, ru
 def _of_trace(roster: Roster | None) -> Callable[[pa.Table], pa.Table]:
     def stamped(table: pa.Table) -> pa.Table:
         events = [event for row in table.to_pylist() if isinstance(event := event_of(row), Event)]
-        if all(event.order is not None for event in events):
-            events.sort(key=lambda event: event.order or 0)
-        else:
-            events = list(with_order(events))
-        arrived: dict[tuple[str, str], int] = {}
-        for kind in ("deliver", "receive"):
-            first = {(e.process, e.message or ""): e.index for e in reversed(events) if e.kind == kind}
-            arrived |= first
-        rows = [s._asdict() | {"arrival": arrived.get((s.destination, s.message))} for s in from_events(events, roster)]
-        return pa.Table.from_pylist(rows, schema=_ARROW)
+        return pa.Table.from_pylist(stamped_run(events, roster), schema=_ARROW)
 
     return stamped
 
@@ -78,14 +55,6 @@ def _of_trace(roster: Roster | None) -> Callable[[pa.Table], pa.Table]:
 def _of_causes(run: str) -> Callable[[pa.Table], pa.Table]:
     def stamped(table: pa.Table) -> pa.Table:
         rows = table.to_pylist()
-        goes_to = {row["message"]: row["destinations"] or () for row in rows}
-        causes = {row["message"]: row["depends_on"] or () for row in rows}
-        senders = {row["message"]: row.get("sender") for row in rows}
-        name = rows[0][run]
-        made = [
-            {"run": name, "destination": d, "message": m, "sender": senders[m], "depends_on": list(last)}
-            for m, d, last in from_causes(goes_to, causes)
-        ]
-        return pa.Table.from_pylist(made, schema=_ARROW)
+        return pa.Table.from_pylist(messages_of_run(rows[0][run], rows), schema=_ARROW)
 
     return stamped

@@ -1,0 +1,161 @@
+"""`thence.deliver`: causal delivery of the caller's table in this process; the same kind of table comes out.
+
+    import thence
+    rows = [{"id": "paid", "parent": "ordered"}, {"id": "ordered", "parent": None}]
+    thence.deliver(rows, id="id", causes="parent")      # "ordered" first; dicts in, dicts out
+
+*Invariant.* Only the columns that the rule reads become Arrow. The rule gives places and outcomes; the caller's rows
+are put into the order of those places, so that no other column is converted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+
+from thence.errors import MisuseError
+from thence.tables.delivery.columns import NAMES, Columns
+from thence.tables.delivery.outcome import OUTPUT_COLUMNS
+from thence.tables.delivery.policy import Limits, Name, Policy, WhenFull, policy_of
+from thence.tables.delivery.reading import By, Rosters, rosters_of
+from thence.tables.files.inputs import InputTable, input_table, is_path, refusal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from thence.tables.delivery.key_state import Setup
+
+ROW = "__thence_row"
+"""The column that says where a row stood."""
+Data = TypeVar("Data")
+
+
+@overload
+def deliver(
+    data: str | Path,
+    by: By = "depends_on",
+    *,
+    id: str | None = None,
+    causes: str | None = None,
+    roster: Rosters = None,
+    key: str | Iterable[str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    policy: Name | Policy = "wait",
+    **limits: Unpack[Limits],
+) -> pa.Table: ...
+
+
+@overload
+def deliver(
+    data: Data,
+    by: By = "depends_on",
+    *,
+    id: str | None = None,
+    causes: str | None = None,
+    roster: Rosters = None,
+    key: str | Iterable[str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    policy: Name | Policy = "wait",
+    **limits: Unpack[Limits],
+) -> Data: ...
+
+
+def deliver(
+    data: Any,
+    by: By = "depends_on",
+    *,
+    id: str | None = None,
+    causes: str | None = None,
+    roster: Rosters = None,
+    key: str | Iterable[str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    policy: Name | Policy = "wait",
+    after_rows: int | None = None,
+    after_seconds: float | None = None,
+    remember: int | None = None,
+    held_limit: int | None = None,
+    when_full: WhenFull | None = None,
+    max_jump: float | None = None,
+    filter_limit: int | None = None,
+) -> Any:
+    """Put the rows of a table into causal order, key by key, and say of each what became of it.
+
+    `data`: a pandas, Polars or pyarrow table or a list of dicts, which comes out as the same kind; anything else with
+    Arrow's capsule interface, or the path of files, comes out as a pyarrow Table. `id` and `causes` name the columns of
+    the ids and of the causes, short for `columns={"message": ..., "depends_on": ...}`. `key`: the columns whose values
+    separate independent orders; run and destination, where the table has them, if not given. The other parameters are
+    those of `thence.Orderer`.
+
+    Every row comes out once, with the columns of `thence.tables.delivery.OUTPUT_COLUMNS` added.
+    """
+    chosen = policy_of(
+        policy, after_rows=after_rows, after_seconds=after_seconds, remember=remember, held_limit=held_limit,
+        when_full=when_full, max_jump=max_jump, filter_limit=filter_limit,
+    ).of(by)  # fmt: skip
+    given = _given(columns or {}, {"message": id, by: causes})
+    names = Columns(by, given, key)
+    if is_path(data):
+        return _deliver_files(os.fspath(data), by, roster, names, given, chosen, key is None)
+    if isinstance(data, list | tuple) and not data:
+        return data
+    table = input_table(data)
+    if table is None:
+        raise refusal(data)
+    from thence.tables.delivery.key_state import Setup
+
+    setup = Setup(by, rosters_of(by, roster), names, chosen)
+    return _deliver_input(table, setup, given, default_key=key is None)
+
+
+def _given(columns: Mapping[str, str], short: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the caller's names of columns; a column that is named in two ways is refused."""
+    found = dict(columns)
+    for name, value in short.items():
+        if value is None:
+            continue
+        if name in columns:
+            word = "id" if name == "message" else "causes"
+            raise MisuseError(f"{word}={value!r} and columns={{{name!r}: {columns[name]!r}}} name one column; give one")
+        found[name] = value
+    return found
+
+
+def _deliver_input(table: InputTable, setup: Setup, given: Mapping[str, str], *, default_key: bool) -> Any:
+    import numpy as np
+    import pyarrow as pa
+
+    from thence.tables.contract.columns import CAUSE_COLUMNS
+    from thence.tables.contract.types import arrow_type
+    from thence.tables.engines.local.deliver import deliver_table, keyed
+
+    names = setup.columns
+    names.check_given(given, table.names)
+    for name in table.names:
+        if name.lower() in OUTPUT_COLUMNS:
+            raise MisuseError(f"column {name!r} is one that delivery adds; rename or drop it first")
+    read = [getattr(names, name) for name in NAMES if hasattr(names, name)] + [names.cause, *names.key]
+    types = {} if setup.by == "depends_on" else {names.cause: arrow_type(CAUSE_COLUMNS[setup.by].type)}
+    rows = table.arrow(read, types)
+    setup = keyed(setup, rows) if default_key else setup
+    missing = [name for name in (*setup.columns.key, names.cause) if name not in table.names]
+    if missing:
+        raise names.lacks(missing[0], table.names)
+    ordered = deliver_table(rows.append_column(ROW, pa.array(np.arange(len(rows)))), setup)
+    return table.taken(ordered.column(ROW).combine_chunks(), ordered.select(list(OUTPUT_COLUMNS)))
+
+
+def _deliver_files(
+    path: str, by: By, roster: Rosters, names: Columns, given: Mapping[str, str], policy: Policy, default_key: bool
+) -> pa.Table:
+    from thence.tables.delivery.key_state import Setup
+    from thence.tables.engines.local.deliver import deliver_table, keyed
+    from thence.tables.files.arrival_reader import arrival_files, read_arrivals, with_lines_named
+
+    files = arrival_files(path)
+    setup = Setup(by, rosters_of(by, files.rosters() if roster is None and by == "stamp" else roster), names, policy)
+    table, _, line_column = read_arrivals(files, by, names.cause, names.message, names.arrival)
+    names.check_given(given, table.column_names)
+    ordered = deliver_table(table, keyed(setup, table) if default_key else setup)
+    return ordered if line_column is None else with_lines_named(ordered, line_column)

@@ -1,0 +1,78 @@
+"""The caller's table as events: rows in the types of the trace table, each usable or refused with its reason.
+
+*Invariant.* A table that lacks a required column, or has one in another type, is refused as a whole, as a file is; a
+row is refused by `tables.contract.row_validity` alone. Dicts are rows as JSON has them: each value has its own type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from thence.core.model.events import Event
+from thence.errors import MisuseError
+from thence.tables.contract.columns import Column
+from thence.tables.contract.row_validity import event_of, readable
+from thence.tables.files.inputs import DictTable, InputTable
+from thence.tables.files.jsonl import Located
+from thence.tables.files.source import Quarantined
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TABLE = "table"
+"""What stands for the file of a row of a table."""
+
+
+def input_batches(table: InputTable, columns: Sequence[Column], *, needs: bool = True) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a table as batches, see `checked_batches`; `needs` as in `event_of`."""
+    from thence.tables.files.checked_batches import event_batch, located_batch
+    from thence.tables.files.parquet_reader import ROWS
+
+    if isinstance(table, DictTable):
+        yield located_batch(list(located_input(table, columns, needs=needs)), "", columns)
+        return
+    for rows in _own(table, columns).to_batches(max_chunksize=ROWS):
+        yield event_batch(rows, columns, "", 1, needs=needs, coded=True)
+
+
+def located_input(table: InputTable, columns: Sequence[Column], *, needs: bool = True) -> Iterator[Located]:
+    """Yield (row number, event) or a quarantine record for each row, numbered from 1."""
+    if isinstance(table, DictTable):
+        yield from _located_dicts(table, columns, needs=needs)
+        return
+    from thence.tables.files.checked_batches import located
+    from thence.tables.files.parquet_reader import ROWS
+
+    first = 1
+    for rows in _own(table, columns).to_batches(max_chunksize=ROWS):
+        yield from located(rows, TABLE, first, needs=needs)
+        first += len(rows)
+
+
+def _located_dicts(table: DictTable, columns: Sequence[Column], *, needs: bool) -> Iterator[Located]:
+    for column in columns:
+        if column.theirs not in table.names and (column.required or column.called):
+            raise _unfit(f"column {column.theirs} is missing", table)
+    for number, row in enumerate(table.rows, 1):
+        own = {column.name: row[column.theirs] for column in columns if column.theirs in row}
+        found = event_of(own, needs=needs)
+        yield (number, found) if isinstance(found, Event) else Quarantined(TABLE, number, found, left=readable(own))
+
+
+def _own(table: InputTable, columns: Sequence[Column]) -> pa.Table:
+    """Return the columns that are ours, under our names."""
+    from thence.tables.files.parquet_reader import in_our_names, unfit
+
+    rows = table.arrow(column.theirs for column in columns)
+    if reason := unfit(rows.schema, columns):
+        raise _unfit(reason, table)
+    return in_our_names(rows, columns)
+
+
+def _unfit(reason: str, table: InputTable) -> MisuseError:
+    has = ", ".join(table.names) or "no column at all"
+    return MisuseError(
+        f"this table is no table of events: {reason}; the table has {has}. columns= says other names, as in "
+        'columns={"process": "host"}'
+    )

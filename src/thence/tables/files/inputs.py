@@ -1,0 +1,345 @@
+"""Tables as callers have them: pandas, Polars, pyarrow, anything with Arrow's capsule interface, lists of dicts.
+
+*Invariant.* Only the columns that are asked for become Arrow; row n there is row n of the caller's table. What comes
+out (`taken`, `made`) is of the caller's kind, and columns that were not asked for are moved as they are.
+
+Kinds are recognised by their methods and by the names of their classes, so that no library is imported for a look.
+narwhals is not used: it would be one more dependency for four methods, and its pandas route converts whole columns.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard
+from uuid import UUID
+
+from thence.core.model.events import Event
+from thence.errors import MisuseError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ACCEPTED = "a path; a pandas, Polars or pyarrow table, or anything else with Arrow's capsule interface; a list of dicts"
+STREAM, ARRAY = "__arrow_c_stream__", "__arrow_c_array__"
+"""Arrow's capsule interface: a table in batches, and one batch."""
+WHOLE = 2**53
+"""Floats below it are whole numbers without loss."""
+
+
+def refusal(data: object, accepted: str = ACCEPTED) -> MisuseError:
+    """Return the error for data that is none of what is accepted."""
+    found = f"{type(data).__module__}.{type(data).__qualname__}".removeprefix("builtins.")
+    if isinstance(data, Sequence) and not isinstance(data, str | bytes) and len(data):
+        held = sorted({type(each).__qualname__ for each in data})
+        found = f"a {found} that holds {', '.join(held[:3])}"
+    hint = "; collect() it first" if type(data).__name__ == "LazyFrame" else ""
+    hint = hint or ("; thence.spark takes it" if "pyspark" in type(data).__module__ else "")
+    return MisuseError(f"found {found}{hint}; accepted: {accepted}")
+
+
+def is_path(data: object) -> TypeGuard[str | Path]:
+    """Return whether data is the name of files."""
+    return isinstance(data, str | Path)
+
+
+class Names(NamedTuple):
+    """Names of files, folders or globs."""
+
+    names: list[str | Path]
+
+
+class ArrowStream(Protocol):
+    """A table that gives its batches through Arrow's capsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return a capsule with a stream."""
+
+
+class ArrowBatch(Protocol):
+    """A batch that gives its columns through Arrow's capsule interface."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> Any:
+        """Return capsules with a schema and an array."""
+
+
+TraceInput = (
+    str | Path | ArrowStream | ArrowBatch | Iterable[str | Path] | Iterable[Event] | Iterable[Mapping[str, Any]]
+)
+"""A trace as callers have it: names of files, a table of any kind, or events. What else is given is refused."""
+
+
+def trace_input(data: TraceInput, columns: Mapping[str, str] | None = None) -> Names | InputTable | list[Event]:
+    """Tell what a trace was given as; `columns` are refused for events, which have none."""
+    if is_path(data):
+        return Names([data])
+    if (table := input_table(data)) is not None:
+        return table
+    if isinstance(data, bytes | Mapping) or not isinstance(data, Iterable):
+        raise refusal(data, ACCEPTED + "; a list of events")
+    given: list[Any] = list(data)
+    if given and all(map(is_path, given)):
+        return Names(given)
+    if all(isinstance(each, Event) for each in given):
+        if columns:
+            raise MisuseError("columns are of files and tables; events have none")
+        return given
+    if (table := input_table(given)) is None:
+        raise refusal(given, ACCEPTED + "; a list of events")
+    return table
+
+
+class InputTable(ABC):
+    """A table of the caller's, of any kind."""
+
+    names: list[str]
+    """its columns"""
+
+    @abstractmethod
+    def arrow(self, names: Iterable[str], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
+        """Return these of its columns as Arrow; `types` are those of columns without types of their own."""
+
+    @abstractmethod
+    def taken(self, places: pa.Array, added: pa.Table) -> Any:
+        """Return its rows at these places, with added columns, as a table of its kind."""
+
+    @abstractmethod
+    def made(self, table: pa.Table) -> Any:
+        """Return an Arrow table as a table of its kind."""
+
+
+def input_table(data: object) -> InputTable | None:
+    """Return data as a table, or None if it is no table of a known kind."""
+    if _is_frame(data, "pandas"):
+        return PandasTable(data)
+    if _is_frame(data, "polars"):
+        return PolarsTable(data)
+    if hasattr(data, STREAM) or hasattr(data, ARRAY):
+        return ArrowTable(data)
+    if isinstance(data, Sequence) and not isinstance(data, str | bytes) and len(data):
+        return DictTable(data) if all(isinstance(each, Mapping) for each in data) else None
+    return None
+
+
+def _is_frame(data: object, library: str) -> bool:
+    return any(
+        each.__name__ == "DataFrame" and each.__module__.partition(".")[0] == library for each in type(data).__mro__
+    )
+
+
+class ArrowTable(InputTable):
+    """A pyarrow Table, RecordBatch or RecordBatchReader, which comes out as one; else what comes out is a Table."""
+
+    def __init__(self, data: Any) -> None:
+        """Read it, if it is a stream."""
+        import pyarrow as pa
+
+        self._out: type = type(data) if isinstance(data, pa.RecordBatch | pa.RecordBatchReader) else pa.Table
+        if isinstance(data, pa.Table):
+            self._table = data
+        elif hasattr(data, STREAM):
+            self._table = pa.RecordBatchReader.from_stream(data).read_all()
+        else:
+            self._table = pa.Table.from_batches([pa.record_batch(data)])
+        self.names = list(self._table.column_names)
+
+    def arrow(self, names: Iterable[str], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
+        """Return some of its columns."""
+        wanted = [name for name in dict.fromkeys(names) if name in self.names]
+        _refuse_doubled(self.names, wanted)
+        return without_views(self._table.select(wanted))
+
+    def taken(self, places: pa.Array, added: pa.Table) -> Any:
+        """Return rows with added columns."""
+        rows = without_views(self._table).take(places).cast(self._table.schema)
+        for field, column in zip(added.schema, added.columns, strict=True):
+            rows = rows.append_column(field, column)
+        return self.made(rows)
+
+    def made(self, table: pa.Table) -> Any:
+        """Return a Table, a batch or a reader, as one was given."""
+        import pyarrow as pa
+
+        if self._out is pa.Table:
+            return table
+        if issubclass(self._out, pa.RecordBatchReader):
+            return table.to_reader()
+        batches = table.combine_chunks().to_batches()
+        return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+class PandasTable(InputTable):
+    """A pandas frame: its index and its columns of arbitrary objects stay what they are."""
+
+    def __init__(self, frame: Any) -> None:
+        """Take a frame."""
+        self._frame = frame
+        self.names = [str(name) for name in frame.columns]
+
+    def arrow(self, names: Iterable[str], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
+        """Return some of its columns; floats that are all whole are integers, which pandas cannot leave out."""
+        import pyarrow as pa
+
+        wanted = [name for name in dict.fromkeys(names) if name in self.names]
+        _refuse_doubled(self.names, wanted)
+        found = {}
+        for name in wanted:
+            values = self._frame.iloc[:, self.names.index(name)]
+            try:
+                found[name] = _without_fractions(_known(pa.Array.from_pandas(values, type=(types or {}).get(name))))
+            except (pa.ArrowException, TypeError, ValueError, OverflowError):
+                found[name] = _column(name, [_or_null(each) for each in values], (types or {}).get(name))
+        return pa.table(found)
+
+    def taken(self, places: pa.Array, added: pa.Table) -> Any:
+        """Return rows with added columns, under the index labels that they have."""
+        rows = self._frame.iloc[places.to_numpy()].copy(deep=False)
+        for name, values in self.made(added).items():
+            rows[name] = values.set_axis(rows.index)
+        return rows
+
+    def made(self, table: pa.Table) -> Any:
+        """Return a frame; integers may be null, lists are lists."""
+        import pandas as pd
+        import pyarrow as pa
+
+        frame = table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+        for field in table.schema:
+            if pa.types.is_list(field.type):
+                frame[field.name] = pd.Series(table.column(field.name).to_pylist(), dtype=object, index=frame.index)
+        return frame
+
+
+class PolarsTable(InputTable):
+    """A Polars frame."""
+
+    def __init__(self, frame: Any) -> None:
+        """Take a frame."""
+        self._frame = frame
+        self.names = list(frame.columns)
+
+    def arrow(self, names: Iterable[str], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
+        """Return some of its columns."""
+        import pyarrow as pa
+
+        wanted = [name for name in dict.fromkeys(names) if name in self.names]
+        return without_views(pa.RecordBatchReader.from_stream(self._frame.select(wanted)).read_all())
+
+    def taken(self, places: pa.Array, added: pa.Table) -> Any:
+        """Return rows with added columns."""
+        return self._frame[places.to_numpy()].hstack(self.made(added))
+
+    def made(self, table: pa.Table) -> Any:
+        """Return a frame."""
+        import polars as pl
+
+        return pl.from_arrow(table)
+
+
+class DictTable(InputTable):
+    """A list of dicts, one for each row; a column that a dict lacks is null there."""
+
+    def __init__(self, rows: Sequence[Any]) -> None:
+        """Take rows."""
+        self.rows = rows
+        self.names = list(dict.fromkeys(name for row in rows for name in row))
+
+    def arrow(self, names: Iterable[str], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
+        """Return some of the columns."""
+        import pyarrow as pa
+
+        wanted = [name for name in dict.fromkeys(names) if name in self.names]
+        kinds = types or {}
+        return pa.table({name: _column(name, [row.get(name) for row in self.rows], kinds.get(name)) for name in wanted})
+
+    def taken(self, places: pa.Array, added: pa.Table) -> Any:
+        """Return rows with added columns, as new dicts."""
+        return [{**self.rows[place], **more} for place, more in zip(places.to_pylist(), added.to_pylist(), strict=True)]
+
+    def made(self, table: pa.Table) -> Any:
+        """Return rows."""
+        return table.to_pylist()
+
+
+def without_views(table: pa.Table) -> pa.Table:
+    """Return a table whose texts are no views: pyarrow has no `take` for those, and Polars gives no others."""
+    import pyarrow as pa
+
+    schema = pa.schema([field.with_type(_without_view(field.type)) for field in table.schema], table.schema.metadata)
+    return table if schema.equals(table.schema) else table.cast(schema)
+
+
+def _without_view(kind: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return make(kind.value_field.with_type(_without_view(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([each.with_type(_without_view(each.type)) for each in kind.fields])
+    return kind
+
+
+def _refuse_doubled(names: Sequence[str], wanted: Iterable[str]) -> None:
+    for name in wanted:
+        if names.count(name) > 1:
+            raise MisuseError(f"column {name!r} stands {names.count(name)} times; rename all but one")
+
+
+def _or_null(value: Any) -> Any:
+    """Return a value of a pandas column of objects; its several nulls are None."""
+    if isinstance(value, float) and value != value:
+        return None
+    return None if type(value).__name__ in ("NAType", "NaTType") else value
+
+
+def _without_fractions(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return floats as integers if there are nulls and all others are whole: pandas has no other column for those."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_floating(values.type) or not values.null_count:
+        return values
+    whole = pc.and_(pc.equal(pc.floor(values), values), pc.less(pc.abs(values), WHOLE))
+    return values.cast(pa.int64()) if pc.all(whole).as_py() is not False else values
+
+
+def _column(name: str, values: list[Any], kind: pa.DataType | None) -> pa.Array:
+    """Return Python values as a column, UUIDs as texts."""
+    import pyarrow as pa
+
+    if kind is not None and pa.types.is_map(kind):
+        values = [list(value.items()) if isinstance(value, Mapping) else value for value in values]
+    try:
+        return _known(pa.array(values, kind))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        pass  # perhaps for UUIDs
+    try:
+        return _known(pa.array([_plain(value) for value in values], kind))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        held = sorted({type(value).__name__ for value in values if value is not None})
+        why = (str(error).splitlines() or [""])[0]
+        raise MisuseError(f"column {name!r} holds {', '.join(held)}; values of one type are accepted ({why})") from None
+
+
+def _known(values: pa.Array) -> pa.Array:
+    """Return values of a type that Arrow itself has: the one for UUIDs is an extension, without kernels."""
+    import pyarrow as pa
+
+    inner = values.type.value_type if pa.types.is_list(values.type) else values.type
+    if isinstance(inner, pa.BaseExtensionType):
+        raise TypeError(f"{inner} is an extension type")
+    return values
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, list | tuple | set | frozenset):
+        return [str(each) if isinstance(each, UUID) else each for each in value]
+    return value

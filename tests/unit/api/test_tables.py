@@ -1,0 +1,364 @@
+"""Tables of every kind through deliver, audit, cost, stamp and show: the same answers, and the same kind comes out."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any
+from uuid import UUID
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import thence
+from thence.core.model.events import Event
+from thence.errors import MisuseError, TraceError
+from thence.tables.contract.row_validity import event_of
+
+Rows = list[dict[str, Any]]
+
+
+class Capsule:
+    """A table that only speaks Arrow's capsule interface."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def batch_of(rows: Rows) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(rows)
+
+
+KINDS: dict[str, tuple[Callable[[Rows], Any], type, Callable[[Any], Rows]]] = {
+    "dicts": (lambda rows: rows, list, lambda out: out),
+    "pandas": (pd.DataFrame, pd.DataFrame, lambda out: pa.Table.from_pandas(out, preserve_index=False).to_pylist()),
+    "polars": (pl.DataFrame, pl.DataFrame, lambda out: out.to_dicts()),
+    "table": (pa.Table.from_pylist, pa.Table, lambda out: out.to_pylist()),
+    "batch": (batch_of, pa.RecordBatch, lambda out: out.to_pylist()),
+    "reader": (lambda rows: batch_of(rows) and pa.table(batch_of(rows)).to_reader(), pa.RecordBatchReader,
+               lambda out: out.read_all().to_pylist()),
+    "capsule": (lambda rows: Capsule(pa.Table.from_pylist(rows)), pa.Table, lambda out: out.to_pylist()),
+}  # fmt: skip
+
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def arrivals(seed: int, rows: int, keys: int = 3) -> Rows:
+    """Return shuffled rows, some of whose causes are lost, doubled or later."""
+    random, made = Random(seed), list[dict[str, Any]]()
+    for place in range(rows):
+        causes = [f"m{random.randrange(rows + 2)}" for _ in range(random.randrange(3))]
+        made.append({"event": f"m{place}", "after": causes, "account": random.randrange(keys), "amount": place / 2})
+    random.shuffle(made)
+    return made + random.choices(made, k=rows // 10)
+
+
+@each_kind
+@pytest.mark.parametrize("rows", [1, 40, 400])
+def test_deliver_gives_what_the_orderer_gives(kind: str, rows: int) -> None:
+    make, out_type, listed = KINDS[kind]
+    given = arrivals(rows, rows)
+    orderer = thence.Orderer("depends_on", columns={"message": "event", "depends_on": "after"}, key=["account"])
+    wanted = list(orderer.deliver(given))
+    first = list(dict.fromkeys(row["account"] for row in given))
+    wanted.sort(key=lambda row: first.index(row["account"]))
+    found = thence.deliver(make(given), id="event", causes="after", key="account")
+    assert isinstance(found, out_type)
+    assert listed(found) == wanted, f"seed {rows}"
+
+
+@each_kind
+def test_a_table_without_run_and_destination_is_one_order(kind: str) -> None:
+    make, _, listed = KINDS[kind]
+    rows = [{"message": "b", "depends_on": ["a"]}, {"message": "a", "depends_on": []}]
+    found = listed(thence.deliver(make(rows)))
+    assert [(row["message"], row["position"]) for row in found] == [("a", 1), ("b", 2)]
+
+
+@each_kind
+def test_runs_and_destinations_separate_orders_where_a_table_has_them(kind: str) -> None:
+    make, _, listed = KINDS[kind]
+    rows = [
+        {"message": "b", "depends_on": ["a"], "destination": "x"},
+        {"message": "a", "depends_on": [], "destination": "y"},
+    ]
+    assert [row["outcome"] for row in listed(thence.deliver(make(rows)))] == ["blocked", "delivered"]
+
+
+def test_an_error_names_no_key_where_there_is_none() -> None:
+    with pytest.raises(TraceError) as error:
+        thence.deliver([{"message": "b", "depends_on": ["a"]}], policy="fail")
+    assert not str(error.value).startswith(":")
+
+
+def test_pandas_keeps_index_objects_and_types() -> None:
+    frame = pd.DataFrame(
+        {
+            "message": ["b", "a"],
+            "depends_on": [["a"], []],
+            "anything": [object(), {1, 2}],
+            "when": pd.to_datetime(["2024-01-01", "2024-01-02"]).tz_localize("Europe/Berlin"),
+            "kind": pd.Categorical(["x", "y"]),
+            "price": [Decimal("1.10"), Decimal("2.20")],
+        },
+        index=pd.Index([7, 5], name="place"),
+    )
+    found = thence.deliver(frame)
+    assert list(found.index) == [5, 7]
+    assert found.index.name == "place"
+    assert found["anything"].iloc[1] is frame["anything"].iloc[0]
+    assert (found.dtypes[frame.columns] == frame.dtypes).all()
+    assert found["position"].tolist() == [1, 2]
+    assert list(frame.columns) == ["message", "depends_on", "anything", "when", "kind", "price"]
+
+
+def test_arrow_keeps_types_and_views() -> None:
+    zoned = pa.array([dt.datetime(2024, 1, 1, tzinfo=dt.UTC)] * 2, pa.timestamp("ns", "Europe/Berlin"))
+    table = pa.table(
+        {
+            "message": pa.array(["b", "a"], pa.string_view()),
+            "depends_on": pa.array([["a"], []], pa.large_list(pa.large_string())),
+            "when": zoned,
+            "nested": pa.array([{"x": [1]}, None]),
+            "price": pa.array([Decimal("1.10"), None]),
+        }
+    )
+    found = thence.deliver(table)
+    assert found.schema.field("message").type == pa.string_view()
+    assert pa.schema(list(found.schema)[: len(table.schema)]).equals(table.schema)
+    assert found.column("message").to_pylist() == ["a", "b"]
+
+
+def test_polars_keeps_types() -> None:
+    frame = pl.DataFrame(
+        {"message": ["b", "a"], "depends_on": [["a"], []], "c": pl.Series(["x", "y"], dtype=pl.Categorical)}
+    )
+    found = thence.deliver(frame)
+    assert found.schema["c"] == frame.schema["c"]
+    assert found["message"].to_list() == ["a", "b"]
+
+
+def test_empty_tables_stay_empty() -> None:
+    table = pa.schema([("message", pa.string()), ("depends_on", pa.list_(pa.string()))]).empty_table()
+    assert thence.deliver(list[Any]()) == []
+    for empty in (table, table.to_pandas(), pl.from_arrow(table)):
+        found = thence.deliver(empty)
+        assert len(found) == 0
+        assert "position" in (found.column_names if isinstance(found, pa.Table) else found.columns)
+
+
+def test_ids_may_be_uuids() -> None:
+    one, two = UUID(int=1), UUID(int=2)
+    found = thence.deliver([{"message": two, "depends_on": [one]}, {"message": one, "depends_on": []}])
+    assert [row["message"] for row in found] == [one, two]
+
+
+def test_clocks_come_as_dicts() -> None:
+    rows = [
+        {"destination": "d", "sender": "a", "clock": {"a": 2}},
+        {"destination": "d", "sender": "a", "clock": {"a": 1}},
+    ]
+    found = thence.deliver(rows, "clock")
+    assert [row["clock"] for row in found] == [{"a": 1}, {"a": 2}]
+
+
+def test_paths_are_delivered_to_a_table(tmp_path: Path) -> None:
+    rows = [{"message": "b", "depends_on": ["a"]}, {"message": "a", "depends_on": []}]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet")
+    found = thence.deliver(tmp_path / "rows.parquet")
+    assert found.column("message").to_pylist() == ["a", "b"]
+
+
+REFUSED: list[tuple[Any, str]] = [
+    (3, "found int; accepted: a path; a pandas, Polars or pyarrow table"),
+    (None, "found NoneType"),
+    (b"x", "found bytes"),
+    ({"message": ["a"]}, "found dict"),
+    ([1, "a"], "found a list that holds int, str"),
+    (pl.LazyFrame({"a": [1]}), r"LazyFrame; collect\(\) it first"),
+]
+
+
+@pytest.mark.parametrize(("data", "says"), REFUSED)
+@pytest.mark.parametrize("name", ["audit", "cost", "deliver", "stamp", "show"])
+def test_other_types_are_refused_with_what_is_accepted(name: str, data: Any, says: str) -> None:
+    with pytest.raises(MisuseError, match=says) as error:
+        getattr(thence, name)(data)
+    assert "a list of dicts" in str(error.value)
+
+
+def test_wrong_names_are_refused() -> None:
+    rows = [{"event": "a", "after": []}]
+    with pytest.raises(MisuseError, match="'message' is called 'id'; the table has event, after"):
+        thence.deliver(rows, id="id", causes="after")
+    with pytest.raises(MisuseError, match="no column 'depends_on'; the table has event, after"):
+        thence.deliver(rows, id="event")
+    with pytest.raises(MisuseError, match="id='event' and columns="):
+        thence.deliver(rows, id="event", columns={"message": "event"})
+    with pytest.raises(MisuseError, match="column 'Outcome' is one that delivery adds"):
+        thence.deliver([{"message": "a", "depends_on": [], "Outcome": 1}])
+    with pytest.raises(MisuseError, match="column 'message' holds int, str"):
+        thence.deliver([{"message": "a", "depends_on": []}, {"message": 1, "depends_on": []}])
+
+
+# -- traces -----------------------------------------------------------------------------------------------------------
+
+
+EVENTS: Rows = [
+    {"run": "r", "process": "shop", "index": 1, "kind": "send", "message": "o", "destinations": ["bank", "book"]},
+    {"run": "r", "process": "bank", "index": 1, "kind": "deliver", "message": "o", "destinations": None},
+    {"run": "r", "process": "bank", "index": 2, "kind": "send", "message": "p", "destinations": ["book"]},
+    {"run": "r", "process": "book", "index": 1, "kind": "deliver", "message": "p", "destinations": None},
+    {"run": "r", "process": "book", "index": 2, "kind": "deliver", "message": "o", "destinations": None},
+]
+CAUSAL = [*EVENTS[:3], {**EVENTS[4], "index": 1}, {**EVENTS[3], "index": 2}]
+
+
+def as_events(rows: Rows) -> list[Event]:
+    found = [event_of(row) for row in rows]
+    assert all(isinstance(each, Event) for each in found)
+    return found  # type: ignore[return-value]
+
+
+@each_kind
+def test_audit_takes_every_kind(kind: str) -> None:
+    make = KINDS[kind][0]
+    for rows, verdict in ((EVENTS, "violated"), (CAUSAL, "causal")):
+        with thence.audit(make(rows)) as found, thence.audit(as_events(rows)) as wanted:
+            assert found.verdict == wanted.verdict == verdict
+            assert found.violations == wanted.violations
+            assert found.runs == wanted.runs
+
+
+@each_kind
+def test_cost_takes_every_kind(kind: str) -> None:
+    make = KINDS[kind][0]
+    with thence.cost(make(CAUSAL)) as found:
+        assert found.json() == thence.cost(as_events(CAUSAL)).json()
+        assert found.causal
+        assert found.protocols
+    assert not thence.cost(make(EVENTS)).causal
+
+
+def test_nothing_is_not_causal() -> None:
+    assert not thence.cost([]).causal
+    assert thence.audit([]).verdict == "unknown"
+
+
+@each_kind
+def test_columns_have_other_names(kind: str) -> None:
+    make = KINDS[kind][0]
+    rows = [{("host" if name == "process" else name): value for name, value in row.items()} for row in CAUSAL]
+    assert thence.audit(make(rows), columns={"process": "host"}).verdict == "causal"
+    assert thence.cost(make(rows), columns={"process": "host"}).causal
+    for call in (thence.audit, thence.cost):
+        with pytest.raises(MisuseError, match="column process is missing; the table has run, host"):
+            call(make(rows))
+
+
+@pytest.mark.parametrize("kind", ["dicts", "polars", "table", "pandas"])
+def test_unusable_rows_have_one_reason(kind: str) -> None:
+    make = KINDS[kind][0]
+    rows = [*CAUSAL, {**CAUSAL[0], "kind": "sent", "index": 2}]
+    (row,) = thence.audit(make(rows)).quarantine
+    (line,) = thence.cost(make(rows)).quarantine
+    assert row["reason"] == line["reason"] == event_of(rows[-1])
+    assert line["line"] == len(rows)
+
+
+def test_pandas_floats_that_are_whole_are_integers() -> None:
+    """A column of integers with nulls is one of floats in pandas."""
+    frame = pd.DataFrame([{**row, "order": place if place else None} for place, row in enumerate(CAUSAL)])
+    assert frame["order"].dtype == float
+    assert thence.audit(frame).verdict == thence.audit(as_events(CAUSAL)).verdict
+    frame["order"] += 0.5
+    with pytest.raises(MisuseError, match="column order is double; long is accepted"):
+        thence.audit(frame)
+
+
+def test_times_may_be_moments() -> None:
+    frame = pd.DataFrame(CAUSAL).assign(time=pd.date_range("2024-01-01", periods=len(CAUSAL), freq="s"))
+    assert thence.cost(frame).causal
+
+
+@each_kind
+def test_stamp_gives_the_kind_that_went_in(kind: str) -> None:
+    make, out_type, listed = KINDS[kind]
+    wanted = thence.stamp(as_events(CAUSAL), roster=["shop", "bank", "book"])
+    found = thence.stamp(make(CAUSAL), roster=["shop", "bank", "book"])
+    assert isinstance(found, out_type)
+    assert listed(found) == wanted
+    assert [(row["message"], row["destination"], row["depends_on"]) for row in wanted] == [
+        ("o", "bank", []), ("o", "book", []), ("p", "book", ["o"]),
+    ]  # fmt: skip
+
+
+@each_kind
+def test_what_was_stamped_is_delivered_in_causal_order(kind: str) -> None:
+    make, _, listed = KINDS[kind]
+    arrived = thence.stamp(make(EVENTS), roster=["shop", "bank", "book"])
+    found = listed(thence.deliver(arrived, "stamp", roster=["shop", "bank", "book"]))
+    assert [row["message"] for row in found if row["destination"] == "book"] == ["o", "p"]
+
+
+@each_kind
+def test_messages_with_causes_are_stamped(kind: str) -> None:
+    make, _, listed = KINDS[kind]
+    rows = [
+        {"message": "a", "destinations": ["x", "y"], "depends_on": []},
+        {"message": "b", "destinations": ["x"], "depends_on": ["a"]},
+    ]
+    found = listed(thence.stamp(make(rows)))
+    assert [(row["message"], row["destination"], row["depends_on"]) for row in found] == [
+        ("a", "x", []), ("a", "y", []), ("b", "x", ["a"]),
+    ]  # fmt: skip
+    with pytest.raises(MisuseError, match="roster= goes with a trace"):
+        thence.stamp(make(rows), roster=["x"])
+    with pytest.raises(MisuseError, match="columns message: neither a trace"):
+        thence.stamp(make([{"message": "a"}]))
+
+
+@each_kind
+def test_show_writes_the_same_page(kind: str, tmp_path: Path) -> None:
+    make = KINDS[kind][0]
+    wanted = thence.show(as_events(EVENTS), out=tmp_path / "run.html").read_text()
+    found = thence.show(make(EVENTS), out=tmp_path / "run.html")
+    assert found == tmp_path / "run.html"
+    assert found.read_text() == wanted
+
+
+def test_show_names_the_page_after_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("monday.jsonl").write_text("".join(json.dumps(row) + "\n" for row in EVENTS))
+    assert thence.show("monday.jsonl") == Path("monday.html")
+    assert thence.show(EVENTS) == Path("run.html")
+    assert thence.show("monday.jsonl", out="why.html", violation=1) == Path("why.html")
+    with pytest.raises(MisuseError, match="there is no folder"):
+        thence.show(EVENTS, out="nowhere/run.html")
+    with pytest.raises(MisuseError, match="one is accepted"):
+        thence.show(EVENTS, violation=1, message="o")
+
+
+def test_paths_are_those_of_violations() -> None:
+    with thence.audit(EVENTS) as result:
+        (found,) = result.paths(result.violations[:1])
+        assert result.paths() == [found]
+        assert {name: found[name] for name in ("run", "destination", "early", "missing")} == result.violations[0]
+        assert found["path"] == [
+            {"process": "shop", "index": 1, "kind": "send", "message": "o"},
+            {"process": "bank", "index": 1, "kind": "deliver", "message": "o"},
+            {"process": "bank", "index": 2, "kind": "send", "message": "p"},
+        ]
+        assert result.paths([]) == []
+        with pytest.raises(MisuseError, match=r"paths\(result.violations\[:100\]\)"):
+            result.paths(100)  # type: ignore[arg-type]
