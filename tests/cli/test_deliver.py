@@ -7,6 +7,8 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+from unittest.mock import ANY
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -54,7 +56,7 @@ def test_what_is_no_json_is_quarantined_not_lost(tmp_path: Path, capsys: pytest.
     file, out = tmp_path / "in.jsonl", tmp_path / "out"
     file.write_text(json.dumps(ROWS[4]) + "\n[1]\n{oops\n")
     said = tmp_path / "said.json"
-    assert main(["deliver", str(file), "--by", "depends_on", "--out", str(out), "--json", str(said)]) == 0
+    assert main(["deliver", str(file), "--by", "depends_on", "--out", str(out), "--json", str(said)]) == 1
     rows = pq.read_table(out / "part-00000.parquet").to_pylist()
     assert sorted(row["outcome"] for row in rows) == ["delivered", "quarantined", "quarantined"]
     assert {row["reason"] for row in rows} == {None, "the line holds no JSON object"}
@@ -72,17 +74,72 @@ def test_a_file_without_any_json_is_said(tmp_path: Path, capsys: pytest.CaptureF
     assert f"{file}:2: not JSON: Expecting value at position 1; JSON lines are accepted" in capsys.readouterr().err
 
 
-def test_a_text_where_an_array_belongs_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [row | {"depends_on": ",".join(map(str, row["depends_on"]))} for row in ROWS]  # type: ignore[call-overload]
-    file, table, said = tmp_path / "in.jsonl", tmp_path / "in.parquet", tmp_path / "said.json"
-    file.write_text("\n".join(map(json.dumps, rows)) + "\n")
-    pq.write_table(pa.Table.from_pylist(rows), table)
-    by = ["--by", "depends_on"]
-    assert main(["deliver", str(file), *by, "--out", str(tmp_path / "out"), "--json", str(said)]) == 0
-    (reason,) = json.loads(said.read_text())["quarantined"]
-    assert f"quarantined, 6 rows: {reason}" in capsys.readouterr().out
-    assert main(["deliver", str(table), *by, "--out", str(tmp_path / "other")]) == 2
-    assert "column 'depends_on' is string; an array of ids is accepted" in capsys.readouterr().err
+PARENTS = [
+    {"event_id": 3, "parent_id": 2, "account": "x", "line": 1},
+    {"event_id": 2, "parent_id": 1, "account": "x", "line": 2},
+    {"event_id": 4, "parent_id": 9, "account": "x", "line": 3},
+    {"event_id": 1, "parent_id": None, "account": "x", "line": 4},
+    {"event_id": 3, "account": "y", "line": 5},
+]
+BY_PARENT = ["--id", "event_id", "--causes", "parent_id", "--key", "account"]
+
+
+def write_rows(rows: list[dict[str, Any]], file: Path) -> Path:
+    """Write a table in the format that the name of its file says."""
+    if file.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), file)
+    else:
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+@pytest.mark.parametrize("name", ["in.jsonl", "in.parquet"])
+@pytest.mark.parametrize("ids", ["numbers", "texts", "arrays"])
+def test_the_row_that_everybody_has(name: str, ids: str, tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [dict(row) for row in PARENTS]
+    for row in rows if ids != "numbers" else ():
+        row["event_id"], parent = str(row["event_id"]), row.get("parent_id")
+        row["parent_id"] = None if parent is None else str(parent) if ids == "texts" else [str(parent)]
+    file, out = write_rows(rows, tmp_path / name), tmp_path / "out"
+    assert main(["deliver", str(file), *BY_PARENT, "--out", str(out), "--quiet"]) == 0
+    found = pq.read_table(out / "part-00000.parquet").to_pylist()
+    assert [(row["line"], row["outcome"]) for row in found] == [
+        (4, "delivered"), (2, "delivered"), (1, "delivered"), (3, "blocked"), (5, "delivered"),
+    ]  # fmt: skip
+    assert [row["parent_id"] for row in found[:2]] == [None, rows[1]["parent_id"] if name != "in.jsonl" else ANY]
+
+
+def test_names_that_are_said_twice_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = write_rows(PARENTS, tmp_path / "in.jsonl"), ["--out", str(tmp_path / "out")]
+    assert main(["deliver", str(file), *BY_PARENT, "--columns", "message=line", *out]) == 2
+    assert "--id and --columns both say which column is message" in capsys.readouterr().err
+    assert main(["deliver", str(file), *BY_PARENT, "--by", "clock", *out]) == 2
+    assert "--causes goes with --by depends_on" in capsys.readouterr().err
+    assert main(["deliver", str(file), *out]) == 2
+    assert "--by" in capsys.readouterr().err
+
+
+def test_ids_that_are_never_equal_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [row | {"parent_id": 1.0} for row in PARENTS]
+    for name in ("in.jsonl", "in.parquet"):
+        file = write_rows(rows, tmp_path / name)
+        assert main(["deliver", str(file), *BY_PARENT, "--out", str(tmp_path / "out")]) == 2
+        said = capsys.readouterr().err
+        assert "column 'event_id' is " in said
+        assert "double: a fraction is never equal to a whole number" in said
+
+
+def test_a_table_of_which_most_is_quarantined_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad: dict[str, Any] = {"event_id": None, "parent_id": None, "account": "x"}
+    for rows, code in (([bad], 1), ([bad, bad, PARENTS[3]], 1), ([bad, PARENTS[3]], 0), ([PARENTS[2]], 1)):
+        out = tmp_path / str(len(list(tmp_path.iterdir())))
+        file = write_rows(rows, tmp_path / f"{out.name}.jsonl")
+        assert main(["deliver", str(file), *BY_PARENT, "--out", str(out)]) == code
+        told = capsys.readouterr()
+        if rows[0] is bad:
+            assert f"quarantined, {rows.count(bad)} row{'s' * (len(rows) > 2)}: no message id" in told.out
+        if code:
+            assert f"of {len(rows)} row{'s' * (len(rows) > 1)} " in told.err
 
 
 def test_what_cannot_be_done_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

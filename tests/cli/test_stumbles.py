@@ -125,7 +125,7 @@ def test_options_of_streams_are_refused_for_a_batch(option: list[str], capsys) -
 
 def test_one_row_waits(capsys) -> None:
     Path("t.jsonl").write_text('{"message":"a","destination":"d","depends_on":["z"]}\n')
-    assert "1 row waits" in said("deliver", "t.jsonl", "--by", "depends_on", "--out", "o", code=0, capsys=capsys)
+    assert "1 row waits" in said("deliver", "t.jsonl", "--by", "depends_on", "--out", "o", code=1, capsys=capsys)
 
 
 def test_a_file_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch, capsys) -> None:

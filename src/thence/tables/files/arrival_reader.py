@@ -28,6 +28,8 @@ from thence.tables.files.source import Quarantined, excerpt, is_packed, open_byt
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from thence.tables.delivery.columns import Columns
+
 ROSTER = "roster"
 CORRUPT = "_corrupt_record"
 """Where the text of a line without an object is kept, with as many underscores behind as make it a name of its own."""
@@ -110,8 +112,8 @@ def column_of_lines(names: Iterable[str]) -> str:
     return called
 
 
-def read_arrivals(found: ArrivalFiles, by: By, cause: str, message: str, arrival: str) -> Arrivals:
-    """Return all rows; `cause`, `message` and `arrival` are the names of those columns."""
+def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> Arrivals:
+    """Return all rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -129,10 +131,26 @@ def read_arrivals(found: ArrivalFiles, by: By, cause: str, message: str, arrival
         raise _no_object(unread[0])
     called = column_of_lines({name for row in read if isinstance(row, dict) for name in row})
     rows = [row if isinstance(row, dict) else {called: row} for row in read]
-    types = {cause: arrow_type(CAUSE_COLUMNS[by].type), message: pa.string(), arrival: pa.int64()}
+    types = {columns.arrival: pa.int64(), columns.cause: arrow_type(CAUSE_COLUMNS[by].type)}
+    types[columns.message] = pa.string()
+    if by == "depends_on":
+        values = [row.get(columns.cause) for row in rows]
+        check_numbers([row.get(columns.message) for row in rows], values, columns)
+        types[columns.cause] = (
+            types[columns.cause] if all(v is None or isinstance(v, list) for v in values) else pa.string()
+        )
     names = dict.fromkeys(name for row in rows for name in row if name != ROSTER)
     table = pa.table({name: _column([row.get(name) for row in rows], types.get(name)) for name in names})
     return Arrivals(table, unread, called if unread else None)
+
+
+def check_numbers(messages: list[object], causes: list[object], columns: Columns) -> None:
+    """Refuse causes that are written as fractions where the ids are whole numbers, in the words of Spark."""
+    each = [one for cause in causes for one in (cause if isinstance(cause, list) else [cause]) if one is not None]
+    whole = all(type(one) is int for one in messages if one is not None)
+    if whole and any(type(one) is float for one in each) and not any(isinstance(one, str) for one in each):
+        kind = "array<double>" if any(isinstance(cause, list) for cause in causes) else "double"
+        columns.check_ids("bigint", "whole number", kind, "fraction")
 
 
 def refusal_of_all(files: Iterable[Path]) -> TraceError:
@@ -205,4 +223,4 @@ def _whole(value: object) -> bool:
 
 
 def _text(value: object) -> str | None:
-    return value if value is None or isinstance(value, str) else json.dumps(value)
+    return value if value is None or isinstance(value, str) else json.dumps(value, separators=(",", ":"))
