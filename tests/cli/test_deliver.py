@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import gzip
+import io
 import json
 import subprocess
 import sys
@@ -107,6 +109,81 @@ def test_the_row_that_everybody_has(name: str, ids: str, tmp_path: Path) -> None
         (4, "delivered"), (2, "delivered"), (1, "delivered"), (3, "blocked"), (5, "delivered"),
     ]  # fmt: skip
     assert [row["parent_id"] for row in found[:2]] == [None, rows[1]["parent_id"] if name != "in.jsonl" else ANY]
+
+
+TABLE = b"""event_id,parent_id,account,amount,text
+007,7,x,1.5,"a, b"
+7,,x,2,"two
+lines"
+8,"[""7"", ""007""]",x,,
+NA,null,x,3,
+"",,x,4,
+9,,01,5,c
+"""
+
+
+@pytest.mark.parametrize("name", ["in.csv", "in.tsv", "in.csv.gz", "-", "- tsv", "- gz"])
+def test_csv(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    data = TABLE.replace(b",", b"\t").replace(b'"7""\t', b'"7"",') if "tsv" in name else TABLE
+    data = gzip.compress(data) if "gz" in name else data
+    if name.startswith("-"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    else:
+        (tmp_path / name).write_bytes(data)
+    file = "-" if name.startswith("-") else str(tmp_path / name)
+    assert main(["deliver", file, *BY_PARENT, "--out", str(tmp_path / "out")]) == 0
+    found = pq.read_table(tmp_path / "out" / "part-00000.parquet").to_pylist()
+    assert [(row["event_id"], row["account"], row["outcome"], row["amount"]) for row in found] == [
+        ("7", "x", "delivered", 2.0), ("007", "x", "delivered", 1.5), ("8", "x", "delivered", None),
+        (None, "x", "quarantined", 4.0), ("NA", "x", "blocked", 3.0), ("9", "01", "delivered", 5.0),
+    ]  # fmt: skip
+    assert {row["blocker"] for row in found} == {None, "null"}
+    assert found[0]["text"] == "two\nlines"
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_standard_input_has_any_format(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = write_rows(PARENTS, tmp_path / f"in.{form}").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert main(["deliver", "-", *BY_PARENT, "--out", str(tmp_path / "out")]) == 0
+    assert pq.read_table(tmp_path / "out").num_rows == 5
+
+
+def test_csv_that_cannot_be_read_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = tmp_path / "in.csv", ["--out", str(tmp_path / "out")]
+    for data, said in (
+        (b"", "cannot be read as CSV: Empty CSV file"),
+        (b"event_id,parent_id,account\n1,2\n", "Expected 3 columns, got 2"),
+        (b"event_id;parent_id;account\n1;2;x\n", "the table has event_id;parent_id;account"),
+        (b"event_id,event_id,parent_id,account\n1,1,2,x\n", "has two columns 'event_id'; rename one"),
+        (b"\x1f\x8bxx", "cannot be read as CSV"),
+    ):
+        file.write_bytes(data)
+        assert main(["deliver", str(file), *BY_PARENT, *out]) == 2, data
+        assert said in capsys.readouterr().err
+    file.write_bytes(TABLE)
+    assert main(["deliver", str(file), "--by", "clock", *out]) == 2
+    assert "CSV has no form for --by clock" in capsys.readouterr().err
+    for more in (["--engine", "spark"], ["--stream", "--checkpoint", str(tmp_path / "c")]):
+        assert main(["deliver", str(file if "spark" in more else tmp_path), *BY_PARENT, *out, *more]) == 2
+        assert "CSV is read in this process alone" in capsys.readouterr().err
+
+
+def test_what_no_stream_can_watch_is_refused_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("thence.cli.deliver.start_spark", lambda cores: pytest.fail("Spark was started"))
+    file = write_rows(PARENTS, tmp_path / "in.jsonl")
+    (tmp_path / "empty").mkdir()
+    stream = [*BY_PARENT, "--out", str(tmp_path / "out"), "--stream", "--checkpoint", str(tmp_path / "c")]
+    for given, said in (
+        (str(file), "in.jsonl is a file; name its folder, or deliver it as a batch"),
+        (str(tmp_path / "missing"), "missing is no file, folder or glob that matches one"),
+        (str(tmp_path / "empty"), "empty holds no files"),
+        ("-", "standard input is none; leave --stream out"),
+    ):
+        assert main(["deliver", given, *stream]) == 2, given
+        assert said in " ".join(capsys.readouterr().err.split())
 
 
 def test_names_that_are_said_twice_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import copyfileobj
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "thence deliver events.parquet --id event_id --causes parent_id --key account --out ordered"
 SHOWN = 20
+SAMPLE = 1 << 16
 
 
 class Asked(NamedTuple):
@@ -57,7 +60,12 @@ class Streaming(NamedTuple):
 
 
 def command(
-    arrivals: Annotated[str, typer.Argument(help="A file, a folder or a glob: .parquet, .jsonl or .jsonl.gz.")],
+    arrivals: Annotated[
+        str,
+        typer.Argument(
+            help="A file, a folder or a glob: Parquet, JSON lines, CSV or TSV, also .gz; - is standard input."
+        ),
+    ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the ordered rows go, as Parquet.")],
     by: Annotated[
         str | None,
@@ -119,11 +127,10 @@ def command(
     names = roster.split(",") if roster is not None else None
     keys = None if key is None else [name.strip() for name in key.split(",")]
     asked = Asked(arrivals, out, by, names, named, keys, options)
-    choice = _choice(engine, arrivals, stream)
-    if choice.engine is Engine.LOCAL:
-        result = _local(asked)
-    else:
-        result = _on_spark(asked, Streaming(checkpoint, once, files_per_batch), cores)
+    with _named_file(arrivals, stream) as file:
+        asked = asked._replace(arrivals=file)
+        choice = _choice(engine, file, stream)
+        result = _delivered(asked, choice, Streaming(checkpoint, once, files_per_batch), cores)
     _show(result, json_file)
     detail(f"delivered {choice}")
     write_json(json_file, result | {"engine": choice.engine})
@@ -160,14 +167,46 @@ def _failure(result: Row) -> str | None:
     return f"{of_all}, {unusable} quarantined" + (f" ({shown})" if shown else "") + waits
 
 
+@contextmanager
+def _named_file(arrivals: str, stream: bool) -> Iterator[str]:
+    """Yield a name for the arrivals; standard input is written to a file first, named by how it begins."""
+    if arrivals != "-" or Path("-").exists():
+        yield arrivals
+        return
+    if stream:
+        raise MisuseError("--stream watches a folder, and standard input is none; leave --stream out")
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="thence-") as folder:
+        from thence.tables.files.csv_arrivals import suffix_of
+
+        begins = sys.stdin.buffer.read(SAMPLE)
+        file = Path(folder) / f"standard-input{suffix_of(begins)}"
+        with file.open("wb") as into:
+            into.write(begins)
+            copyfileobj(sys.stdin.buffer, into)
+        yield str(file)
+
+
+def _delivered(asked: Asked, choice: Choice, streaming: Streaming, cores: int) -> Row:
+    return _local(asked) if choice.engine is Engine.LOCAL else _on_spark(asked, streaming, cores)
+
+
 def _choice(engine: str, arrivals: str, stream: bool) -> Choice:
     from thence.tables.files.arrival_reader import arrival_files
 
-    if stream:
-        if engine == Engine.LOCAL:
-            raise MisuseError("--stream runs on Spark; --engine local is for batches")
-        return Choice(Engine.SPARK, "a stream")
-    return choose(engine, arrival_files(arrivals).files)
+    if stream and engine == Engine.LOCAL:
+        raise MisuseError("--stream runs on Spark; --engine local is for batches")
+    if stream and Path(arrivals).is_file():
+        raise MisuseError(
+            f"--stream watches a folder, and {arrivals} is a file; name its folder, or deliver it as a batch"
+        )
+    found = arrival_files(arrivals)
+    if found.kind not in ("csv", "tsv"):
+        return Choice(Engine.SPARK, "a stream") if stream else choose(engine, found.files)
+    if stream or engine == Engine.SPARK:
+        raise MisuseError(f"{found.kind.upper()} is read in this process alone; write {arrivals} as Parquet for Spark")
+    return Choice(Engine.LOCAL, f"{found.kind.upper()} is read here alone")
 
 
 def _local(asked: Asked) -> Row:

@@ -42,18 +42,20 @@ def causes_in(causes: Field) -> list:
     if causes is None:
         return []
     if isinstance(causes, str):
-        return list(json.loads(causes)) if causes.startswith("[") and is_nested(causes) else [causes]
+        found = nested(causes) if causes.startswith("[") else None
+        return found if isinstance(found, list) else [causes]
     if isinstance(causes, Mapping | bytes | bytearray) or not isinstance(causes, Iterable):
         return [causes]
     return list(causes)
 
 
-def is_nested(text: str) -> bool:
-    """Tell whether a text is an array or an object of JSON."""
+def nested(text: str) -> list | dict | None:
+    """Return the array or object of JSON that a text is; None if it is neither."""
     try:
-        return isinstance(json.loads(text), list | dict)
+        found = json.loads(text)
     except (ValueError, RecursionError):
-        return False
+        return None
+    return found if isinstance(found, list | dict) else None
 
 
 def id_text(value: Field) -> str | None:
@@ -63,8 +65,12 @@ def id_text(value: Field) -> str | None:
     if value is None or value != value:
         return None
     if isinstance(value, bool | list | tuple | Mapping):
-        return json.dumps(value, separators=(",", ":"), default=str)
+        return _json(value)
     return str(value)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), default=str)
 
 
 @cython.cfunc
@@ -72,16 +78,16 @@ def _explicit(message: object, causes: list) -> object:
     own: str | None = message if type(message) is str and message else id_text(message)
     if own is None:
         return NO_MESSAGE
-    if own[0] in "[{" and is_nested(own):
-        return f"the message id is {own:.60}; one text or number is accepted"
+    if own[0] in "[{" and (inner := nested(own)) is not None:
+        return f"the message id is {_json(inner):.60}; one text or number is accepted"
     whole: cython.bint = type(message) is int
     names: list = []
     for cause in causes:
         name: str | None = cause if type(cause) is str and cause else id_text(cause)
         if name is None:
             continue
-        if name[0] in "[{" and is_nested(name):
-            return f"a cause is {name:.60}; one id or an array of ids is accepted"
+        if name[0] in "[{" and (inner := nested(name)) is not None:
+            return f"a cause is {_json(inner):.60}; one id or an array of ids is accepted"
         if whole and type(cause) is float:
             return f"cause {cause} is a float, the message id {own} an int: they are never equal"
         names.append(name)

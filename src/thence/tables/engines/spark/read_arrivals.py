@@ -50,6 +50,8 @@ def read_arrivals(
 ) -> Arrivals:
     """Return the table at a file, folder or glob, and the rosters it carries, if any."""
     found = arrival_files(path)
+    if found.kind in ("csv", "tsv"):
+        raise MisuseError(f"{found.kind.upper()} is read in this process alone; write {path} as Parquet for Spark")
     names = [spark_name(file) for file in found.files]
     if found.kind == "parquet":
         schema, lines, options = session.read.parquet(*names).schema, None, dict[str, str]()
@@ -62,6 +64,7 @@ def read_arrivals(
         options = _STRICT | {_WHERE: lines or _LINES}
     if stream:
         reader = session.readStream.schema(schema).options(**options)
+        reader = reader.option("recursiveFileLookup", "true")  # as a batch does
         if files_per_batch is not None:
             reader = reader.option("maxFilesPerTrigger", files_per_batch)
         table = reader.format("parquet" if found.kind == "parquet" else "json").load(_watched(path))
