@@ -73,7 +73,8 @@ def read_arrivals(
     else:
         table = session.read.schema(schema).options(**options).json(names)
     if found.kind != "parquet":
-        table = _from_json(table, by, columns, lines, arrays=_has_arrays(inferred, columns.cause))
+        arrays = stream or _has_arrays(inferred, columns.cause)  # files to come may have them, and a type stays
+        table = _from_json(table, by, columns, lines, arrays=arrays)
     return Arrivals(table, found.rosters(), lines)
 
 
