@@ -149,6 +149,27 @@ def test_standard_input_has_any_format(form: str, tmp_path: Path, monkeypatch: p
     assert pq.read_table(tmp_path / "out").num_rows == 5
 
 
+@pytest.mark.parametrize("name", ["in.csv", "in.jsonl", "in.parquet"])
+def test_several_causes_in_one_text(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [("c", "a; b"), ("b", "a;"), ("a", ""), ("d", " ; ")]
+    if name == "in.csv":
+        lines = ["event_id,parent_id,account", *(f"{own},{causes},x" for own, causes in rows)]
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    else:
+        write_rows([{"event_id": o, "parent_id": c, "account": "x"} for o, c in rows], tmp_path / name)
+    asked = ["deliver", str(tmp_path / name), *BY_PARENT, "--out", str(tmp_path / "out")]
+    assert main([*asked, "--separator", ""]) == 2
+    assert "--separator goes with --by depends_on, and is one sign or more" in capsys.readouterr().err
+    assert main([*asked, "--separator", ";"]) == 0
+    found = pq.read_table(tmp_path / "out" / "part-00000.parquet").to_pylist()
+    assert [(row["event_id"], row["waited_for"]) for row in found] == [
+        ("a", []),
+        ("b", ["a"]),
+        ("c", ["a", "b"]),
+        ("d", []),
+    ]
+
+
 def test_csv_that_cannot_be_read_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = tmp_path / "in.csv", ["--out", str(tmp_path / "out")]
     for data, said in (

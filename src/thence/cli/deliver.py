@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from shutil import copyfileobj
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -48,6 +49,7 @@ class Asked(NamedTuple):
     roster: list[str] | None
     columns: dict[str, str]
     key: list[str] | None
+    separator: str | None
     options: Row
 
 
@@ -74,6 +76,9 @@ def command(
     id: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="The column of ids.")] = None,
     causes: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column of the causes: one id or an array of ids.")
+    ] = None,
+    separator: Annotated[
+        str | None, typer.Option(metavar="SIGN", help="What stands between several causes in one text, as in a,b.")
     ] = None,
     roster: Annotated[
         str | None, typer.Option(metavar="A,B,...", help="The processes, for stamps; default: as the files say.")
@@ -126,7 +131,7 @@ def command(
         options["give_up"] = checkpoint / "give-up"
     names = roster.split(",") if roster is not None else None
     keys = None if key is None else [name.strip() for name in key.split(",")]
-    asked = Asked(arrivals, out, by, names, named, keys, options)
+    asked = Asked(arrivals, out, by, names, named, keys, separator, options)
     with _named_file(arrivals, stream) as file:
         asked = asked._replace(arrivals=file)
         choice = _choice(engine, file, stream)
@@ -227,6 +232,8 @@ def _local(asked: Asked) -> Row:
     files = arrival_files(asked.arrivals)
     roster = files.rosters() if asked.roster is None and asked.by == "stamp" else asked.roster
     setup = setup_of(asked.by, roster, asked.columns, asked.key, options)
+    setup = replace(setup, separator=asked.separator)
+    setup.reading()  # refuses a separator that has no meaning
     names = setup.columns
     table, unread, line_column = read_arrivals(files, setup.by, names)
     names.check_given(asked.columns, table.column_names)
@@ -289,7 +296,9 @@ def _ordered(session: SparkSession, asked: Asked, streaming: Streaming) -> DataF
         stream=streaming.checkpoint is not None, files_per_batch=streaming.files_per_batch,
     )  # fmt: skip
     roster = carried if asked.roster is None and how == "stamp" else asked.roster
-    ordered = on_spark(table, how, roster=roster, key=asked.key, columns=asked.columns, **asked.options)
+    ordered = on_spark(
+        table, how, roster=roster, key=asked.key, columns=asked.columns, separator=asked.separator, **asked.options
+    )
     return ordered if lines is None else with_lines_named(ordered, lines)
 
 

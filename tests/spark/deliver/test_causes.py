@@ -172,3 +172,16 @@ def test_values_of_another_type_are_no_lines_without_an_object(spark: SparkSessi
         ("quarantined", "no clock"),
         "delivered",
     )
+
+
+def test_several_causes_in_one_text(spark: SparkSession, tmp_path: Path) -> None:
+    """In a stream too, whose state is read again in each micro-batch."""
+    rows = [{**row, "parent_id": f"{row['parent_id']}; g0" if row["parent_id"] else ""} for row in GOOD]
+    folder = tmp_path / "in"
+    write_lines(rows[5:], folder / "1.jsonl")
+    write_lines(rows[:5], folder / "2.jsonl")
+    wanted = {row["line"]: ("delivered", None) for row in rows}
+    more = ["--separator", ";"]
+    assert by_command(folder, tmp_path / "batch", "--engine", "spark", *more) == wanted
+    stream = ["--stream", "--once", "--checkpoint", str(tmp_path / "checkpoint"), "--files-per-batch", "1"]
+    assert by_command(folder, tmp_path / "stream", *stream, *more) == wanted

@@ -52,7 +52,8 @@ def read_batch(
             lengths = pc.list_value_length(cause).fill_null(0).to_numpy(zero_copy_only=False)
             starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).tolist()
             return explicit_rows(messages, starts, pc.list_flatten(cause).to_pylist()), messages
-        return [read_explicit(*row) for row in zip(messages, listed(columns.cause), strict=True)], messages
+        rows = zip(messages, listed(columns.cause), strict=True)
+        return [read_explicit(*row, reading.separator) for row in rows], messages
     senders = listed(columns.sender)
     if reading.by == "clock":
         if cause is None or not pa.types.is_map(cause.type):

@@ -23,9 +23,9 @@ NO_MESSAGE = "no message id"
 # -- explicit causes ---------------------------------------------------------------------------------------------------
 
 
-def read_explicit(message: Field, causes: Field) -> tuple | str:
-    """Read a row that names its causes: one id, several, or none (null, empty text)."""
-    return _explicit(message, causes_in(causes))
+def read_explicit(message: Field, causes: Field, separator: str | None = None) -> tuple | str:
+    """Read a row that names its causes: one id, several, or none (null, empty text); `separator` parts a text."""
+    return _explicit(message, causes_in(causes, separator))
 
 
 def explicit_rows(messages: list, starts: list, flat: list) -> list:
@@ -37,11 +37,13 @@ def explicit_rows(messages: list, starts: list, flat: list) -> list:
     return found
 
 
-def causes_in(causes: Field) -> list:
+def causes_in(causes: Field, separator: str | None) -> list:
     """Return the ids that a value names: a text that is a JSON array, as CSV and mixed JSON have them, is an array."""
     if causes is None:
         return []
     if isinstance(causes, str):
+        if separator is not None:
+            return [part.strip() for part in causes.split(separator)]
         found = nested(causes) if causes.startswith("[") else None
         return found if isinstance(found, list) else [causes]
     if isinstance(causes, Mapping | bytes | bytearray) or not isinstance(causes, Iterable):

@@ -79,9 +79,11 @@ def deliver(
     wait_seconds: float | None = None,
     ttl_seconds: float | None = None,
     give_up: str | os.PathLike[str] | None = None,
+    separator: str | None = None,
 ) -> DataFrame:
     """Put arrivals into causal order; the parameters are those of `thence.Orderer`.
 
+    `separator` stands between the ids of a text that names several causes.
     `roster` may be left out where the stamp column carries it (`with_rosters`, or files written by thence).
     For streams alone, all in processing time:
 
@@ -96,7 +98,8 @@ def deliver(
     if not isinstance(policy, Policy):
         limits = (after_rows, after_seconds, remember, held_limit)
         policy = Policy(policy, *limits, when_full, max_jump, filter_limit)
-    setup = Setup(by, rosters_of(by, roster), names, policy.of(by))
+    setup = Setup(by, rosters_of(by, roster), names, policy.of(by), separator)
+    setup.reading()  # refuses a separator that has no meaning
     _check(arrivals, setup)
     options = StreamOptions(idle_seconds, wait_seconds, ttl_seconds, None if give_up is None else os.fspath(give_up))
     if arrivals.isStreaming:
