@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import base64
+import gzip
+import io
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+from unittest.mock import ANY
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -54,7 +58,7 @@ def test_what_is_no_json_is_quarantined_not_lost(tmp_path: Path, capsys: pytest.
     file, out = tmp_path / "in.jsonl", tmp_path / "out"
     file.write_text(json.dumps(ROWS[4]) + "\n[1]\n{oops\n")
     said = tmp_path / "said.json"
-    assert main(["deliver", str(file), "--by", "depends_on", "--out", str(out), "--json", str(said)]) == 0
+    assert main(["deliver", str(file), "--by", "depends_on", "--out", str(out), "--json", str(said)]) == 1
     rows = pq.read_table(out / "part-00000.parquet").to_pylist()
     assert sorted(row["outcome"] for row in rows) == ["delivered", "quarantined", "quarantined"]
     assert {row["reason"] for row in rows} == {None, "the line holds no JSON object"}
@@ -72,17 +76,168 @@ def test_a_file_without_any_json_is_said(tmp_path: Path, capsys: pytest.CaptureF
     assert f"{file}:2: not JSON: Expecting value at position 1; JSON lines are accepted" in capsys.readouterr().err
 
 
-def test_a_text_where_an_array_belongs_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [row | {"depends_on": ",".join(map(str, row["depends_on"]))} for row in ROWS]  # type: ignore[call-overload]
-    file, table, said = tmp_path / "in.jsonl", tmp_path / "in.parquet", tmp_path / "said.json"
-    file.write_text("\n".join(map(json.dumps, rows)) + "\n")
-    pq.write_table(pa.Table.from_pylist(rows), table)
-    by = ["--by", "depends_on"]
-    assert main(["deliver", str(file), *by, "--out", str(tmp_path / "out"), "--json", str(said)]) == 0
-    (reason,) = json.loads(said.read_text())["quarantined"]
-    assert f"quarantined, 6 rows: {reason}" in capsys.readouterr().out
-    assert main(["deliver", str(table), *by, "--out", str(tmp_path / "other")]) == 2
-    assert "column 'depends_on' is string; an array of ids is accepted" in capsys.readouterr().err
+PARENTS = [
+    {"event_id": 3, "parent_id": 2, "account": "x", "line": 1},
+    {"event_id": 2, "parent_id": 1, "account": "x", "line": 2},
+    {"event_id": 4, "parent_id": 9, "account": "x", "line": 3},
+    {"event_id": 1, "parent_id": None, "account": "x", "line": 4},
+    {"event_id": 3, "account": "y", "line": 5},
+]
+BY_PARENT = ["--id", "event_id", "--causes", "parent_id", "--key", "account"]
+
+
+def write_rows(rows: list[dict[str, Any]], file: Path) -> Path:
+    """Write a table in the format that the name of its file says."""
+    if file.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), file)
+    else:
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+@pytest.mark.parametrize("name", ["in.jsonl", "in.parquet"])
+@pytest.mark.parametrize("ids", ["numbers", "texts", "arrays"])
+def test_the_row_that_everybody_has(name: str, ids: str, tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [dict(row) for row in PARENTS]
+    for row in rows if ids != "numbers" else ():
+        row["event_id"], parent = str(row["event_id"]), row.get("parent_id")
+        row["parent_id"] = None if parent is None else str(parent) if ids == "texts" else [str(parent)]
+    file, out = write_rows(rows, tmp_path / name), tmp_path / "out"
+    assert main(["deliver", str(file), *BY_PARENT, "--out", str(out), "--quiet"]) == 0
+    found = pq.read_table(out / "part-00000.parquet").to_pylist()
+    assert [(row["line"], row["outcome"]) for row in found] == [
+        (4, "delivered"), (2, "delivered"), (1, "delivered"), (3, "blocked"), (5, "delivered"),
+    ]  # fmt: skip
+    assert [row["parent_id"] for row in found[:2]] == [None, rows[1]["parent_id"] if name != "in.jsonl" else ANY]
+
+
+TABLE = b"""event_id,parent_id,account,amount,text
+007,7,x,1.5,"a, b"
+7,,x,2,"two
+lines"
+8,"[""7"", ""007""]",x,,
+NA,null,x,3,
+"",,x,4,
+9,,01,5,c
+"""
+
+
+@pytest.mark.parametrize("name", ["in.csv", "in.tsv", "in.csv.gz", "-", "- tsv", "- gz"])
+def test_csv(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    data = TABLE.replace(b",", b"\t").replace(b'"7""\t', b'"7"",') if "tsv" in name else TABLE
+    data = gzip.compress(data) if "gz" in name else data
+    if name.startswith("-"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    else:
+        (tmp_path / name).write_bytes(data)
+    file = "-" if name.startswith("-") else str(tmp_path / name)
+    assert main(["deliver", file, *BY_PARENT, "--out", str(tmp_path / "out")]) == 0
+    found = pq.read_table(tmp_path / "out" / "part-00000.parquet").to_pylist()
+    assert [(row["event_id"], row["account"], row["outcome"], row["amount"]) for row in found] == [
+        ("7", "x", "delivered", 2.0), ("007", "x", "delivered", 1.5), ("8", "x", "delivered", None),
+        (None, "x", "quarantined", 4.0), ("NA", "x", "blocked", 3.0), ("9", "01", "delivered", 5.0),
+    ]  # fmt: skip
+    assert {row["blocker"] for row in found} == {None, "null"}
+    assert found[0]["text"] == "two\nlines"
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_standard_input_has_any_format(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = write_rows(PARENTS, tmp_path / f"in.{form}").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    assert main(["deliver", "-", *BY_PARENT, "--out", str(tmp_path / "out")]) == 0
+    assert pq.read_table(tmp_path / "out").num_rows == 5
+
+
+@pytest.mark.parametrize("name", ["in.csv", "in.jsonl", "in.parquet"])
+def test_several_causes_in_one_text(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [("c", "a; b"), ("b", "a;"), ("a", ""), ("d", " ; ")]
+    if name == "in.csv":
+        lines = ["event_id,parent_id,account", *(f"{own},{causes},x" for own, causes in rows)]
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    else:
+        write_rows([{"event_id": o, "parent_id": c, "account": "x"} for o, c in rows], tmp_path / name)
+    asked = ["deliver", str(tmp_path / name), *BY_PARENT, "--out", str(tmp_path / "out")]
+    assert main([*asked, "--separator", ""]) == 2
+    assert "--separator goes with --by depends_on, and is one sign or more" in capsys.readouterr().err
+    assert main([*asked, "--separator", ";"]) == 0
+    found = pq.read_table(tmp_path / "out" / "part-00000.parquet").to_pylist()
+    assert [(row["event_id"], row["waited_for"]) for row in found] == [
+        ("a", []),
+        ("b", ["a"]),
+        ("c", ["a", "b"]),
+        ("d", []),
+    ]
+
+
+def test_csv_that_cannot_be_read_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = tmp_path / "in.csv", ["--out", str(tmp_path / "out")]
+    for data, said in (
+        (b"", "cannot be read as CSV: Empty CSV file"),
+        (b"event_id,parent_id,account\n1,2\n", "Expected 3 columns, got 2"),
+        (b"event_id;parent_id;account\n1;2;x\n", "the table has event_id;parent_id;account"),
+        (b"event_id,event_id,parent_id,account\n1,1,2,x\n", "has two columns 'event_id'; rename one"),
+        (b"\x1f\x8bxx", "cannot be read as CSV"),
+    ):
+        file.write_bytes(data)
+        assert main(["deliver", str(file), *BY_PARENT, *out]) == 2, data
+        assert said in capsys.readouterr().err
+    file.write_bytes(TABLE)
+    assert main(["deliver", str(file), "--by", "clock", *out]) == 2
+    assert "CSV has no form for --by clock" in capsys.readouterr().err
+    for more in (["--engine", "spark"], ["--stream", "--checkpoint", str(tmp_path / "c")]):
+        assert main(["deliver", str(file if "spark" in more else tmp_path), *BY_PARENT, *out, *more]) == 2
+        assert "CSV is read in this process alone" in capsys.readouterr().err
+
+
+def test_what_no_stream_can_watch_is_refused_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("thence.cli.deliver.start_spark", lambda cores: pytest.fail("Spark was started"))
+    file = write_rows(PARENTS, tmp_path / "in.jsonl")
+    (tmp_path / "empty").mkdir()
+    stream = [*BY_PARENT, "--out", str(tmp_path / "out"), "--stream", "--checkpoint", str(tmp_path / "c")]
+    for given, said in (
+        (str(file), "in.jsonl is a file; name its folder, or deliver it as a batch"),
+        (str(tmp_path / "missing"), "missing is no file, folder or glob that matches one"),
+        (str(tmp_path / "empty"), "empty holds no files"),
+        ("-", "standard input is none; leave --stream out"),
+    ):
+        assert main(["deliver", given, *stream]) == 2, given
+        assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_names_that_are_said_twice_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = write_rows(PARENTS, tmp_path / "in.jsonl"), ["--out", str(tmp_path / "out")]
+    assert main(["deliver", str(file), *BY_PARENT, "--columns", "message=line", *out]) == 2
+    assert "--id and --columns both say which column is message" in capsys.readouterr().err
+    assert main(["deliver", str(file), *BY_PARENT, "--by", "clock", *out]) == 2
+    assert "--causes goes with --by depends_on" in capsys.readouterr().err
+    assert main(["deliver", str(file), *out]) == 2
+    assert "--by" in capsys.readouterr().err
+
+
+def test_ids_that_are_never_equal_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [row | {"parent_id": 1.0} for row in PARENTS]
+    for name in ("in.jsonl", "in.parquet"):
+        file = write_rows(rows, tmp_path / name)
+        assert main(["deliver", str(file), *BY_PARENT, "--out", str(tmp_path / "out")]) == 2
+        said = capsys.readouterr().err
+        assert "column 'event_id' is " in said
+        assert "double: a fraction is never equal to a whole number" in said
+
+
+def test_a_table_of_which_most_is_quarantined_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad: dict[str, Any] = {"event_id": None, "parent_id": None, "account": "x"}
+    for rows, code in (([bad], 1), ([bad, bad, PARENTS[3]], 1), ([bad, PARENTS[3]], 0), ([PARENTS[2]], 1)):
+        out = tmp_path / str(len(list(tmp_path.iterdir())))
+        file = write_rows(rows, tmp_path / f"{out.name}.jsonl")
+        assert main(["deliver", str(file), *BY_PARENT, "--out", str(out)]) == code
+        told = capsys.readouterr()
+        if rows[0] is bad:
+            assert f"quarantined, {rows.count(bad)} row{'s' * (len(rows) > 2)}: no message id" in told.out
+        if code:
+            assert f"of {len(rows)} row{'s' * (len(rows) > 1)} " in told.err
 
 
 def test_what_cannot_be_done_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,8 +56,8 @@ class Naive:
     def read(self, row: Row) -> tuple[Need, list[Need]] | None:
         """Its own name and its causes in order, or None if it says nothing usable."""
         if self.by == "depends_on":
-            own, causes = row.get("message"), row.get("depends_on")
-            if own is None or causes is None or own in causes:
+            own, causes = row.get("message"), row.get("depends_on") or []
+            if own is None or own in causes:
                 return None
             return (own, 0), [(cause, 0) for cause in dict.fromkeys(causes) if cause is not None]
         clock, sender = row.get("clock"), row.get("sender")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from shutil import copyfileobj
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -32,8 +35,9 @@ from thence.tables.engines.choice import Choice, Engine, choose
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-EXAMPLE = "thence deliver arrivals.parquet --by stamp --out ordered"
+EXAMPLE = "thence deliver events.parquet --id event_id --causes parent_id --key account --out ordered"
 SHOWN = 20
+SAMPLE = 1 << 16
 
 
 class Asked(NamedTuple):
@@ -45,6 +49,7 @@ class Asked(NamedTuple):
     roster: list[str] | None
     columns: dict[str, str]
     key: list[str] | None
+    separator: str | None
     options: Row
 
 
@@ -57,9 +62,24 @@ class Streaming(NamedTuple):
 
 
 def command(
-    arrivals: Annotated[str, typer.Argument(help="A file, a folder or a glob: .parquet, .jsonl or .jsonl.gz.")],
-    by: Annotated[str, typer.Option(help="What rows say of their causes: stamp, clock or depends_on.")],
+    arrivals: Annotated[
+        str,
+        typer.Argument(
+            help="A file, a folder or a glob: Parquet, JSON lines, CSV or TSV, also .gz; - is standard input."
+        ),
+    ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the ordered rows go, as Parquet.")],
+    by: Annotated[
+        str | None,
+        typer.Option(help="What rows say of their causes: stamp, clock or depends_on, which --causes implies."),
+    ] = None,
+    id: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="The column of ids.")] = None,
+    causes: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column of the causes: one id or an array of ids.")
+    ] = None,
+    separator: Annotated[
+        str | None, typer.Option(metavar="SIGN", help="What stands between several causes in one text, as in a,b.")
+    ] = None,
     roster: Annotated[
         str | None, typer.Option(metavar="A,B,...", help="The processes, for stamps; default: as the files say.")
     ] = None,
@@ -92,8 +112,10 @@ def command(
     """Put each destination's rows into causal order and say what the rest waits for.
 
     Every row comes out once, with outcome, position, waited_for, held_for, held_seconds, reason, missing and blocker.
-    Exit code 0, also if rows are blocked; 1 if policy fail or a full key stopped it; 2 if the input can not be read.
+    Exit code 0, also if rows are blocked; 1 if policy fail or a full key stopped it, if no row got a position or more
+    were quarantined than got one; 2 if the input can not be read.
     """
+    by, named = _named(by, id, causes, named_columns(columns))
     if stream != (checkpoint is not None):
         raise MisuseError("--stream and --checkpoint DIR go together")
     for name, given in (("--once", once), ("--files-per-batch", files_per_batch is not None)):
@@ -109,25 +131,87 @@ def command(
         options["give_up"] = checkpoint / "give-up"
     names = roster.split(",") if roster is not None else None
     keys = None if key is None else [name.strip() for name in key.split(",")]
-    asked = Asked(arrivals, out, by, names, named_columns(columns), keys, options)
-    choice = _choice(engine, arrivals, stream)
-    if choice.engine is Engine.LOCAL:
-        result = _local(asked)
-    else:
-        result = _on_spark(asked, Streaming(checkpoint, once, files_per_batch), cores)
+    asked = Asked(arrivals, out, by, names, named, keys, separator, options)
+    with _named_file(arrivals, stream) as file:
+        asked = asked._replace(arrivals=file)
+        choice = _choice(engine, file, stream)
+        result = _delivered(asked, choice, Streaming(checkpoint, once, files_per_batch), cores)
     _show(result, json_file)
     detail(f"delivered {choice}")
     write_json(json_file, result | {"engine": choice.engine})
+    if (failure := _failure(result)) is not None and not stream:
+        console("-").print(f"thence: {failure}")
+        finish(1)
+
+
+def _named(by: str | None, id: str | None, causes: str | None, columns: dict[str, str]) -> tuple[str, dict[str, str]]:
+    """Return what rows say of their causes, and the names of the columns, from all options that say them."""
+    if by is None and causes is None:
+        raise MisuseError("say by --causes COLUMN which column names the causes of a row, or by --by what rows have")
+    if causes is not None and by not in (None, "depends_on"):
+        raise MisuseError(f"--causes goes with --by depends_on, not with --by {by}")
+    for option, ours, theirs in (("--id", "message", id), ("--causes", "depends_on", causes)):
+        if theirs is not None and ours in columns:
+            raise MisuseError(f"{option} and --columns both say which column is {ours}; one of them is accepted")
+    given = {"message": id, "depends_on": causes}
+    return by or "depends_on", columns | {ours: theirs for ours, theirs in given.items() if theirs is not None}
+
+
+def _failure(result: Row) -> str | None:
+    """Say why a delivery that came to its end is none: no row has a position, or most are unusable."""
+    from thence.tables.delivery.outcome import PLACED
+
+    outcomes, rows = result["outcomes"], result["rows"]
+    placed = sum(outcomes.get(kind, 0) for kind in PLACED)
+    unusable = outcomes.get("quarantined", 0)
+    if not rows or (placed and unusable <= placed):
+        return None
+    shown = "; ".join(f"{count} of them: {reason}" for reason, count in list(result["quarantined"].items())[:3])
+    waits = f"; {outcomes['blocked']} wait for causes that the input does not hold" if outcomes.get("blocked") else ""
+    of_all = f"of {rows} row{'s' * (rows != 1)} {placed or 'none'} could be delivered"
+    return f"{of_all}, {unusable} quarantined" + (f" ({shown})" if shown else "") + waits
+
+
+@contextmanager
+def _named_file(arrivals: str, stream: bool) -> Iterator[str]:
+    """Yield a name for the arrivals; standard input is written to a file first, named by how it begins."""
+    if arrivals != "-" or Path("-").exists():
+        yield arrivals
+        return
+    if stream:
+        raise MisuseError("--stream watches a folder, and standard input is none; leave --stream out")
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="thence-") as folder:
+        from thence.tables.files.csv_arrivals import suffix_of
+
+        begins = sys.stdin.buffer.read(SAMPLE)
+        file = Path(folder) / f"standard-input{suffix_of(begins)}"
+        with file.open("wb") as into:
+            into.write(begins)
+            copyfileobj(sys.stdin.buffer, into)
+        yield str(file)
+
+
+def _delivered(asked: Asked, choice: Choice, streaming: Streaming, cores: int) -> Row:
+    return _local(asked) if choice.engine is Engine.LOCAL else _on_spark(asked, streaming, cores)
 
 
 def _choice(engine: str, arrivals: str, stream: bool) -> Choice:
     from thence.tables.files.arrival_reader import arrival_files
 
-    if stream:
-        if engine == Engine.LOCAL:
-            raise MisuseError("--stream runs on Spark; --engine local is for batches")
-        return Choice(Engine.SPARK, "a stream")
-    return choose(engine, arrival_files(arrivals).files)
+    if stream and engine == Engine.LOCAL:
+        raise MisuseError("--stream runs on Spark; --engine local is for batches")
+    if stream and Path(arrivals).is_file():
+        raise MisuseError(
+            f"--stream watches a folder, and {arrivals} is a file; name its folder, or deliver it as a batch"
+        )
+    found = arrival_files(arrivals)
+    if found.kind not in ("csv", "tsv"):
+        return Choice(Engine.SPARK, "a stream") if stream else choose(engine, found.files)
+    if stream or engine == Engine.SPARK:
+        raise MisuseError(f"{found.kind.upper()} is read in this process alone; write {arrivals} as Parquet for Spark")
+    return Choice(Engine.LOCAL, f"{found.kind.upper()} is read here alone")
 
 
 def _local(asked: Asked) -> Row:
@@ -148,8 +232,10 @@ def _local(asked: Asked) -> Row:
     files = arrival_files(asked.arrivals)
     roster = files.rosters() if asked.roster is None and asked.by == "stamp" else asked.roster
     setup = setup_of(asked.by, roster, asked.columns, asked.key, options)
+    setup = replace(setup, separator=asked.separator)
+    setup.reading()  # refuses a separator that has no meaning
     names = setup.columns
-    table, unread, line_column = read_arrivals(files, setup.by, names.cause, names.message, names.arrival)
+    table, unread, line_column = read_arrivals(files, setup.by, names)
     names.check_given(asked.columns, table.column_names)
     setup = setup if asked.key is not None else keyed(setup, table)
     with working("Delivering"), _policy_may_stop():
@@ -210,7 +296,9 @@ def _ordered(session: SparkSession, asked: Asked, streaming: Streaming) -> DataF
         stream=streaming.checkpoint is not None, files_per_batch=streaming.files_per_batch,
     )  # fmt: skip
     roster = carried if asked.roster is None and how == "stamp" else asked.roster
-    ordered = on_spark(table, how, roster=roster, key=asked.key, columns=asked.columns, **asked.options)
+    ordered = on_spark(
+        table, how, roster=roster, key=asked.key, columns=asked.columns, separator=asked.separator, **asked.options
+    )
     return ordered if lines is None else with_lines_named(ordered, lines)
 
 

@@ -43,7 +43,7 @@ def test_lines_that_are_no_json(spark: object, tmp_path: Path) -> None:
     rows = {}
     for engine in ("local", "spark"):
         out = tmp_path / engine
-        assert main(["deliver", str(file), "--by", "depends_on", "--out", str(out), "--engine", engine]) == 0
+        assert main(["deliver", str(file), "--by", "depends_on", "--out", str(out), "--engine", engine]) == 1
         rows[engine] = table(out)
     assert rows["local"] == rows["spark"]
     line = {"reason": "the line holds no JSON object", "_corrupt_record_": "{oops"}

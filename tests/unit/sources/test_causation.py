@@ -67,3 +67,18 @@ def test_unknown_presets_are_refused_and_headers_read() -> None:
     told = {"ce_id": b"2", "ce_source": b"/a", "ce_specversion": b"1.0", "ce_type": b"t", "ce_causationid": b"1"}
     row = from_headers([*told.items(), ("content-type", b"x"), ("traceparent", b"junk")])
     assert (row["message"], row["depends_on"], row["type"], row["trace"]) == ("2", ["1"], "t", None)
+
+
+def test_the_other_fields_of_a_message_are_kept() -> None:
+    event = {"id": 1, "causation_id": None, "amount": 7, "kind": "Paid", "kind_": 3, "body": {"a": [1]}, "note": None}
+    row: Any = from_event(event)
+    assert (row["amount"], row["body"], row["kind"], row["kind__"], row["kind_"], row["note_"]) == (
+        7, {"a": [1]}, "event", "Paid", 3, None,
+    )  # fmt: skip
+    assert row.keys() & {"id", "causation_id"} == set()
+    placed: Any = from_event({"eventId": "2", "metadata": {"$causationId": "1", "user": "u"}}, preset="kurrentdb")
+    assert placed["metadata"] == {"$causationId": "1", "user": "u"}
+    cloud: Any = from_cloudevent({"id": "1", "source": "/a", "specversion": "1.0", "type": "t", "data": {"a": 1}})
+    assert (cloud["data"], cloud["type"]) == ({"a": 1}, "t")
+    for out in Orderer("depends_on").deliver([row]):
+        assert out["amount"] == 7

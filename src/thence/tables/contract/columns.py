@@ -112,7 +112,9 @@ ARRIVAL_COLUMNS: tuple[Column, ...] = (
 CAUSE_COLUMNS: dict[By, Column] = {
     "stamp": Column("stamp", "binary", True, "a stamp in the wire format"),
     "clock": Column("clock", "map<string,long>", True, "for each sender, its messages this destination gets"),
-    "depends_on": Column("depends_on", "array<string>", True, "the ids of its causes"),
+    "depends_on": Column(
+        "depends_on", "array<string>", False, "the ids of its causes: an array, or one id; null is none"
+    ),
 }
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from thence.core.model.moments import seconds
 from thence.core.model.plain import Field
 from thence.tables.contract.type_map import arrow_type
-from thence.tables.delivery.columns import Columns
+from thence.tables.delivery.columns import Columns, Family
 from thence.tables.delivery.outcome import KINDS, OUTPUT_COLUMNS
 from thence.tables.delivery.outcome_cy import Outcome, outcome_columns
 from thence.tables.delivery.reading import Read, Reading
@@ -49,10 +49,11 @@ def read_batch(
     if reading.by == "depends_on":
         messages = listed(columns.message)
         if cause is not None and _is_list(cause.type):
-            starts, there = _spans(cause)
-            flat = cause.values.slice(starts[0], starts[-1] - starts[0])
-            return explicit_rows(messages, _from_first(starts), flat.to_pylist(), there), messages
-        return [read_explicit(*row) for row in zip(messages, listed(columns.cause), strict=True)], messages
+            lengths = pc.list_value_length(cause).fill_null(0).to_numpy(zero_copy_only=False)
+            starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).tolist()
+            return explicit_rows(messages, starts, pc.list_flatten(cause).to_pylist()), messages
+        rows = zip(messages, listed(columns.cause), strict=True)
+        return [read_explicit(*row, reading.separator) for row in rows], messages
     senders = listed(columns.sender)
     if reading.by == "clock":
         if cause is None or not pa.types.is_map(cause.type):
@@ -67,6 +68,27 @@ def read_batch(
 
 def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def check_ids(schema: pa.Schema, columns: Columns) -> None:
+    """Refuse a column of causes that holds no ids, or ids that are never equal to those of the messages."""
+    message, cause = (schema.field(name).type for name in (columns.message, columns.cause))
+    each = cause.value_type if _is_list(cause) else cause
+    columns.check_ids(str(message), _family(message), str(cause), _family(each))
+
+
+def _family(kind: pa.DataType) -> Family | None:
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        kind = kind.value_type
+    if pa.types.is_null(kind):
+        return "null"
+    if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
+        return "whole number"
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "fraction"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return "text"
+    return None if pa.types.is_nested(kind) else "other"
 
 
 def _spans(column: pa.Array) -> tuple[list[int], list[bool] | None]:

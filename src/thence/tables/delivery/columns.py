@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from thence.core.model.plain import Field
 from thence.errors import MisuseError
@@ -17,6 +18,9 @@ from thence.tables.delivery.reading import By
 
 NAMES = ("run", "destination", "arrival", "message", "sender", "time", "stamp", "clock", "depends_on")
 
+
+Family = Literal["text", "whole number", "fraction", "null", "other"]
+"""What ids of a type are compared as. Widths do not matter; the ids of `other`, say UUIDs, are equal in one type."""
 
 Key = tuple[Field, ...]
 """The values that part rows into independent orders."""
@@ -83,6 +87,18 @@ class Columns:
             if theirs and theirs not in present:
                 known = ", ".join(present) or "no column at all"
                 raise MisuseError(f"columns= says {ours!r} is called {theirs!r}; the table has {known}")
+
+    def check_ids(self, message: str, own: Family | None, cause: str, others: Family | None) -> None:
+        """Refuse explicit causes whose type says that no message is among them; None: a type that holds no id."""
+        if own is None:
+            raise MisuseError(f"column {self.message!r} is {message}; an id is a text, a whole number or a UUID")
+        if others is None:
+            raise MisuseError(f"column {self.cause!r} is {cause}; one id or an array of ids is accepted")
+        if own != others and "null" not in (own, others):
+            raise MisuseError(
+                f"column {self.message!r} is {message} and column {self.cause!r} {cause}: a {others} is never equal "
+                f"to a {own}; cast one of them"
+            )
 
     def with_key(self, key: Iterable[str]) -> Columns:
         """Return the same names with another key."""

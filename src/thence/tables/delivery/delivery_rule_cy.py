@@ -90,7 +90,7 @@ class Rule(Sources):
 
     # -- rows ------------------------------------------------------------------------------------------------------
 
-    def push(self, read: Read | str, message: str | None = None, time: float | None = None) -> list[Outcome]:
+    def push(self, read: Read | str, message: object = None, time: float | None = None) -> list[Outcome]:
         """Take the next row: what was read of it (or why it is unusable), its id, its event time."""
         out: list = []
         self._step(read, message, nan if time is None else time, out)
@@ -163,7 +163,7 @@ class Rule(Sources):
         """Return how long ago a moment was; NaN while no time is known."""
         return self.now - (self.began if since != since else since)
 
-    def _note_quarantined(self, message: str) -> None:
+    def _note_quarantined(self, message: object) -> None:
         source: Source = self.source(self.order(None), str(message))
         if source.level < 1 and source.row is None:
             source.quarantined = True

@@ -32,10 +32,12 @@ class Setup:
     rosters: tuple[Roster, ...]
     columns: Columns
     policy: Policy
+    separator: str | None = None
+    """Between the ids of a text that names several causes."""
 
     def reading(self) -> Reading:
         """Return a fresh reading."""
-        return Reading(self.by, self.rosters)
+        return Reading(self.by, self.rosters, separator=self.separator)
 
 
 @contextmanager

@@ -33,9 +33,13 @@ and the copy itself where the protocol has a rule of its own."""
 class Reading:
     """How the rows of one key are read; `rosters` are those that stamps may have been written under."""
 
-    def __init__(self, by: By, rosters: tuple[Roster, ...], protocol: str | None = None) -> None:
-        """Start with the protocol open, or settled as a snapshot says."""
-        self.by, self.rosters = by, rosters
+    def __init__(
+        self, by: By, rosters: tuple[Roster, ...], protocol: str | None = None, separator: str | None = None
+    ) -> None:
+        """Start with the protocol open, or settled as a snapshot says; `separator` parts a text of several causes."""
+        self.by, self.rosters, self.separator = by, rosters, separator
+        if separator is not None and (by != "depends_on" or not separator):
+            raise MisuseError("separator= goes with by='depends_on', and is one sign or more")
         self.entry: Entry | None = None if protocol is None else lookup(protocol)
         self.dense = by != "stamp" or (self.entry is not None and self.entry.protocol.pairwise)
         self.roster: Roster | None = max(rosters, key=len) if len(rosters) == 1 else None
@@ -54,7 +58,9 @@ class Reading:
         """Read one row."""
         if self.by == "stamp":
             return self._stamp(sender, destination, cause)
-        return read_clock(sender, cause) if self.by == "clock" else read_explicit(message, cause)
+        if self.by == "clock":
+            return read_clock(sender, cause)
+        return read_explicit(message, cause, self.separator)
 
     def name(self, source: Hashable, number: int) -> str:
         """Name a cause as people know it."""

@@ -7,6 +7,7 @@ stands in a row: an unusable row gives the sentence that says why.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 
 try:
@@ -16,49 +17,87 @@ except ModuleNotFoundError:
 
 from thence.core.model.plain import Field
 
-NO_CAUSES = "no list of causes; an empty one says that there are none"
+NO_MESSAGE = "no message id"
 
 
 # -- explicit causes ---------------------------------------------------------------------------------------------------
 
 
-def read_explicit(message: Field, causes: Field) -> tuple | str:
-    """Read a row that names its causes."""
-    if message is None:
-        return "no message id"
+def read_explicit(message: Field, causes: Field, separator: str | None = None) -> tuple | str:
+    """Read a row that names its causes: one id, several, or none (null, empty text); `separator` parts a text."""
+    return _explicit(message, causes_in(causes, separator))
+
+
+def explicit_rows(messages: list, starts: list, flat: list) -> list:
+    """Read a batch: the causes of row r are `flat[starts[r]:starts[r + 1]]`."""
+    found: list = []
+    row: cython.Py_ssize_t
+    for row in range(len(messages)):
+        found.append(_explicit(messages[row], flat[starts[row] : starts[row + 1]]))
+    return found
+
+
+def causes_in(causes: Field, separator: str | None) -> list:
+    """Return the ids that a value names: a text that is a JSON array, as CSV and mixed JSON have them, is an array."""
     if causes is None:
-        return NO_CAUSES
-    if isinstance(causes, str | bytes) or not isinstance(causes, Iterable):
-        return f"its causes are a {type(causes).__name__}; a list of ids is accepted"
-    return _explicit(message, list(causes))
+        return []
+    if isinstance(causes, str):
+        if separator is not None:
+            return [part.strip() for part in causes.split(separator)]
+        found = nested(causes) if causes.startswith("[") else None
+        return found if isinstance(found, list) else [causes]
+    if isinstance(causes, Mapping | bytes | bytearray) or not isinstance(causes, Iterable):
+        return [causes]
+    return list(causes)
+
+
+def nested(text: str) -> list | dict | None:
+    """Return the array or object of JSON that a text is; None if it is neither."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, list | dict) else None
+
+
+def id_text(value: Field) -> str | None:
+    """Return an id as the text that it is compared by; None if it is none: null, NaN, an empty text."""
+    if isinstance(value, str):
+        return value or None
+    if value is None or value != value:
+        return None
+    if isinstance(value, bool | list | tuple | Mapping):
+        return _json(value)
+    return str(value)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), default=str)
 
 
 @cython.cfunc
 def _explicit(message: object, causes: list) -> object:
-    own: str = message if type(message) is str else str(message)
+    own: str | None = message if type(message) is str and message else id_text(message)
+    if own is None:
+        return NO_MESSAGE
+    if own[0] in "[{" and (inner := nested(own)) is not None:
+        return f"the message id is {_json(inner):.60}; one text or number is accepted"
+    whole: cython.bint = type(message) is int
     names: list = []
     for cause in causes:
-        if cause is not None:
-            names.append(cause if type(cause) is str else str(cause))
+        name: str | None = cause if type(cause) is str and cause else id_text(cause)
+        if name is None:
+            continue
+        if name[0] in "[{" and (inner := nested(name)) is not None:
+            return f"a cause is {_json(inner):.60}; one id or an array of ids is accepted"
+        if whole and type(cause) is float:
+            return f"cause {cause} is a float, the message id {own} an int: they are never equal"
+        names.append(name)
     if len(names) > 1:
         names = list(dict.fromkeys(names))
     if own in names:
         return f"cycle: {own} depends on itself"
     return (None, own, 1, names, None, None)
-
-
-def explicit_rows(messages: list, starts: list, flat: list, there: list | None) -> list:
-    """Read a batch: the causes of row r are `flat[starts[r]:starts[r + 1]]`, or are not told where `there` is false."""
-    found: list = []
-    row: cython.Py_ssize_t
-    for row in range(len(messages)):
-        if messages[row] is None:
-            found.append("no message id")
-        elif there is not None and not there[row]:
-            found.append(NO_CAUSES)
-        else:
-            found.append(_explicit(messages[row], flat[starts[row] : starts[row + 1]]))
-    return found
 
 
 # -- clocks ------------------------------------------------------------------------------------------------------------

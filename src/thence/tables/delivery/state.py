@@ -155,7 +155,7 @@ def agree(state: State, reading: Reading) -> Reading:
     """Return a reading as a state left it, or refuse a state that was made in another way."""
     if state.by != reading.by:
         raise MisuseError(f"state of by={state.by!r}, asked for by={reading.by!r}")
-    fresh = Reading(reading.by, reading.rosters, state.protocol)
+    fresh = Reading(reading.by, reading.rosters, state.protocol, reading.separator)
     if state.roster is not None:
         known = [roster for roster in reading.rosters if list(roster.names[: len(state.roster)]) == state.roster]
         if not known:

@@ -19,6 +19,7 @@ from thence.core.model.plain import Row
 from thence.core.model.roster import Roster
 from thence.errors import MisuseError, TraceError
 from thence.tables.contract.columns import CAUSE_COLUMNS, By
+from thence.tables.files.csv_arrivals import Separated, read_separated, separated
 from thence.tables.files.formats import SAY_WHICH, Format, Unfit, detect
 from thence.tables.files.jsonl import parse_row
 from thence.tables.files.line_reader import lines
@@ -28,7 +29,10 @@ from thence.tables.files.source import Quarantined, excerpt, is_packed, open_byt
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from thence.tables.delivery.columns import Columns
+
 ROSTER = "roster"
+ACCEPTED = "JSON lines, Parquet, CSV or TSV"
 CORRUPT = "_corrupt_record"
 """Where the text of a line without an object is kept, with as many underscores behind as make it a name of its own."""
 NO_OBJECT = "the line holds no JSON object"
@@ -46,7 +50,7 @@ class Arrivals(NamedTuple):
 class ArrivalFiles(NamedTuple):
     """Files of one format."""
 
-    kind: Format
+    kind: Format | Separated
     files: list[Path]
 
     def rosters(self) -> list[Roster] | None:
@@ -55,6 +59,8 @@ class ArrivalFiles(NamedTuple):
             from thence.tables.files.parquet import read_rosters
 
             found = [roster for file in self.files for roster in read_rosters(file)]
+        elif self.kind != "jsonl":
+            return None
         else:
             found = [roster for file in self.files if (roster := _first_roster(file)) is not None]
         return list(dict.fromkeys(found)) or None
@@ -64,24 +70,24 @@ def arrival_files(path: str) -> ArrivalFiles:
     """Return the files behind a name, folder or glob, and the one format that they have."""
     formats = _formats(path)
     if not formats:
-        raise TraceError(f"{path} holds no arrivals: JSON lines or Parquet are accepted")
+        raise TraceError(f"{path} holds no arrivals: {ACCEPTED} are accepted")
     kind = next(iter(formats.values()))
     for file, found in formats.items():
         if found != kind or found == "shiviz":
-            raise MisuseError(f"{file} is {found}; JSON lines or Parquet are accepted, one kind at a time")
-        if is_packed(file) and file.suffix != ".gz":
+            raise MisuseError(f"{file} is {found}; {ACCEPTED} are accepted, one kind at a time")
+        if found in ("jsonl", "parquet") and is_packed(file) and file.suffix != ".gz":
             raise TraceError(f"{file} is gzipped, which Spark knows by a name that ends in .gz alone; rename it")
     return ArrivalFiles(kind, list(formats))
 
 
-def _formats(path: str) -> dict[Path, Format]:
-    formats: dict[Path, Format] = {}
+def _formats(path: str) -> dict[Path, Format | Separated]:
+    formats: dict[Path, Format | Separated] = {}
     for file in find_files(path):
-        found = detect(file.path, clocks=False)
+        found = separated(file.path) or detect(file.path, clocks=False)
         if not isinstance(found, Unfit):
             formats[file.path] = found
         elif file.named or found.claims:
-            reason = found.reason.replace(SAY_WHICH, "; JSON lines or Parquet are accepted")
+            reason = found.reason.replace(SAY_WHICH, f"; {ACCEPTED} are accepted")
             raise TraceError(f"{file.path}: {reason}")
     return formats
 
@@ -110,8 +116,8 @@ def column_of_lines(names: Iterable[str]) -> str:
     return called
 
 
-def read_arrivals(found: ArrivalFiles, by: By, cause: str, message: str, arrival: str) -> Arrivals:
-    """Return all rows; `cause`, `message` and `arrival` are the names of those columns."""
+def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> Arrivals:
+    """Return all rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -123,16 +129,36 @@ def read_arrivals(found: ArrivalFiles, by: By, cause: str, message: str, arrival
         except (OSError, pa.ArrowException) as error:
             raise TraceError(f"a file of arrivals cannot be read: {(str(error).splitlines() or [''])[0]}") from error
         return Arrivals(pa.concat_tables(tables, promote_options="permissive"), [], None)
+    if found.kind == "csv" or found.kind == "tsv":
+        if by != "depends_on":
+            raise MisuseError(f"{found.kind.upper()} has no form for by={by!r}; explicit causes are accepted")
+        return Arrivals(read_separated(found.files, found.kind, columns), [], None)
     unread: list[Quarantined] = []
     read = [each for file in found.files for each in _rows(file, unread)]
     if unread and len(unread) == len(read):
         raise _no_object(unread[0])
     called = column_of_lines({name for row in read if isinstance(row, dict) for name in row})
     rows = [row if isinstance(row, dict) else {called: row} for row in read]
-    types = {cause: arrow_type(CAUSE_COLUMNS[by].type), message: pa.string(), arrival: pa.int64()}
+    types = {columns.arrival: pa.int64(), columns.cause: arrow_type(CAUSE_COLUMNS[by].type)}
+    types[columns.message] = pa.string()
+    if by == "depends_on":
+        values = [row.get(columns.cause) for row in rows]
+        check_numbers([row.get(columns.message) for row in rows], values, columns)
+        types[columns.cause] = (
+            types[columns.cause] if all(v is None or isinstance(v, list) for v in values) else pa.string()
+        )
     names = dict.fromkeys(name for row in rows for name in row if name != ROSTER)
     table = pa.table({name: _column([row.get(name) for row in rows], types.get(name)) for name in names})
     return Arrivals(table, unread, called if unread else None)
+
+
+def check_numbers(messages: list[object], causes: list[object], columns: Columns) -> None:
+    """Refuse causes that are written as fractions where the ids are whole numbers, in the words of Spark."""
+    each = [one for cause in causes for one in (cause if isinstance(cause, list) else [cause]) if one is not None]
+    whole = all(type(one) is int for one in messages if one is not None)
+    if whole and any(type(one) is float for one in each) and not any(isinstance(one, str) for one in each):
+        kind = "array<double>" if any(isinstance(cause, list) for cause in causes) else "double"
+        columns.check_ids("bigint", "whole number", kind, "fraction")
 
 
 def refusal_of_all(files: Iterable[Path]) -> TraceError:
@@ -205,4 +231,4 @@ def _whole(value: object) -> bool:
 
 
 def _text(value: object) -> str | None:
-    return value if value is None or isinstance(value, str) else json.dumps(value)
+    return value if value is None or isinstance(value, str) else json.dumps(value, separators=(",", ":"))

@@ -3,7 +3,8 @@
 Law. A message waits for the one that caused it. Ids are compared as texts, so the id 1 and the cause "1" are one. A
 cause that is empty, or equal to the message's own id (as many frameworks mark the first of a conversation), is none.
 A message without a correlation is the first of its own: its destination is its id, which is what later ones will
-name. If it names a cause all the same, `note` says that nothing else comes to its destination.
+name. If it names a cause all the same, `note` says that nothing else comes to its destination. The other fields of the
+message are columns beside these; one that is called as one of ours has `_` behind its name.
 
 A preset says where a framework keeps these fields; a dot leads into an object.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from thence.core.model.moments import seconds
 from thence.core.model.plain import Field
@@ -80,7 +81,7 @@ def from_event(
     named = [text(each) for each in (cause if isinstance(cause, list | tuple) else [cause])]
     causes = [*dict.fromkeys(each for each in named if each is not None and each != own)]
     known = own is not None
-    return {
+    arrival: Arrival = {
         "run": None,
         "destination": place or own,
         "message": own,
@@ -90,6 +91,21 @@ def from_event(
         "kind": "event" if known else "unreadable",
         "note": no_id(names) if not known else alone(names) if causes and place is None else None,
     }
+    return cast(
+        Arrival, beside(arrival, event, {names.id, names.causation, names.destination, names.sender, names.time})
+    )
+
+
+def beside(arrival: Arrival, event: Fields, read: set[str]) -> dict[str, Field]:
+    """Return the arrival with the fields of its message that were not read."""
+    row: dict[str, Field] = dict(arrival)
+    for name, value in event.items():
+        if name not in read:
+            called = name
+            while called in row or (called != name and called in event):
+                called += "_"
+            row[called] = value
+    return row
 
 
 def no_id(names: Preset) -> str:

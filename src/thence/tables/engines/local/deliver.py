@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from thence.core.model.plain import Row
 from thence.errors import MisuseError
-from thence.tables.delivery.arrow_rows import OUTPUT, in_utc
+from thence.tables.delivery.arrow_rows import OUTPUT, check_ids, in_utc
 from thence.tables.delivery.columns import Columns, Key
 from thence.tables.delivery.key_state import KeyState, Setup
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS, WAITING_COLUMNS, Kind
@@ -94,11 +94,8 @@ def _check(table: pa.Table, setup: Setup) -> None:
     for name in needed:
         if name not in table.column_names:
             raise names.lacks(name, table.column_names)
-    kind = table.schema.field(names.cause).type
-    if setup.by == "depends_on" and (
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_primitive(kind)
-    ):
-        raise MisuseError(f"column {names.cause!r} is {kind}; an array of ids is accepted")
+    if setup.by == "depends_on":
+        check_ids(table.schema, names)
     for name in table.column_names:
         if name.lower() in OUTPUT_COLUMNS:
             raise MisuseError(f"column {name!r} is one that delivery adds; rename or drop it first")

@@ -25,17 +25,24 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    CharType,
     DataType,
+    DecimalType,
+    FractionalType,
+    IntegralType,
     MapType,
+    NullType,
     StringType,
     StructField,
     StructType,
+    VarcharType,
+    VariantType,
 )
 
 from thence.core.model.roster import Roster
 from thence.errors import MisuseError
 from thence.tables.delivery.arrow_rows import in_utc
-from thence.tables.delivery.columns import Columns
+from thence.tables.delivery.columns import Columns, Family
 from thence.tables.delivery.key_state import KeyState, Setup
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 from thence.tables.delivery.policy import Name, Policy, policy_of
@@ -72,9 +79,11 @@ def deliver(
     wait_seconds: float | None = None,
     ttl_seconds: float | None = None,
     give_up: str | os.PathLike[str] | None = None,
+    separator: str | None = None,
 ) -> DataFrame:
     """Put arrivals into causal order; the parameters are those of `thence.Orderer`.
 
+    `separator` stands between the ids of a text that names several causes.
     `roster` may be left out where the stamp column carries it (`with_rosters`, or files written by thence).
     For streams alone, all in processing time:
 
@@ -90,7 +99,8 @@ def deliver(
         policy, after_rows=after_rows, after_seconds=after_seconds, remember=remember, held_limit=held_limit,
         when_full=when_full, max_jump=max_jump, filter_limit=filter_limit,
     )  # fmt: skip
-    setup = Setup(by, rosters_of(by, roster), names, chosen.of(by))
+    setup = Setup(by, rosters_of(by, roster), names, chosen.of(by), separator)
+    setup.reading()  # refuses a separator that has no meaning
     _check(arrivals, setup)
     options = StreamOptions(idle_seconds, wait_seconds, ttl_seconds, None if give_up is None else os.fspath(give_up))
     if arrivals.isStreaming:
@@ -159,8 +169,10 @@ def _check(arrivals: DataFrame, setup: Setup) -> None:
     for name in fields:
         if (name if sensitive else name.lower()) in OUTPUT_COLUMNS:
             raise MisuseError(f"column {name!r} is one that delivery adds; rename or drop it first")
-    if names.message in fields and isinstance(fields[names.message].dataType, StructType | ArrayType | MapType):
+    if names.message in fields and _family(fields[names.message].dataType) is None:
         raise MisuseError(f"column {names.message!r} is {fields[names.message].dataType.simpleString()}; an id is text")
+    if setup.by == "depends_on":
+        _check_ids(fields[names.message].dataType, fields[names.cause].dataType, names)
     _check_causes(fields[names.cause].dataType, names.cause, setup.by)
     if setup.policy.after_seconds is not None and names.time not in fields:
         raise MisuseError(f"after_seconds needs event time in column {names.time!r}; columns= says another name")
@@ -183,8 +195,23 @@ def _check_causes(kind: DataType, name: str, by: By) -> None:
         raise MisuseError(f"column {name!r} is {kind.simpleString()}; binary is accepted for stamps")
     if by == "clock" and not (isinstance(kind, MapType) and isinstance(kind.keyType, StringType)):
         raise MisuseError(f"column {name!r} is {kind.simpleString()}; map<string,long> is accepted for clocks")
-    if by == "depends_on" and not isinstance(kind, ArrayType):
-        raise MisuseError(f"column {name!r} is {kind.simpleString()}; an array of ids is accepted")
+
+
+def _check_ids(message: DataType, cause: DataType, names: Columns) -> None:
+    each = cause.elementType if isinstance(cause, ArrayType) else cause
+    names.check_ids(message.simpleString(), _family(message), cause.simpleString(), _family(each))
+
+
+def _family(kind: DataType) -> Family | None:
+    if isinstance(kind, NullType):
+        return "null"
+    if isinstance(kind, IntegralType) or (isinstance(kind, DecimalType) and kind.scale == 0):
+        return "whole number"
+    if isinstance(kind, FractionalType):
+        return "fraction"
+    if isinstance(kind, StringType | CharType | VarcharType):
+        return "text"
+    return None if isinstance(kind, StructType | ArrayType | MapType | VariantType) else "other"
 
 
 def output_schema(arrivals: StructType, names: Columns) -> StructType:

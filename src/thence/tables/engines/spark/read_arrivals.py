@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DoubleType, LongType, StringType, StructField, StructType
 
 from thence.core.model.roster import Roster
 from thence.errors import MisuseError
@@ -50,6 +50,8 @@ def read_arrivals(
 ) -> Arrivals:
     """Return the table at a file, folder or glob, and the rosters it carries, if any."""
     found = arrival_files(path)
+    if found.kind in ("csv", "tsv"):
+        raise MisuseError(f"{found.kind.upper()} is read in this process alone; write {path} as Parquet for Spark")
     names = [spark_name(file) for file in found.files]
     if found.kind == "parquet":
         schema, lines, options = session.read.parquet(*names).schema, None, dict[str, str]()
@@ -58,9 +60,11 @@ def read_arrivals(
         if schema.names == [_LINES]:
             raise refusal_of_all(found.files)
         lines = column_of_lines(schema.names) if stream or _LINES in schema.names else None
-        schema, options = _json_schema(schema, by, columns, lines), _STRICT | {_WHERE: lines or _LINES}
+        inferred, schema = schema, _json_schema(schema, by, columns, lines)
+        options = _STRICT | {_WHERE: lines or _LINES}
     if stream:
         reader = session.readStream.schema(schema).options(**options)
+        reader = reader.option("recursiveFileLookup", "true")  # as a batch does
         if files_per_batch is not None:
             reader = reader.option("maxFilesPerTrigger", files_per_batch)
         table = reader.format("parquet" if found.kind == "parquet" else "json").load(_watched(path))
@@ -68,7 +72,10 @@ def read_arrivals(
         table = session.read.parquet(*names)
     else:
         table = session.read.schema(schema).options(**options).json(names)
-    return Arrivals(table if found.kind == "parquet" else _from_json(table, by, columns), found.rosters(), lines)
+    if found.kind != "parquet":
+        arrays = stream or _has_arrays(inferred, columns.cause)  # files to come may have them, and a type stays
+        table = _from_json(table, by, columns, lines, arrays=arrays)
+    return Arrivals(table, found.rosters(), lines)
 
 
 def with_lines_named(ordered: DataFrame, lines: str) -> DataFrame:
@@ -91,17 +98,43 @@ def _watched(path: str) -> str:
 
 
 def _json_schema(inferred: StructType, by: By, columns: Columns, lines: str | None) -> StructType:
-    """Give the contract's columns their types, and lines without an object a column; the rest is as Spark found it."""
-    cause = "string" if by == "stamp" else CAUSE_COLUMNS[by].type  # base64, in JSON
+    """Give the contract's columns their types, and lines without an object a column; the rest is as Spark found it.
+
+    Stamps are base64, and causes are read as JSON text: one row has an id, the next an array of them.
+    """
+    if by == "depends_on":
+        _check_numbers(inferred, columns)
+    cause = CAUSE_COLUMNS[by].type if by == "clock" else "string"
     kinds = {columns.arrival: "long", columns.message: "string", columns.cause: cause}
     types = {name: spark_type(kind) for name, kind in kinds.items()}
     fields = [StructField(f.name, types.get(f.name, f.dataType)) for f in inferred.fields if f.name != _LINES]
     return StructType([*fields, *([] if lines is None else [StructField(lines, StringType())])])
 
 
-def _from_json(table: DataFrame, by: By, columns: Columns) -> DataFrame:
+def _check_numbers(inferred: StructType, columns: Columns) -> None:
+    """Refuse causes that are written as fractions where the ids are whole numbers."""
+    kinds = {field.name: field.dataType for field in inferred.fields}
+    message, cause = kinds.get(columns.message), kinds.get(columns.cause)
+    each = cause.elementType if isinstance(cause, ArrayType) else cause
+    if isinstance(message, LongType) and cause is not None and isinstance(each, DoubleType):
+        columns.check_ids(message.simpleString(), "whole number", cause.simpleString(), "fraction")
+
+
+def _has_arrays(inferred: StructType, cause: str) -> bool:
+    return any(field.name == cause and isinstance(field.dataType, ArrayType) for field in inferred.fields)
+
+
+def _from_json(table: DataFrame, by: By, columns: Columns, lines: str | None, *, arrays: bool) -> DataFrame:
     if ROSTER in table.columns:
         table = table.drop(ROSTER)
+    cause = F.col(f"`{columns.cause}`")
     if by == "stamp" and columns.cause in table.columns:
-        table = table.withColumn(columns.cause, F.unbase64(F.col(f"`{columns.cause}`")))
+        table = table.withColumn(columns.cause, F.unbase64(cause))
+    if by == "depends_on" and arrays:
+        listed, one = F.from_json(cause, "array<string>"), F.when(cause.isNotNull(), F.array(cause))
+        listed = F.when(cause.startswith("["), F.coalesce(listed, one)).otherwise(one)
+        table = table.withColumn(columns.cause, listed)
+    if lines is not None:  # Spark also puts objects there of which some value has another type
+        is_object = F.from_json(F.col(lines), "map<string,string>", _STRICT).isNotNull()
+        table = table.withColumn(lines, F.when(~is_object, F.col(lines)))
     return table
