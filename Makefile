@@ -12,17 +12,17 @@ RELEASE := .venv-release
 
 # Two processes at a time. Those of Spark have a stage of their own, in which each has a JVM, and keep to whole files.
 SPARK  := $(wildcard tests/spark)
-FAST   := $(filter-out tests/spark tests/kafka tests/formal tests/soak tests/browser tests/data tests/support,$(patsubst %/,%,$(wildcard tests/[a-z]*/)))
+FAST   := $(filter-out tests/spark tests/kafka tests/formal tests/versions tests/soak tests/browser tests/data tests/support,$(patsubst %/,%,$(wildcard tests/[a-z]*/)))
 # Compiled imports are kept, whatever the environment says: the tests start some hundred processes.
 PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(VENV))/pycache $(BIN)/python -m pytest
 # Exit code 5 of pytest means that nothing was collected.
 UNLESS_EMPTY := || { code=$$?; [ $$code -eq 5 ] || exit $$code; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo example test browser kafka formal check format docs release soak bench warm pins install uncompiled clean
+.PHONY: help demo example test spark-versions browser kafka formal check format docs release soak bench warm pins install uncompiled clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-14s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-20s %s\n' "$$name" "$$text"; done
 
 demo: install ## the main job, end to end, on an embedded Spark
 	$(BIN)/thence demo
@@ -38,6 +38,13 @@ endif
 ifneq ($(SPARK),)
 	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder $(SPARK) $(UNLESS_EMPTY)
 endif
+
+# Each in an environment of its own, with the pins of requirements/ but for Spark; the rest of the tests run on the newest.
+OLDER := 4.0 4.1 4.2
+spark-versions: install $(OLDER:%=.venv-spark-%/.requirements-installed) ## a few tests of every operator under Spark 4.0, 4.1 and 4.2
+	@set -e; for version in $(OLDER); do echo "== Spark $$version"; \
+	  THENCE_SPARK=$$version PYTHONPATH=$(abspath src) PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(VENV))/pycache \
+	    .venv-spark-$$version/bin/python -m pytest -q -n 2 tests/versions; done
 
 # Needs a broker: the tests start one, from archives of Maven Central kept in the user's cache.
 kafka: install ## the tests against a real Kafka broker, and MariaDB where it is installed
@@ -114,6 +121,14 @@ $(READY): requirements/runtime.txt requirements/dev.txt | $(BIN)/python
 .venv-%/.requirements-installed: requirements/%.txt | $(BIN)/python
 	$(BIN)/python -m venv .venv-$*
 	.venv-$*/bin/python -m pip --disable-pip-version-check install --quiet --no-compile --requirement $<
+	@touch $@
+
+.venv-spark-%/.requirements-installed: export DIST_EXTRA_CONFIG = $(abspath requirements/wheels.cfg)
+.venv-spark-%/.requirements-installed: requirements/spark-%.txt $(READY)
+	$(BIN)/python -m venv --clear --without-pip .venv-spark-$*
+	{ cat $<; grep -v -e '^pyspark=' -e '^py4j=' requirements/runtime.txt; grep -e '^pytest' -e '^hypothesis=' requirements/dev.txt; } > .venv-spark-$*/requirements.txt
+	$(BIN)/uv pip install --quiet --python .venv-spark-$*/bin/python --requirement .venv-spark-$*/requirements.txt || \
+	  $(PIP) --python .venv-spark-$*/bin/python install --quiet --no-compile --requirement .venv-spark-$*/requirements.txt
 	@touch $@
 
 $(INSTALLED): $(READY) pyproject.toml

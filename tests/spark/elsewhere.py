@@ -171,7 +171,7 @@ def costs(spark: Any) -> None:
     table = pa.Table.from_pylist([row_of(event) for event in run.events], schema=arrow_schema())
     with cost(spark.createDataFrame(table), ["ks", "bss"]) as result:
         found = {row["protocol"]: row.asDict() for row in result.costs.collect()}
-        assert result.recommendation().protocol == "ks"
+        assert result.recommendation.protocol == "ks"
     for name, row in found.items():
         assert replay(run.events, name, run.scenario.roster) == Cost(**{key: row[key] for key in Cost.__slots__}), name
 

@@ -13,6 +13,7 @@ from thence import cli
 from thence.core.model.events import Event, parse
 from thence.core.model.order import by_label
 from thence.core.model.roster import Roster
+from thence.errors import MisuseError
 from thence.lab.simulator import Scenario, simulate
 from thence.tables.contract.row_validity import row_of
 from thence.tables.contract.type_map import arrow_schema
@@ -74,7 +75,7 @@ def test_costs_and_profiles_are_those_of_the_plain_replay(spark: SparkSession, s
     with cost(frame(spark, [e for rows in events.values() for e in rows], order=order), NAMES, sample=sample) as result:
         costs = {(r["run"], r["label"], r["protocol"]): as_cost(r.asDict()) for r in result.costs.collect()}
         profiles = {(r["run"], r["label"]): r.asDict(recursive=True) for r in result.profiles.collect()}
-        chosen = result.recommendation()
+        chosen = result.recommendation
     assert profiles.keys() == wanted.keys()
     expected = {(*key, name): replay(rows, name, roster) for key, (rows, roster) in wanted.items() for name in NAMES}
     assert costs == expected
@@ -92,6 +93,17 @@ def test_costs_and_profiles_are_those_of_the_plain_replay(spark: SparkSession, s
         {name: total(expected[(*key, name)] for key in causal) for name in NAMES},
     )
     assert (chosen.protocol is None) == (sample == 50), "nothing is recommended from 50 deliveries of each run"
+
+
+def test_columns_may_have_other_names(spark: SparkSession) -> None:
+    events = frame(spark, next(iter(runs().values())))
+    with cost(events, ["ks"]) as ours:
+        expected = ours.costs.collect()
+    renamed = events.withColumnsRenamed({"process": "pid", "label": "colour"})
+    with cost(renamed, ["ks"], columns={"process": "pid", "label": "colour"}) as theirs:
+        assert theirs.costs.collect() == expected
+    with pytest.raises(MisuseError, match="columns names 'pid'"):
+        cost(events, ["ks"], columns={"process": "pid"})
 
 
 def test_both_engines_write_the_same_report(spark: SparkSession, tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from thence.tables.engines.spark.frame_layout import look_at
 from thence.tables.engines.spark.read_events import in_this_folder
 from thence.tables.engines.spark.results import AuditResult
 from thence.tables.engines.spark.transport import pack
+from thence.tables.engines.spark.versions import apply_to_groups, repartition_by_id
 from thence.tables.judge import findings
 from thence.tables.judge import tasks as stages
 from thence.tables.judge.partition_plan import CHUNK_ROWS, TASKS, Plan
@@ -154,17 +155,17 @@ class Job:
         """Put the summaries of each run together; compare the hashes of ids with them, or by themselves if many."""
         rows = judged.select("tag", "run", "chunk", "index", "payload")
         together = (findings.SUMMARY, findings.IDS) if self._buckets == 1 else (findings.SUMMARY,)
-        merged = (
+        by_run = (
             rows.where(F.col("tag").isin(*together))
             .repartition(min(TASKS // 2, len(self.plan.chunked)), "run")
             .sortWithinPartitions("run", "tag", "chunk", "index")
             .groupBy("run")
-            .applyInArrow(stages.merging(last_round=last_round), findings.DDL)
         )
+        merged = apply_to_groups(by_run, stages.merging(last_round=last_round), findings.DDL)
         if findings.IDS in together:
             return merged
         ids = rows.where(F.col("tag") == findings.IDS)
-        return merged.unionByName(ids.groupBy("run", "chunk").applyInArrow(stages.comparing, findings.DDL))
+        return merged.unionByName(apply_to_groups(ids.groupBy("run", "chunk"), stages.comparing, findings.DDL))
 
     def _state(self, judged: DataFrame, merged: DataFrame) -> tuple[set[str], set[str]]:
         """Return the runs that are in trouble and those that want another round."""
@@ -185,7 +186,7 @@ class Job:
 
 def _together(packed: DataFrame, count: int) -> DataFrame:
     """Bring the pieces of each slot into one of `count` partitions."""
-    return packed.repartitionById(count, F.col("slot") % count)
+    return repartition_by_id(packed, count, F.col("slot") % count)
 
 
 def _findings(frame: DataFrame, *, only: set[str] | None = None, without: set[str] | None = None) -> DataFrame:

@@ -19,6 +19,7 @@ from thence.tables.engines.spark.event_columns import with_event_columns
 from thence.tables.engines.spark.frame_layout import look_at
 from thence.tables.engines.spark.read_events import SHORTEST, SLICE, in_this_folder, read_events
 from thence.tables.engines.spark.results import AuditResult
+from thence.tables.engines.spark.versions import repartition_by_id
 from thence.tables.files.formats import Format
 from thence.tables.files.paths import Paths
 from thence.tables.files.read import Trace, open_trace
@@ -90,7 +91,7 @@ def _split(spark: SparkSession, groups: list[RowGroup], plan: Plan) -> DataFrame
         if named:
             yield from pieces_of(read_groups(named).combine_chunks(), plan, COMPRESSION)
 
-    return tasks.repartitionById(count, F.col("task")).mapInArrow(in_this_folder(split), PIECES)
+    return repartition_by_id(tasks, count, F.col("task")).mapInArrow(in_this_folder(split), PIECES)
 
 
 def _set_aside(spark: SparkSession, refused: Sequence[Quarantined]) -> list[DataFrame]:

@@ -5,7 +5,7 @@
     result.profiles                   # one row per run and label: verdict, basis, which needs its traffic meets
     result.costs                      # one row per run, label and protocol: totals
     result.summary                    # one row per protocol: totals and means over the causal runs
-    result.recommendation()           # the cheapest protocol whose needs the trace meets, and why
+    result.recommendation             # the cheapest protocol whose needs the trace meets, and why
     result.close()
 
 Law. A row of `costs` equals `thence.tables.costing.replay` on the usable rows of its run and label, and a row of
@@ -18,7 +18,7 @@ inside the JVM if its rows have `order`; without it, one task must hold all its 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 
 from pyspark.sql import Column, DataFrame
@@ -32,6 +32,7 @@ from thence.tables.costing import tasks
 from thence.tables.costing.recommend import Recommendation, asked_for
 from thence.tables.costing.report import MEANS, CostReport, chosen, report_of
 from thence.tables.engines.local.cost import SAMPLE
+from thence.tables.engines.spark.event_columns import in_our_names
 
 PARTITIONS = 200
 """Tasks of a replay at most; else four for each of the session's shuffle partitions."""
@@ -52,8 +53,13 @@ def cost(
     *,
     sample: int = SAMPLE,
     options: Mapping[str, Fields] | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> CostResult:
-    """Replay a table of events through protocols; `options` are those of each protocol, by its name."""
+    """Replay a table of events through protocols; `options` are those of each protocol, by its name.
+
+    `columns` says what the frame calls our columns where that is another name, as for `audit`.
+    """
+    events = in_our_names(events, columns or {}, REPLAYED_COLUMNS)
     names = asked_for(protocols, options or {}, sample)
     rows = _typed(events).where(~F.coalesce(F.col("run"), F.lit("")).endswith(HOPS))
     kept = _prefixes(rows, sample) if "order" in events.columns else rows
@@ -138,8 +144,9 @@ class CostResult:
         by = F.struct(rank.alias("rank"), "run", "label")
         return each.groupBy("need").agg(F.min_by("finding", by).alias("finding")).select("need", "finding.*")
 
+    @cached_property
     def recommendation(self) -> Recommendation:
-        """Choose a protocol; only the summary and the findings, a row for each protocol and need, reach the driver."""
+        """The protocol to choose, and why; only a row for each protocol and need reaches the driver."""
         return chosen([row.asDict() for row in self.summary.collect()], [r.asDict() for r in self.findings.collect()])
 
     def report(self) -> CostReport:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from pyspark.sql import Column, DataFrame
@@ -49,6 +49,7 @@ from thence.tables.delivery.policy import Name, Policy, policy_of
 from thence.tables.delivery.reading import By, Rosters, rosters_of
 from thence.tables.engines.spark.spark_types import spark_type
 from thence.tables.engines.spark.stream_options import StreamOptions
+from thence.tables.engines.spark.versions import OfGroup, apply_to_groups
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -243,14 +244,11 @@ def _batch(arrivals: DataFrame, setup: Setup) -> DataFrame:
     key = [column(name) for name in names.key]
     order = [column(name).asc_nulls_first() for name in (arrival, names.message) if name in table.columns]
     ordered = table.repartition(*key).sortWithinPartitions(*key, *order)
-    return ordered.groupBy(*key).applyInArrow(_in_causal_order(setup, extra), schema)
+    return apply_to_groups(ordered.groupBy(*key), _in_causal_order(setup, extra), schema)
 
 
-def _in_causal_order(
-    setup: Setup, extra: list[str]
-) -> Callable[[tuple[pa.Scalar, ...], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what each key runs, annotated so that Spark hands over an iterator of batches."""
-    import pyarrow as pa
+def _in_causal_order(setup: Setup, extra: list[str]) -> OfGroup:
+    """Return what each key runs."""
 
     def in_causal_order(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         state = KeyState(setup, tuple(value.as_py() for value in key))
@@ -262,9 +260,4 @@ def _in_causal_order(
         if rest is not None:
             yield rest
 
-    in_causal_order.__annotations__ = {
-        "key": tuple[pa.Scalar, ...],
-        "batches": Iterator[pa.RecordBatch],
-        "return": Iterator[pa.RecordBatch],
-    }
     return in_causal_order

@@ -8,7 +8,7 @@ null; columns that are not ours are left behind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
@@ -56,9 +56,9 @@ def with_event_columns(events: DataFrame, *, located: bool = False) -> DataFrame
     return coded.selectExpr(*(f"`{name}`" for name in names), f"coalesce(`_odd`, {unknown}) AS `odd`")
 
 
-def in_our_names(events: DataFrame, called: Mapping[str, str]) -> DataFrame:
+def in_our_names(events: DataFrame, called: Mapping[str, str], columns: Sequence[Column] = JUDGED_COLUMNS) -> DataFrame:
     """Return the frame with our names for columns that the caller calls otherwise; those that stood in the way move."""
-    ours = {column.theirs: column.name for column in renamed(JUDGED_COLUMNS, called) if column.called}
+    ours = {column.theirs: column.name for column in renamed(columns, called) if column.called}
     for theirs in ours:
         if events.columns.count(theirs) != 1:
             raise MisuseError(f"columns names {theirs!r}; the frame has {', '.join(events.columns)}")

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from thence.core.model.events import Event
 from thence.errors import MisuseError
 from thence.tables.contract.columns import JUDGED_COLUMNS, PLACE_COLUMNS, Column, ddl
+from thence.tables.engines.spark.versions import repartition_by_id
 from thence.tables.files.batches import read_batches
 from thence.tables.files.checked_batches import refused_batch
 from thence.tables.files.formats import Format
@@ -65,7 +66,8 @@ def read_events(
     if not shares:
         return frame
     rows = [(task, *asdict(each).values()) for task, share in enumerate(shares) for each in share.slices]
-    names = spark.createDataFrame(rows, f"task int, {_SLICE}").repartitionById(len(shares), F.col("task"))
+    slices = spark.createDataFrame(rows, f"task int, {_SLICE}")
+    names = repartition_by_id(slices, len(shares), F.col("task"))
     read = names.drop("task").mapInArrow(in_this_folder(_reading(tuple(columns), needs)), schema)
     return read.unionByName(frame) if cut.refused else read
 

@@ -22,7 +22,6 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
     MapState,
@@ -51,6 +50,7 @@ from thence.tables.delivery.partition_by_key import by_key, in_order
 from thence.tables.delivery.stored_key import StoredKey, made_with
 from thence.tables.engines.spark.deliver import READ_ORDER, column, output_schema
 from thence.tables.engines.spark.stream_options import StreamOptions
+from thence.tables.engines.spark.versions import arrow_schema
 
 PACKED, ACTION, CAUSE = "__thence_rows", "__thence_action", "__thence_cause"
 """Columns beside the key on the way to the stateful step: no key of a caller has such names."""
@@ -87,7 +87,7 @@ def deliver_stream(arrivals: DataFrame, setup: Setup, options: StreamOptions) ->
     if options.give_up is not None:
         packed = packed.unionByName(_told(arrivals, keys, options.give_up))
     out_schema = StructType([StructField(PACKED, BinaryType()), StructField(TOLD, ArrayType(DoubleType()))])
-    rows_schema = to_arrow_schema(arrivals.schema, timezone="UTC")
+    rows_schema = arrow_schema(arrivals.schema)
     stepped = packed.groupBy(*map(column, names.key)).transformWithStateInPandas(
         statefulProcessor=Processor(setup, arrival, options, rows_schema),
         outputStructType=out_schema,

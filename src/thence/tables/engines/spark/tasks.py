@@ -9,6 +9,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from thence.tables.engines.spark.versions import repartition_by_id
+
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -21,4 +23,4 @@ def run_placed(
     """
     frame = spark.createDataFrame(list(rows), schema)
     tasks = 1 + max((row[frame.columns.index(place)] for row in rows), default=0)
-    return frame.repartitionById(tasks, F.col(place)).mapInArrow(work, result)
+    return repartition_by_id(frame, tasks, F.col(place)).mapInArrow(work, result)

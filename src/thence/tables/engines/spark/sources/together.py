@@ -34,12 +34,12 @@ ARRIVAL = StructType(
 def beside(records: pa.Table, rows: Sequence[Arrival], added: StructType) -> pa.Table:
     """Return the records with the columns `added` of their arrivals."""
     import pyarrow
-    from pyspark.sql.pandas.types import to_arrow_schema
 
     from thence.tables.delivery.arrow_rows import in_utc
+    from thence.tables.engines.spark.versions import arrow_schema
 
     records = pyarrow.Table.from_batches([in_utc(batch) for batch in records.to_batches()])
-    for field in to_arrow_schema(added):
+    for field in arrow_schema(added):
         values = [row[field.name] for row in rows]  # type: ignore[literal-required]
         records = records.append_column(field, pyarrow.array(values, field.type))
     return records
