@@ -127,7 +127,7 @@ def _deliver_input(table: InputTable, setup: Setup, given: Mapping[str, str], *,
     import pyarrow as pa
 
     from thence.tables.contract.columns import CAUSE_COLUMNS
-    from thence.tables.contract.types import arrow_type
+    from thence.tables.contract.type_map import arrow_type
     from thence.tables.engines.local.deliver import deliver_table, keyed
 
     names = setup.columns

@@ -20,7 +20,7 @@ from thence.core.model.events import Event
 from thence.core.model.roster import Roster
 from thence.errors import MisuseError
 from thence.tables.contract.row_validity import event_of
-from thence.tables.contract.types import arrow_type
+from thence.tables.contract.type_map import arrow_type
 from thence.tables.engines.local.stamp import STAMPED, messages_of_run, stamped_run
 
 SCHEMA = ", ".join(f"{name} {kind}" for name, kind in STAMPED.items())
