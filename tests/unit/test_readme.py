@@ -50,7 +50,7 @@ def test_the_quick_start_finds_what_is_wrong(tmp_path: Path, monkeypatch: pytest
 
 def test_the_orderer_for_other_columns() -> None:
     (made,) = re.findall(r"`(Orderer\(.*?\))`: rows", (ROOT / "README.md").read_text())
-    rows = [{"account": 1, "event_id": "b", "caused_by": ["a"]}, {"account": 1, "event_id": "a", "caused_by": []}]
+    rows = [{"account": 1, "event_id": "b", "parent_id": ["a"]}, {"account": 1, "event_id": "a", "parent_id": []}]
     assert [row["event_id"] for row in eval(made, {"Orderer": Orderer}).deliver(rows)] == ["a", "b"]
 
 

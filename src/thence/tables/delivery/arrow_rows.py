@@ -48,7 +48,7 @@ def read_batch(
     cause = column(columns.cause)
     if reading.by == "depends_on":
         messages = listed(columns.message)
-        if cause is not None and _is_list(cause.type):
+        if cause is not None and _is_list(cause.type) and reading.separator is None:
             lengths = pc.list_value_length(cause).fill_null(0).to_numpy(zero_copy_only=False)
             starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).tolist()
             return explicit_rows(messages, starts, pc.list_flatten(cause).to_pylist()), messages

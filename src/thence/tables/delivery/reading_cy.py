@@ -48,7 +48,9 @@ def causes_in(causes: Field, separator: str | None) -> list:
         return found if isinstance(found, list) else [causes]
     if isinstance(causes, Mapping | bytes | bytearray) or not isinstance(causes, Iterable):
         return [causes]
-    return list(causes)
+    if separator is None:
+        return list(causes)
+    return [part for each in causes for part in (causes_in(each, separator) if isinstance(each, str) else [each])]
 
 
 def nested(text: str) -> list | dict | None:
