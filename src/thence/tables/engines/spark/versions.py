@@ -63,10 +63,11 @@ def on_tables(work: OfGroup, schema: pa.Schema) -> Callable[[tuple[pa.Scalar, ..
 
 def repartition_by_id(frame: DataFrame, count: int, number: Column) -> DataFrame:
     """Return the frame in `count` partitions; `number`, from 0, says the one of each row."""
+    number = number.cast("int")
     if HAS_BY_ID:
         return frame.repartitionById(count, number)
     stand_ins = F.expr(f"array({', '.join(map(str, values_by_partition(count)))})")
-    return frame.repartition(count, F.element_at(stand_ins, number.cast("int") + 1))
+    return frame.repartition(count, F.element_at(stand_ins, number + 1))
 
 
 @cache
