@@ -48,6 +48,7 @@ class Orderer:
         roster: Rosters = None,
         key: Iterable[str] | None = None,
         columns: Mapping[str, str] | None = None,
+        separator: str | None = None,
         policy: Name | Policy = "wait",
         after_rows: int | None = None,
         after_seconds: float | None = None,
@@ -61,10 +62,11 @@ class Orderer:
 
         `roster`: the processes in order of position, for stamps. `key`: the columns whose values part the rows into
         independent orders; (run, destination) if not given. `columns`: your name for a column of the contract, as in
-        `{"message": "event_id"}`. `policy`: its name, with limits as keywords, or a `thence.Policy`, which has them
-        all; a limit beside a Policy is refused. See `thence.tables.delivery.policy`.
+        `{"message": "event_id"}`. `separator`: what stands between the ids in a text of several causes. `policy`: its
+        name, with limits as keywords, or a `thence.Policy`, which has them all; a limit beside a Policy is refused. See
+        `thence.tables.delivery.policy`.
         """
-        self.by = by
+        self.by, self.separator = by, separator
         self.rosters = rosters_of(by, roster)
         self.columns = Columns(by, columns, key)
         self.policy = policy_of(
@@ -152,7 +154,9 @@ class Orderer:
         ):
             key: Key = tuple(json.loads(text))
             state, extra, _ = decode_state(columns["blobs"][span])
-            rule = resumed(state, Reading(self.by, self.rosters), self.policy, self.columns.where(key))
+            rule = resumed(
+                state, Reading(self.by, self.rosters, separator=self.separator), self.policy, self.columns.where(key)
+            )
             _, rows = unpack(extra)
             parts = spans(rows.get("length", ()))
             self.keys[key] = rule
@@ -162,7 +166,9 @@ class Orderer:
     def _rule(self, key: Key) -> Rule:
         rule = self.keys.get(key)
         if rule is None:
-            rule = self.keys[key] = Rule(Reading(self.by, self.rosters), self.policy, self.columns.where(key))
+            rule = self.keys[key] = Rule(
+                Reading(self.by, self.rosters, separator=self.separator), self.policy, self.columns.where(key)
+            )
             self._held[key] = {}
         return rule
 

@@ -42,6 +42,7 @@ def deliver(
     roster: Rosters = None,
     key: str | Iterable[str] | None = None,
     columns: Mapping[str, str] | None = None,
+    separator: str | None = None,
     policy: Name | Policy = "wait",
     **limits: Unpack[Limits],
 ) -> pa.Table: ...
@@ -57,6 +58,7 @@ def deliver(
     roster: Rosters = None,
     key: str | Iterable[str] | None = None,
     columns: Mapping[str, str] | None = None,
+    separator: str | None = None,
     policy: Name | Policy = "wait",
     **limits: Unpack[Limits],
 ) -> Data: ...
@@ -71,6 +73,7 @@ def deliver(
     roster: Rosters = None,
     key: str | Iterable[str] | None = None,
     columns: Mapping[str, str] | None = None,
+    separator: str | None = None,
     policy: Name | Policy = "wait",
     after_rows: int | None = None,
     after_seconds: float | None = None,
@@ -85,8 +88,8 @@ def deliver(
     `data`: a pandas, Polars or pyarrow table or a list of dicts, which comes out as the same kind; anything else with
     Arrow's capsule interface, or the path of files, comes out as a pyarrow Table. `id` and `causes` name the columns of
     the ids and of the causes, short for `columns={"message": ..., "depends_on": ...}`. `key`: the columns whose values
-    separate independent orders; run and destination, where the table has them, if not given. The other parameters are
-    those of `thence.Orderer`.
+    separate independent orders; run and destination, where the table has them, if not given. `separator`: what stands
+    between the ids in a text of several causes. The other parameters are those of `thence.Orderer`.
 
     Every row comes out once, with the columns of `thence.tables.delivery.OUTPUT_COLUMNS` added.
     """
@@ -96,16 +99,16 @@ def deliver(
     ).of(by)  # fmt: skip
     given = _given(columns or {}, {"message": id, by: causes})
     names = Columns(by, given, key)
+    from thence.tables.delivery.key_state import Setup
+
     if is_path(data):
-        return _deliver_files(os.fspath(data), by, roster, names, given, chosen, key is None)
+        return _deliver_files(os.fspath(data), Setup(by, (), names, chosen, separator), roster, given, key is None)
     if isinstance(data, list | tuple) and not data:
         return data
     table = input_table(data)
     if table is None:
         raise refusal(data)
-    from thence.tables.delivery.key_state import Setup
-
-    setup = Setup(by, rosters_of(by, roster), names, chosen)
+    setup = Setup(by, rosters_of(by, roster), names, chosen, separator)
     return _deliver_input(table, setup, given, default_key=key is None)
 
 
@@ -146,16 +149,16 @@ def _deliver_input(table: InputTable, setup: Setup, given: Mapping[str, str], *,
     return table.taken(ordered.column(ROW).combine_chunks(), ordered.select(list(OUTPUT_COLUMNS)))
 
 
-def _deliver_files(
-    path: str, by: By, roster: Rosters, names: Columns, given: Mapping[str, str], policy: Policy, default_key: bool
-) -> pa.Table:
-    from thence.tables.delivery.key_state import Setup
+def _deliver_files(path: str, setup: Setup, roster: Rosters, given: Mapping[str, str], default_key: bool) -> pa.Table:
+    from dataclasses import replace
+
     from thence.tables.engines.local.deliver import deliver_table, keyed
     from thence.tables.files.arrival_reader import arrival_files, read_arrivals, with_lines_named
 
     files = arrival_files(path)
-    setup = Setup(by, rosters_of(by, files.rosters() if roster is None and by == "stamp" else roster), names, policy)
-    table, _, line_column = read_arrivals(files, by, names.cause, names.message, names.arrival)
-    names.check_given(given, table.column_names)
+    found = files.rosters() if roster is None and setup.by == "stamp" else roster
+    setup = replace(setup, rosters=rosters_of(setup.by, found))
+    table, _, line_column = read_arrivals(files, setup.by, setup.columns)
+    setup.columns.check_given(given, table.column_names)
     ordered = deliver_table(table, keyed(setup, table) if default_key else setup)
     return ordered if line_column is None else with_lines_named(ordered, line_column)
