@@ -113,7 +113,7 @@ def command(
 
     Every row comes out once, with outcome, position, waited_for, held_for, held_seconds, reason, missing and blocker.
     Exit code 0, also if rows are blocked; 1 if policy fail or a full key stopped it, if no row got a position or more
-    were quarantined than got one; 2 if the input can not be read.
+    were quarantined than got one; 2 if the input cannot be read.
     """
     by, named = _named(by, id, causes, named_columns(columns))
     if stream != (checkpoint is not None):

@@ -12,11 +12,11 @@ from thence.live.inputs import Input
 
 
 class Waiter(Protocol):
-    """Somebody who asked for an input and wants to know what became of it."""
+    """A caller that waits for the result of an input."""
 
     @property
     def gone(self) -> bool:
-        """Whether nobody waits any more: an input that is not applied yet is withdrawn."""
+        """Whether all waiters are gone: an input that is not applied yet is withdrawn."""
 
     def settle(self, message: str | None) -> None:
         """Hear that it is committed; a send is told the name of its message."""

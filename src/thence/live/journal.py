@@ -275,7 +275,7 @@ class Journal:
         return found
 
     def inbox(self, snapshot: int | None = None, deliveries: int | None = None) -> list[Delivery]:
-        """Return the inbox of a snapshot after which there were so many deliveries; without one, the latest."""
+        """Return the inbox after this number of deliveries; without a number, the latest."""
         found = []
         for row in self.database.execute(
             "SELECT number, label, sender, count, ref, until, crc FROM thence_inbox "

@@ -50,7 +50,7 @@ class Answer:
 
     @property
     def gone(self) -> bool:
-        """Whether whoever waited was cancelled."""
+        """Whether the waiter was cancelled."""
         return self.future.cancelled()
 
     def settle(self, message: str | None) -> None:

@@ -14,13 +14,13 @@ from heapq import heapify, heappop, heappush
 from pathlib import Path
 
 from thence.core.model.events import Event
+from thence.core.model.message_names import HOPS
 from thence.core.model.order import Rejected, by_label, by_run, gaps, usable
 from thence.core.model.plain import Row
 from thence.errors import TraceError
 from thence.lab.formal.tlc import PATIENCE, Model, TlcError, check
 from thence.lab.formal.values import Value, Written, written
 
-HOPS = "/hops"
 Message = tuple[int, int]
 """sender (from 1) and count"""
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Literal, TypedDict
 
+from thence.core.model.message_names import HOPS
 from thence.core.model.order import Violation
 from thence.core.model.verdict import verdict_of
 from thence.tables.explain.sentence import Step, sentence
@@ -61,8 +62,6 @@ CALLED = {"missing": "message"}
 """Columns of a list that have another name in a tagged table."""
 KEY = ("run", "destination", "missing")
 SORTED_BY: dict[ListName, tuple[str, ...]] = {**COLUMNS, "violations": KEY, "possible": KEY}
-HOPS = "/hops"
-"""How the names of runs end that record router hops and protocol messages."""
 
 
 class RunRow(TypedDict):

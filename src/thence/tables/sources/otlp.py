@@ -8,7 +8,7 @@ A parent may never come: it was not sampled, or its service exports nowhere. `or
 seen together and no longer waits for them, so that their children come out, in order among themselves. In a stream the
 policy `release` does the same once it has waited long enough, and names the parent in `missing`.
 
-An export that can not be read gives one row, of kind `unreadable`, whose note says why. Time-stamps never order
+An export that cannot be read gives one row, of kind `unreadable`, whose note says why. Time-stamps never order
 anything here; `skew.py` looks at them.
 
 References: OpenTelemetry protocol specification 1.x, "JSON Protobuf encoding" (ids are hex, 64-bit numbers texts) and

@@ -1,7 +1,7 @@
 """OTLP spans as a DataFrame of arrivals, their orphans, and their clocks.
 
 Law. Row for row what `thence.sources.from_spans` gives; `orphans` and `skews` are those of the plain form, as joins.
-JSON is read by expressions, protobuf by the plain function in the workers. An export that can not be read gives one row
+JSON is read by expressions, protobuf by the plain function in the workers. An export that cannot be read gives one row
 of kind `unreadable`, and no row is lost without a word.
 """
 
@@ -52,7 +52,7 @@ def from_spans(
     text = F.col(f"`{value}`").cast("string")
     export = F.from_json(text, _EXPORT, {"columnNameOfCorruptRecord": "__corrupt"})
     readable = F.coalesce(F.ltrim(text).startswith("{") & export["__corrupt"].isNull(), F.lit(False))
-    # An export that can not be read is one of one span without ids.
+    # An export that cannot be read is one of one span without ids.
     nothing = F.from_json(F.lit('[{"scopeSpans": [{"spans": [{}]}]}]'), _RESOURCES)
     found = F.when(readable, export["resourceSpans"]).otherwise(nothing)
     exports = records.select(*rest, F.when(~readable, F.lit(NO_EXPORT)).alias("__why"), found.alias("__resources"))
