@@ -6,7 +6,7 @@
 
 - `route`: which way rows take to their judge, and why; the one place where that is decided.
 - `row_groups`: Parquet footers, chunks of row groups, and reading them.
-- `plan`, `transport`: which slot judges which rows; rows packed into pieces on their way there.
+- `plan`, `transport`: which partition judges which rows; rows packed on their way there.
 - `stages`: what a task does: judge whole runs, summarise chunks, merge summaries, prove violations.
 - `rounds`: what is judged again, and how; the same for every engine.
 - `event_rows`, `scratch`: the events behind findings, for proofs; a scratch folder for rows that memory does not hold.

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from thence.tables.contract.numpy_types import Clocks, Ints, Longs
 from thence.tables.judge import findings
-from thence.tables.judge.chunk import DONE, OPEN, SETTLED, STATE_CELLS, LaneSummary, Summary
+from thence.tables.judge.chunk import DONE, OPEN, SETTLED, STATE_CELLS, LabelSummary, Summary
 from thence.tables.judge.chunk_clocks import Contacts, Stack, earliest, knew, lift, stacked
 from thence.tables.judge.coded_rows import NORMAL
 from thence.tables.judge.findings import set_aside, tagged
@@ -40,7 +40,7 @@ class _Flying:
 
 @dataclass(slots=True)
 class _State:
-    """What is known on entering the next chunk, in one lane: a row for each process, a column for each sender."""
+    """What is known on entering the next chunk, in one label: a row for each process, a column for each sender."""
 
     roster: dict[str, int] = field(default_factory=dict)
     senders: dict[str, int] = field(default_factory=dict)
@@ -103,8 +103,8 @@ class ChunkMerger:
         self._stand(summary)
         for place in summary.receipts.tolist():
             self._strange.append((strangers["message"][place].as_py(), strangers.slice(place, 1)))
-        for lane in summary.lanes:
-            self._lane(lane, strangers)
+        for own in summary.labels:
+            self._label(own, strangers)
         self._settle_receipts()
 
     def _stand(self, summary: Summary) -> None:
@@ -132,35 +132,35 @@ class ChunkMerger:
             if name not in self._flying or self._flying[name].label != row["label"][0].as_py()
         ]
 
-    def _lane(self, lane: LaneSummary, strangers: pa.Table) -> None:
-        state = self._states.setdefault(lane.label, _State())
-        codes, columns = state.codes(lane.processes, lane.senders)
+    def _label(self, own: LabelSummary, strangers: pa.Table) -> None:
+        state = self._states.setdefault(own.label, _State())
+        codes, columns = state.codes(own.processes, own.senders)
         if state.too_wide:
             self.trouble = f"{len(state.roster)} processes are too many for chunks"
         if self.trouble:
             return
         width = len(state.senders)
-        used, tested = self._imports(lane, codes, strangers)
+        used, tested = self._imports(own, codes, strangers)
         carried = np.zeros((len(used), width), np.int64)
         for row, i in enumerate(used):
-            clock = self._flying[lane.imports[i]].clock
+            clock = self._flying[own.imports[i]].clock
             carried[row, : len(clock)] = clock
-        at, index = codes[lane.at], lane.at_index
+        at, index = codes[own.at], own.at_index
         row_of = np.array([state.roster[name] for name in state.senders], np.int32)
         stack = stacked(state.entered(), at[used], index[used], carried, row_of)
-        late = self._late(lane, tested, _spread(lane.before, columns, width), at, stack)
-        self._leave(lane, codes, columns, lift(_spread(lane.carried, columns, width), columns[lane.sender], stack))
+        late = self._late(own, tested, _spread(own.before, columns, width), at, stack)
+        self._leave(own, codes, columns, lift(_spread(own.carried, columns, width), columns[own.sender], stack))
         known = stack.rows[stack.starts[1:] - 1]
-        here = lift(_spread(lane.known, columns, width), np.arange(len(codes), dtype=np.int32), stack)
+        here = lift(_spread(own.known, columns, width), np.arange(len(codes), dtype=np.int32), stack)
         known[codes] = np.maximum(known[codes], here)
         state.known = known
-        late += self._overtaken(lane.label, state.known, len(lane.copy_of))
+        late += self._overtaken(own.label, state.known, len(own.copy_of))
         if late:
-            contacts = _contacts(lane, codes, columns, row_of, used, len(state.roster))
+            contacts = _contacts(own, codes, columns, row_of, used, len(state.roster))
             to, source, least = self._copies.numbers[late, :3].T
             early = earliest(to, source, least, stack, contacts)
-            texts = findings.names(lane.texts, early).to_pylist()
-            self._copies.early.update(zip(late, zip(texts, lane.text_at[early].tolist(), strict=True), strict=True))
+            texts = findings.names(own.texts, early).to_pylist()
+            self._copies.early.update(zip(late, zip(texts, own.text_at[early].tolist(), strict=True), strict=True))
 
     def _violations(self) -> list[pa.Table]:
         """Return the copies that came late or not at all, and what came early instead."""
@@ -172,28 +172,28 @@ class ChunkMerger:
             found[findings.VIOLATION if copies.numbers[copy, 3] == DONE else absent].append(copy)
         return [
             tagged(
-                tag, self.run, len(own), message=[copies.message[i] for i in own],
-                destination=[copies.to[i] for i in own], early=[copies.early[i][0] for i in own],
+                tag, self.run, len(at), message=[copies.message[i] for i in at],
+                destination=[copies.to[i] for i in at], early=[copies.early[i][0] for i in at],
             )
-            for tag, own in found.items()
+            for tag, at in found.items()
         ]  # fmt: skip
 
-    def _imports(self, lane: LaneSummary, codes: Ints, strangers: pa.Table) -> tuple[Ints, list[tuple[int, int]]]:
+    def _imports(self, own: LabelSummary, codes: Ints, strangers: pa.Table) -> tuple[Ints, list[tuple[int, int]]]:
         """Say which imports carry knowledge, and which are first deliveries to be tested (import, copy)."""
         used: list[int] = []
         tested: list[tuple[int, int]] = []
         again: list[int] = []
         astray: list[int] = []
         copies = self._copies
-        for i, name in enumerate(lane.imports):
+        for i, name in enumerate(own.imports):
             sent = self._flying.get(name)
-            if sent is None or sent.label != lane.label:
-                self._strange.append((name, strangers.slice(int(lane.rows[i]), 1)))
+            if sent is None or sent.label != own.label:
+                self._strange.append((name, strangers.slice(int(own.rows[i]), 1)))
                 if sent is None:
                     self._unsent.add(name)
                 continue
             used.append(i)
-            key = (name, int(codes[lane.at[i]]))
+            key = (name, int(codes[own.at[i]]))
             copy = copies.at.get(key)
             if copy is None:
                 astray.append(i)
@@ -208,13 +208,13 @@ class ChunkMerger:
                 copies.numbers[copy, 3] = DONE
         for tag, which in ((findings.DUPLICATE, again), (findings.MISDELIVERED, astray)):
             if which:
-                names = [lane.imports[i] for i in which]
-                places = [lane.processes[lane.at[i]] for i in which]
+                names = [own.imports[i] for i in which]
+                places = [own.processes[own.at[i]] for i in which]
                 self._parts.append(tagged(tag, self.run, len(which), message=names, destination=places))
         return np.array(used, np.int32), tested
 
     def _late(
-        self, lane: LaneSummary, tested: list[tuple[int, int]], before: Clocks, at: Ints, stack: Stack
+        self, own: LabelSummary, tested: list[tuple[int, int]], before: Clocks, at: Ints, stack: Stack
     ) -> list[int]:
         """Return the copies among those tested that were delivered late."""
         if not tested:
@@ -222,31 +222,34 @@ class ChunkMerger:
         which = np.array([i for i, _ in tested], np.int64)
         copies = np.array([copy for _, copy in tested], np.int64)
         facts = self._copies.numbers[copies]
-        late = knew(before[which], at[which], lane.at_index[which], facts[:, 1], facts[:, 2], stack)
+        late = knew(before[which], at[which], own.at_index[which], facts[:, 1], facts[:, 2], stack)
         return [int(copy) for copy in copies[late]]
 
-    def _leave(self, lane: LaneSummary, codes: Ints, columns: Ints, clocks: Clocks) -> None:
+    def _leave(self, own: LabelSummary, codes: Ints, columns: Ints, clocks: Clocks) -> None:
         """Note the messages that leave the chunk, and their copies."""
-        for i, name in enumerate(lane.exports):
+        for i, name in enumerate(own.exports):
             if name in self._flying:
                 self.trouble = f"message {name} is sent twice"
             if name in self._unsent:
                 self.trouble = f"message {name} is delivered before it is sent"
-            self._flying[name] = _Flying(lane.label, clocks[i])
+            self._flying[name] = _Flying(own.label, clocks[i])
         copies = self._copies
         start = len(copies.message)
-        names = [lane.exports[i] for i in lane.copy_of]
-        to = codes[lane.copy_to]
+        names = [own.exports[i] for i in own.copy_of]
+        to = codes[own.copy_to]
         copies.message += names
-        copies.label += [lane.label] * len(names)
-        copies.to += [lane.processes[i] for i in lane.copy_to]
+        copies.label += [own.label] * len(names)
+        copies.to += [own.processes[i] for i in own.copy_to]
         copies.at.update(zip(zip(names, to.tolist(), strict=True), range(start, start + len(names)), strict=True))
-        settled = (start + np.flatnonzero(lane.copy_state == SETTLED)).tolist()
-        pairs = zip(lane.settled_early, lane.settled_at.tolist(), strict=True)
+        settled = (start + np.flatnonzero(own.copy_state == SETTLED)).tolist()
+        pairs = zip(own.settled_early, own.settled_at.tolist(), strict=True)
         copies.early.update(zip(settled, pairs, strict=True))
-        fresh = np.stack([to, columns[lane.sender[lane.copy_of]], lane.index[lane.copy_of], lane.copy_state], axis=1)
+        fresh = np.stack(
+            [to, columns[own.sender[own.copy_of]], own.index[own.copy_of], own.copy_state],
+            axis=1,
+        )
         copies.numbers = np.concatenate([copies.numbers, fresh.astype(np.int64)])
-        self._astray |= {(lane.exports[i], int(codes[p])) for i, p in zip(lane.astray_of, lane.astray_at, strict=True)}
+        self._astray |= {(own.exports[i], int(codes[p])) for i, p in zip(own.astray_of, own.astray_at, strict=True)}
 
     def _overtaken(self, label: str | None, known: Clocks, fresh: int) -> list[int]:
         """Return the copies still open whose message its destination now knows of; the last `fresh` left just now."""
@@ -299,9 +302,9 @@ def _spread(clocks: Clocks, columns: Ints, width: int) -> Clocks:
     return wide
 
 
-def _contacts(lane: LaneSummary, codes: Ints, columns: Ints, row_of: Ints, used: Ints, processes: int) -> Contacts:
+def _contacts(own: LabelSummary, codes: Ints, columns: Ints, row_of: Ints, used: Ints, processes: int) -> Contacts:
     """Return by which delivery each process of the chunk first heard of what."""
     here, column = (np.full(processes, -1, np.int64) for _ in range(2))
     here[codes] = np.arange(len(codes))
     column[row_of[columns]] = np.arange(len(columns))
-    return Contacts(here, column, lane.met, lane.heard[used], lane.place[used], len(lane.texts))
+    return Contacts(here, column, own.met, own.heard[used], own.place[used], len(own.texts))

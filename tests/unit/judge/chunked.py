@@ -7,8 +7,8 @@ from itertools import pairwise
 from random import Random
 
 import pyarrow as pa
-
 from support.tables import normal
+
 from thence.core.model.events import Event
 from thence.tables.judge.chunk import summarise, summary_of
 from thence.tables.judge.ids import repeated
