@@ -82,11 +82,11 @@ def said(written: Iterable[tuple[Path, int]]) -> list[str]:
 
 def _around(made: Recorded, asked: Wanted) -> list[tuple[str, Finding]] | None:
     """Return the violations that excerpts are made around; None if the excerpt is not by violation."""
-    from thence.show.spacetime.pages import SLICES
+    from thence.show.spacetime.pages import EXCERPTS
 
     if asked.violation is not None:
         return [made.violation(asked.violation)]
     if asked.message is not None or asked.excerpt:
         return None
     violations = [(run, each) for run, each in made.findings if each.what == "violation" and run is not None]
-    return violations[:SLICES]
+    return violations[:EXCERPTS]
