@@ -44,6 +44,7 @@ def audit(
     events: DataFrame,
     *,
     columns: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
     chunk_rows: int = CHUNK_ROWS,
     block: int | None = None,
 ) -> AuditResult:
@@ -51,11 +52,12 @@ def audit(
 
     `events` has the columns of the trace table; those that an audit does not use may be missing, and columns that are
     not of that table are not looked at. `columns` says what the frame calls our columns where that is another name, as
-    in `{"process": "pid"}`. `chunk_rows` sets how many rows one task judges at a time, `block` how many
-    columns of the clocks it keeps at a time (default: as many as fit).
+    in `{"process": "pid"}`; `kinds` what it calls the values of `kind`, as in `{"PRODUCED": "send"}`. `chunk_rows` sets
+    how many rows one task judges at a time, `block` how many columns of the clocks it keeps at a time (default: as many
+    as fit).
     """
     check_sizes(chunk_rows, block)
-    return audit_frame(with_event_columns(in_our_names(events, columns or {})), chunk_rows=chunk_rows, block=block)
+    return audit_frame(with_event_columns(in_our_names(events, columns, kinds)), chunk_rows=chunk_rows, block=block)
 
 
 def check_sizes(chunk_rows: int, block: int | None) -> None:
