@@ -1,4 +1,4 @@
-"""Findings in an Arrow table, made into rows a few at a time; proofs ask `event_rows` for the events behind them."""
+"""Findings in an Arrow table, made into rows a few at a time; proofs ask `proof_events` for the events behind them."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from thence.tables.files.read import Trace, open_trace
 from thence.tables.files.source import Quarantined, is_packed
 from thence.tables.judge import findings
 from thence.tables.judge.normal_table import refused_table
-from thence.tables.judge.packed_rows import DDL as PIECES
+from thence.tables.judge.packed_rows import DDL as PACKED
 from thence.tables.judge.packed_rows import packed_rows_of
 from thence.tables.judge.partition_plan import CHUNK_ROWS, TASKS, Plan
 from thence.tables.judge.route import choose
@@ -44,11 +44,12 @@ def audit_files(
     paths: Paths,
     *,
     columns: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
     chunk_rows: int = CHUNK_ROWS,
     block: int | None = None,
 ) -> AuditResult:
     """Audit files, folders or globs that the driver can list and the workers can open; `columns` as for `audit`."""
-    return audit_trace(spark, open_trace(paths, columns=columns), chunk_rows=chunk_rows, block=block)
+    return audit_trace(spark, open_trace(paths, columns=columns, kinds=kinds), chunk_rows=chunk_rows, block=block)
 
 
 def audit_trace(
@@ -91,7 +92,7 @@ def _split(spark: SparkSession, groups: list[RowGroup], plan: Plan) -> DataFrame
         if named:
             yield from packed_rows_of(read_groups(named).combine_chunks(), plan, COMPRESSION)
 
-    return repartition_by_id(tasks, count, F.col("task")).mapInArrow(in_this_folder(split), PIECES)
+    return repartition_by_id(tasks, count, F.col("task")).mapInArrow(in_this_folder(split), PACKED)
 
 
 def _set_aside(spark: SparkSession, refused: Sequence[Quarantined]) -> list[DataFrame]:
