@@ -39,7 +39,7 @@ def recorded(
     from thence.tables.explain.origins import events_with_origins
 
     findings = findings_of(result, paths=max(paths, asked.violation or 0))
-    verdicts = {run["run"]: run["verdict"] for run in result.runs}
+    verdicts = {run["run"]: run["verdict"] for run in result.run_rows}
     everything = Recorded([], findings, verdicts, {}, title)
     if choice is None or choice.engine is Engine.LOCAL:
         with working("Reading"):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from thence.cli._common import (
+    CORES,
     ColumnsOption,
     JsonFile,
     SparkCores,
@@ -106,7 +107,7 @@ def command(
     checkpoint: Annotated[Path | None, typer.Option(metavar="DIR", help="Where a stream keeps its state.")] = None,
     files_per_batch: Annotated[int | None, typer.Option(help="With --stream: files in one micro-batch.")] = None,
     engine: EngineOption = "auto",
-    cores: SparkCores = 2,
+    cores: SparkCores = CORES,
     json_file: JsonFile = None,
 ) -> None:
     """Put each destination's rows into causal order and say what the rest waits for.

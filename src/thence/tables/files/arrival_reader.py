@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from thence.core.model.plain import Row
 from thence.core.model.roster import Roster
-from thence.errors import MisuseError, TraceError
+from thence.errors import Argument, MisuseError, TraceError
 from thence.tables.contract.columns import CAUSE_COLUMNS, By
 from thence.tables.files.csv_arrivals import Separated, read_separated, separated
 from thence.tables.files.formats import SAY_WHICH, Format, Unfit, detect
@@ -131,7 +131,9 @@ def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> Arrivals:
         return Arrivals(pa.concat_tables(tables, promote_options="permissive"), [], None)
     if found.kind == "csv" or found.kind == "tsv":
         if by != "depends_on":
-            raise MisuseError(f"{found.kind.upper()} has no form for by={by!r}; explicit causes are accepted")
+            raise MisuseError(
+                f"{found.kind.upper()} has no form for ", Argument("by", by), "; explicit causes are accepted"
+            )
         return Arrivals(read_separated(found.files, found.kind, columns), [], None)
     unread: list[Quarantined] = []
     read = [each for file in found.files for each in _rows(file, unread)]

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thence.core.model.plain import Row
-from thence.errors import MisuseError
+from thence.errors import Argument, MisuseError
 from thence.tables.delivery.arrow_rows import OUTPUT, check_ids, in_utc
 from thence.tables.delivery.columns import Columns, Key
 from thence.tables.delivery.key_state import KeyState, Setup
@@ -33,7 +33,7 @@ def setup_of(
 ) -> Setup:
     """Return what every key is told; `policy` names the fields of a Policy, `policy` being its name."""
     if by not in BYS:
-        raise MisuseError(f"by={by!r}; one of {', '.join(BYS)} is accepted")
+        raise MisuseError(Argument("by", by), f"; one of {', '.join(BYS)} is accepted")
     how: By = by
     fields: Row = {"name" if name == "policy" else name: value for name, value in policy.items()}
     return Setup(how, rosters_of(how, roster), Columns(how, columns, key), Policy(**fields).of(how))
@@ -100,7 +100,10 @@ def _check(table: pa.Table, setup: Setup) -> None:
         if name.lower() in OUTPUT_COLUMNS:
             raise MisuseError(f"column {name!r} is one that delivery adds; rename or drop it first")
     if setup.policy.after_seconds is not None and names.time not in table.column_names:
-        raise MisuseError(f"after_seconds needs event time in column {names.time!r}; columns= says another name")
+        raise MisuseError(
+            Argument("after_seconds"), f" needs event time in column {names.time!r}; ", Argument("columns"),
+            " says another name",
+        )  # fmt: skip
 
 
 def _delivered(key: Key, rows: pa.Table, setup: Setup) -> Iterator[pa.RecordBatch]:

@@ -40,13 +40,14 @@ from pyspark.sql.types import (
 )
 
 from thence.core.model.roster import Roster
-from thence.errors import MisuseError
+from thence.errors import Argument, MisuseError
 from thence.tables.delivery.arrow_rows import in_utc
-from thence.tables.delivery.columns import Columns, Family
+from thence.tables.delivery.columns import Columns, Family, named_once
 from thence.tables.delivery.key_state import KeyState, Setup
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 from thence.tables.delivery.policy import Name, Policy, policy_of
 from thence.tables.delivery.reading import By, Rosters, rosters_of
+from thence.tables.engines.spark.event_columns import require_frame
 from thence.tables.engines.spark.spark_types import spark_type
 from thence.tables.engines.spark.stream_options import StreamOptions
 from thence.tables.engines.spark.versions import OfGroup, apply_to_groups
@@ -62,11 +63,13 @@ READ_ORDER = "__thence_read_order"
 
 
 def deliver(
-    arrivals: DataFrame,
-    by: By = "stamp",
+    data: DataFrame,
+    by: By = "depends_on",
     *,
+    id: str | None = None,
+    causes: str | None = None,
     roster: Rosters = None,
-    key: Iterable[str] | None = None,
+    key: str | Iterable[str] | None = None,
     columns: Mapping[str, str] | None = None,
     policy: Name | Policy = "wait",
     after_rows: int | None = None,
@@ -82,9 +85,10 @@ def deliver(
     give_up: str | os.PathLike[str] | None = None,
     separator: str | None = None,
 ) -> DataFrame:
-    """Put arrivals into causal order; the parameters are those of `thence.Orderer`.
+    """Put the rows of a table into causal order; the parameters are those of `thence.deliver` and `thence.Orderer`.
 
-    `separator` stands between the ids of a text that names several causes.
+    `id` and `causes` name the columns of the ids and of the causes. `separator` stands between the ids of a text that
+    names several causes.
     `roster` may be left out where the stamp column carries it (`with_rosters`, or files written by thence).
     For streams alone, all in processing time:
 
@@ -93,23 +97,25 @@ def deliver(
     - `ttl_seconds`: a key that holds nothing and gets no row for so long is forgotten;
     - `give_up`: the folder in which `thence give-up` says what will not come.
     """
-    names = _names(arrivals, by, columns, key)
+    require_frame(data, "deliver")
+    columns = named_once(columns or {}, {"message": id, by: causes})
+    names = _names(data, by, columns, key)
     if roster is None and by == "stamp":
-        roster = rosters_in(arrivals, names.cause)
+        roster = rosters_in(data, names.cause)
     chosen = policy_of(
         policy, after_rows=after_rows, after_seconds=after_seconds, remember=remember, held_limit=held_limit,
         when_full=when_full, max_jump=max_jump, filter_limit=filter_limit,
     )  # fmt: skip
     setup = Setup(by, rosters_of(by, roster), names, chosen.of(by), separator)
     setup.reading()  # refuses a separator that has no meaning
-    _check(arrivals, setup)
+    _check(data, setup)
     options = StreamOptions(idle_seconds, wait_seconds, ttl_seconds, None if give_up is None else os.fspath(give_up))
-    if arrivals.isStreaming:
+    if data.isStreaming:
         from thence.tables.engines.spark.stream import deliver_stream
 
-        return deliver_stream(arrivals, setup, options)
+        return deliver_stream(data, setup, options)
     options.refuse_in_a_batch()
-    return _batch(arrivals, setup)
+    return _batch(data, setup)
 
 
 def split(ordered: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -151,7 +157,7 @@ def resolved(table: DataFrame, name: str) -> str:
     if not alike or table.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
         return name
     if len(alike) > 1:
-        raise MisuseError(f"{name!r} may be {' or '.join(map(repr, alike))}: columns= must say which")
+        raise MisuseError(f"{name!r} may be {' or '.join(map(repr, alike))}: ", Argument("columns"), " must say which")
     return alike[0]
 
 
@@ -176,7 +182,10 @@ def _check(arrivals: DataFrame, setup: Setup) -> None:
         _check_ids(fields[names.message].dataType, fields[names.cause].dataType, names)
     _check_causes(fields[names.cause].dataType, names.cause, setup.by)
     if setup.policy.after_seconds is not None and names.time not in fields:
-        raise MisuseError(f"after_seconds needs event time in column {names.time!r}; columns= says another name")
+        raise MisuseError(
+            Argument("after_seconds"), f" needs event time in column {names.time!r}; ", Argument("columns"),
+            " says another name",
+        )  # fmt: skip
 
 
 def _refuse_alike(names: Iterable[str]) -> None:

@@ -40,7 +40,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from thence.errors import MisuseError
+from thence.errors import Argument, MisuseError
 from thence.tables.delivery.arrow_rows import in_utc
 from thence.tables.delivery.columns import Columns, Key
 from thence.tables.delivery.key_state import Setup
@@ -105,11 +105,14 @@ def _refuse(arrivals: DataFrame, setup: Setup, options: StreamOptions) -> None:
         if WATERMARK in field.metadata:
             raise MisuseError(
                 f"the arrivals carry a watermark on {field.name!r}: Spark would drop late rows before they are seen "
-                "here, and nothing may be dropped. Call deliver before withWatermark; policy='release' with "
-                "after_seconds bounds the wait by event time"
-            )
+                "here, and nothing may be dropped. Call deliver before withWatermark; ",
+                Argument("policy", "release"), " with ", Argument("after_seconds"), " bounds the wait by event time",
+            )  # fmt: skip
     if setup.policy.needs_an_end():
-        raise MisuseError("policy='fail' needs after_rows or after_seconds in a stream, which has no end")
+        raise MisuseError(
+            Argument("policy", "fail"), " needs ", Argument("after_rows"), " or ", Argument("after_seconds"),
+            " in a stream, which has no end",
+        )  # fmt: skip
     options.check(setup.policy, setup.by)
     provider = arrivals.sparkSession.conf.get(PROVIDER, "")
     if provider is None or "RocksDB" not in provider:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from thence.errors import MisuseError
+from thence.errors import Argument, MisuseError
 from thence.tables.delivery.policy import Policy
 
 
@@ -30,16 +30,16 @@ class StreamOptions:
         """Refuse these options where the input has an end."""
         for name in ("idle_seconds", "wait_seconds", "ttl_seconds", "give_up"):
             if getattr(self, name) is not None:
-                raise MisuseError(f"{name} is for streams; a batch has an end")
+                raise MisuseError(Argument(name), " is for streams; a batch has an end")
 
     def check(self, policy: Policy, by: str) -> None:
         """Refuse what contradicts itself."""
         for name in ("idle_seconds", "wait_seconds", "ttl_seconds"):
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise MisuseError(f"{name} is {value!r}; seconds above 0 are accepted")
+                raise MisuseError(Argument(name), f" is {value!r}; seconds above 0 are accepted")
         if self.idle_seconds is not None and policy.name != "release":
-            raise MisuseError("idle_seconds goes with policy='release'")
+            raise MisuseError(Argument("idle_seconds"), " goes with ", Argument("policy", "release"))
 
     def _seconds(self) -> tuple[float | None, float | None, float | None]:
         return self.idle_seconds, self.wait_seconds, self.ttl_seconds
