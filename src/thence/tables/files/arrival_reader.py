@@ -19,12 +19,12 @@ from thence.core.model.plain import Row
 from thence.core.model.roster import Roster
 from thence.errors import MisuseError, TraceError
 from thence.tables.contract.columns import CAUSE_COLUMNS, By
-from thence.tables.files.csv_arrivals import Separated, read_separated, separated
-from thence.tables.files.formats import SAY_WHICH, Format, Unfit, detect
+from thence.tables.files.formats import SAY_WHICH, WHOLE, Format, Unfit, detect
 from thence.tables.files.jsonl import parse_row
 from thence.tables.files.line_reader import lines
 from thence.tables.files.paths import find_files
-from thence.tables.files.source import Quarantined, excerpt, is_packed, open_bytes
+from thence.tables.files.source import Quarantined, excerpt, first_line, open_bytes, packed_by
+from thence.tables.files.whole_tables import read_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from thence.tables.delivery.columns import Columns
 
 ROSTER = "roster"
-ACCEPTED = "JSON lines, Parquet, CSV or TSV"
+ACCEPTED = "JSON lines, Parquet, CSV, TSV, Arrow, Delta or Iceberg"
 CORRUPT = "_corrupt_record"
 """Where the text of a line without an object is kept, with as many underscores behind as make it a name of its own."""
 NO_OBJECT = "the line holds no JSON object"
@@ -50,7 +50,7 @@ class Arrivals(NamedTuple):
 class ArrivalFiles(NamedTuple):
     """Files of one format."""
 
-    kind: Format | Separated
+    kind: Format
     files: list[Path]
 
     def rosters(self) -> list[Roster] | None:
@@ -65,6 +65,19 @@ class ArrivalFiles(NamedTuple):
             found = [roster for file in self.files if (roster := _first_roster(file)) is not None]
         return list(dict.fromkeys(found)) or None
 
+    def check_for_spark(self) -> None:
+        """Refuse files that Spark itself cannot read."""
+        if self.kind in WHOLE:
+            raise MisuseError(
+                f"{self.kind.upper()} is read in this process alone; write {self.files[0]} as Parquet for Spark"
+            )
+        for file in self.files:
+            packed = packed_by(file)
+            if packed == ".zst":
+                raise MisuseError(f"{file} is packed by zstandard, which Spark may not read; unpack it or use gzip")
+            if packed is not None and file.suffix != packed:
+                raise TraceError(f"{file} is gzipped, which Spark knows by a name that ends in .gz alone; rename it")
+
 
 def arrival_files(path: str) -> ArrivalFiles:
     """Return the files behind a name, folder or glob, and the one format that they have."""
@@ -75,15 +88,13 @@ def arrival_files(path: str) -> ArrivalFiles:
     for file, found in formats.items():
         if found != kind or found == "shiviz":
             raise MisuseError(f"{file} is {found}; {ACCEPTED} are accepted, one kind at a time")
-        if found in ("jsonl", "parquet") and is_packed(file) and file.suffix != ".gz":
-            raise TraceError(f"{file} is gzipped, which Spark knows by a name that ends in .gz alone; rename it")
     return ArrivalFiles(kind, list(formats))
 
 
-def _formats(path: str) -> dict[Path, Format | Separated]:
-    formats: dict[Path, Format | Separated] = {}
+def _formats(path: str) -> dict[Path, Format]:
+    formats: dict[Path, Format] = {}
     for file in find_files(path):
-        found = separated(file.path) or detect(file.path, clocks=False)
+        found = detect(file.path, clocks=False)
         if not isinstance(found, Unfit):
             formats[file.path] = found
         elif file.named or found.claims:
@@ -129,10 +140,8 @@ def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> Arrivals:
         except (OSError, pa.ArrowException) as error:
             raise TraceError(f"a file of arrivals cannot be read: {(str(error).splitlines() or [''])[0]}") from error
         return Arrivals(pa.concat_tables(tables, promote_options="permissive"), [], None)
-    if found.kind == "csv" or found.kind == "tsv":
-        if by != "depends_on":
-            raise MisuseError(f"{found.kind.upper()} has no form for by={by!r}; explicit causes are accepted")
-        return Arrivals(read_separated(found.files, found.kind, columns), [], None)
+    if found.kind in WHOLE:
+        return Arrivals(_read_whole(found, by, columns), [], None)
     unread: list[Quarantined] = []
     read = [each for file in found.files for each in _rows(file, unread)]
     if unread and len(unread) == len(read):
@@ -150,6 +159,19 @@ def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> Arrivals:
     names = dict.fromkeys(name for row in rows for name in row if name != ROSTER)
     table = pa.table({name: _column([row.get(name) for row in rows], types.get(name)) for name in names})
     return Arrivals(table, unread, called if unread else None)
+
+
+def _read_whole(found: ArrivalFiles, by: By, columns: Columns) -> pa.Table:
+    import pyarrow as pa
+
+    if found.kind in ("csv", "tsv") and by != "depends_on":
+        raise MisuseError(f"{found.kind.upper()} has no form for by={by!r}; explicit causes are accepted")
+    texts = dict.fromkeys((columns.message, columns.cause, columns.sender, *columns.key), pa.string())
+    tables = [read_whole(file, found.kind, texts) for file in found.files]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise TraceError(f"the files of arrivals do not fit together: {first_line(error)}") from error
 
 
 def check_numbers(messages: list[object], causes: list[object], columns: Columns) -> None:

@@ -1,7 +1,7 @@
 """One door for traces in files, without Spark: which files there are, which format each has, and their rows.
 
     trace = open_trace("traces/")            # a name, a folder, a glob, file://..., or several
-    trace.files                              # {path: "jsonl" | "parquet" | "shiviz"}, sorted by name
+    trace.files                              # {path: "jsonl" | "parquet" | ...}, sorted by name; see `formats`
     trace.skipped                            # files in a folder that are no traces, each with a reason
     trace.events()                           # Event by Event; the standard library alone, if all is JSONL
     trace.batches()                          # Arrow record batches: event columns, file, line, reason
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from thence.core.model.events import Event
 from thence.errors import MisuseError, TraceError
 from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Called, Column, names_of, renamed, their_names
-from thence.tables.files.formats import FORMATS, Format, Unfit, detect
+from thence.tables.files.formats import FORMATS, WHOLE, Format, Unfit, detect
 from thence.tables.files.jsonl import Located, broken_off, called_in, located, located_line
 from thence.tables.files.line_reader import Block, blocks, lines_of
 from thence.tables.files.paths import File, Paths, find_files
@@ -52,6 +52,8 @@ class Trace:
     skipped: list[Quarantined] = field(default_factory=list)
     columns: tuple[Column, ...] = EVENT_COLUMNS
     """The columns of an event, as these files call them."""
+    whole: dict[Path, pa.Table] = field(default_factory=dict)
+    """The rows of tables that are read whole (`formats.WHOLE`), in our names."""
     kept: dict[Path, bytes] = field(default_factory=dict)
     """The content of small files that were read to tell their format."""
 
@@ -87,6 +89,11 @@ class Trace:
                 for part in row_groups(path, called):
                     found = [part] if isinstance(part, Quarantined) else located_group(part, called, needs=needs)
                     yield from ((str(path), each) for each in found)
+            elif path in self.whole:
+                from thence.tables.files.whole_tables import table_located
+
+                for each in table_located(self.whole[path], path, called, needs=needs):
+                    yield str(path), each
             elif kind == "jsonl":
                 lines = _Lines(self, path)
                 for each in lines.located(start, called_in(called), needs=needs):
@@ -111,6 +118,7 @@ class Trace:
         from thence.tables.files.batches import block_batch, read_batches
         from thence.tables.files.checked_batches import refused_batch
         from thence.tables.files.parquet_reader import row_groups
+        from thence.tables.files.whole_tables import table_batches
 
         called = self.called(columns)
         start = 0
@@ -123,6 +131,8 @@ class Trace:
                         yield partial(_one, refused_batch, [part], called)
                     else:
                         yield partial(_all, read_batches, part, called, needs=needs, coded=coded)
+            elif path in self.whole:
+                yield partial(_all, table_batches, self.whole[path], path, called, needs=needs, coded=coded)
             elif kind == "jsonl":
                 lines = _Lines(self, path)
                 place = Slice(str(path), "jsonl", order=start)
@@ -158,7 +168,9 @@ def open_trace(
     columns: Mapping[str, str] | None = None,
     kinds: Mapping[str, str] | None = None,
 ) -> Trace:
-    """Find the files behind names, folders and globs, and the format of each; only samples are read yet.
+    """Find the files behind names, folders and globs, and the format of each.
+
+    Of JSON lines, Parquet and logs only samples are read yet; tables of `formats.WHOLE` are read.
 
     A `pattern` says that what is no table by its name is a log; `columns`, what the tables call our columns, where
     that is another name; `kinds`, their words for the values of `kind`, each with ours.
@@ -173,6 +185,13 @@ def open_trace(
             from thence.tables.files.parquet_reader import unfit_file
 
             kind = unfit_file(file.path, trace.judged) or kind
+        elif kind in WHOLE:
+            from thence.tables.files.whole_tables import event_table
+
+            read = event_table(file.path, kind, trace.columns)
+            kind = read if isinstance(read, Unfit) else kind
+            if not isinstance(read, Unfit):
+                trace.whole[file.path] = read
         if isinstance(kind, Unfit):
             _set_aside(trace, file, kind)
         else:

@@ -50,8 +50,7 @@ def read_arrivals(
 ) -> Arrivals:
     """Return the table at a file, folder or glob, and the rosters it carries, if any."""
     found = arrival_files(path)
-    if found.kind in ("csv", "tsv"):
-        raise MisuseError(f"{found.kind.upper()} is read in this process alone; write {path} as Parquet for Spark")
+    found.check_for_spark()
     names = [spark_name(file) for file in found.files]
     if found.kind == "parquet":
         schema, lines, options = session.read.parquet(*names).schema, None, dict[str, str]()
