@@ -32,10 +32,12 @@ from thence.cli._targets import check_target
 from thence.core.model.plain import Field, Row
 from thence.errors import MisuseError, TraceError
 from thence.tables.engines.choice import Choice, Engine, choose
+from thence.tables.files.formats import RECORDS, WHOLE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from thence.tables.files.arrival_reader import ArrivalFiles
     from thence.tables.files.formats import Format
 
 EXAMPLE = "thence deliver events.parquet --id event_id --causes parent_id --key account --out ordered"
@@ -45,6 +47,7 @@ SHOWN = 20
 class Asked(NamedTuple):
     """What is to be delivered, and how."""
 
+    files: ArrivalFiles
     arrivals: str
     out: Path
     by: str
@@ -91,6 +94,12 @@ def command(
     roster: Annotated[
         str | None, typer.Option(metavar="A,B,...", help="The processes, for stamps; default: as the files say.")
     ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--from", "--format", metavar="FORMAT", help="otlp, cloudevents, debezium, csv, ...; default: by form."
+        ),
+    ] = None,
     columns: ColumnsOption = None,
     key: Annotated[
         str | None, typer.Option(metavar="A,B,...", help="What parts independent orders; default: run,destination.")
@@ -124,7 +133,8 @@ def command(
     Exit code 0, also if rows are blocked; 1 if policy fail or a full key stopped it, if no row got a position or more
     were quarantined than got one; 2 if the input cannot be read.
     """
-    by, named = _named(by, id, causes, named_columns(columns))
+    named = named_columns(columns)
+    records = by in (None, "depends_on") and not (named or id or causes)
     if stream != (checkpoint is not None):
         raise MisuseError("--stream and --checkpoint DIR go together")
     for name, given in (("--once", once), ("--files-per-batch", files_per_batch is not None)):
@@ -139,13 +149,16 @@ def command(
         options["give_up"] = checkpoint / "give-up"
     names = roster.split(",") if roster is not None else None
     keys = None if key is None else [name.strip() for name in key.split(",")]
-    asked = Asked(arrivals, out, by, names, named, keys, separator, options)
     if stream and arrivals == "-" and not Path("-").exists():
         raise MisuseError("--stream watches a folder, and standard input is none; leave --stream out")
     with standard_input([arrivals]) as (file,):
-        asked = asked._replace(arrivals=file)
-        choice = _choice(engine, file, stream, one_file=kind is not None)
-        _refuse_own_input(file, out)
+        found = _found(file, form, stream, records=records)
+        if found.kind in RECORDS:
+            by = "depends_on"
+        by, named = _named(by, id, causes, named)
+        asked = Asked(found, file, out, by, names, named, keys, separator, options)
+        choice = _choice(engine, found, stream, one_file=kind is not None)
+        _refuse_own_input(found, out)
         with _alone(checkpoint):
             result = _delivered(asked, choice, Streaming(checkpoint, once, files_per_batch), cores)
     _show(result, json_file)
@@ -214,12 +227,10 @@ _WRITTEN = re.compile(r"(\.?part-.*\.parquet(\.crc)?|\.?_SUCCESS(\.crc)?)")
 """The files of a delivery in a folder."""
 
 
-def _refuse_own_input(arrivals: str, out: Path) -> None:
+def _refuse_own_input(found: ArrivalFiles, out: Path) -> None:
     """Refuse to write where rows are read."""
-    from thence.tables.files.arrival_reader import arrival_files
-
     target = out.resolve()
-    for file in arrival_files(arrivals).files:
+    for file in found.files:
         if target in (file.resolve(), *file.resolve().parents) and out.exists():
             raise MisuseError(f"--out {out} holds {file}, which is read; name another place")
 
@@ -243,20 +254,23 @@ def _alone(checkpoint: Path | None) -> Iterator[None]:
         yield
 
 
-def _choice(engine: str, arrivals: str, stream: bool, *, one_file: bool) -> Choice:
+def _found(arrivals: str, form: str | None, stream: bool, *, records: bool) -> ArrivalFiles:
+    """Find the files; what a stream cannot watch is refused before Spark starts."""
     from thence.tables.files.arrival_reader import arrival_files
-    from thence.tables.files.formats import WHOLE
 
-    if stream and engine == Engine.LOCAL:
-        raise MisuseError("--stream runs on Spark; --engine local is for batches")
     if stream and Path(arrivals).is_file():
         raise MisuseError(
             f"--stream watches a folder, and {arrivals} is a file; name its folder, or deliver it as a batch"
         )
-    found = arrival_files(arrivals)
+    return arrival_files(arrivals, form, records=records and not stream)
+
+
+def _choice(engine: str, found: ArrivalFiles, stream: bool, *, one_file: bool) -> Choice:
+    if stream and engine == Engine.LOCAL:
+        raise MisuseError("--stream runs on Spark; --engine local is for batches")
     if stream or engine == Engine.SPARK:
         found.check_for_spark()
-    if found.kind in WHOLE:
+    if found.kind in (*WHOLE, *RECORDS):
         return Choice(Engine.LOCAL, f"{found.kind.upper()} is read here alone")
     if one_file and engine == Engine.SPARK:
         raise MisuseError("Spark writes a folder; give --out the name of one, or leave --engine spark out")
@@ -273,14 +287,14 @@ def _local(asked: Asked) -> Row:
     without_pandas()  # before modules are imported that make Arrow arrays: Arrow would look for pandas
     from thence.tables.engines.local.deliver import counts_in, setup_of, waiting_in
     from thence.tables.engines.local.deliver_input import deliver_arrivals
-    from thence.tables.files.arrival_reader import arrival_files, read_arrivals
+    from thence.tables.files.arrival_reader import read_arrivals
     from thence.tables.files.write_table import output_format, write_table
 
     options = dict(asked.options)
     for name in ("wait_seconds", "idle_seconds", "ttl_seconds"):
         if options.pop(name) is not None:
             raise MisuseError(f"{name} is for streams; a batch has an end")
-    files = arrival_files(asked.arrivals)
+    files = asked.files
     roster = files.rosters() if asked.roster is None and asked.by == "stamp" else asked.roster
     setup = setup_of(asked.by, roster, asked.columns, asked.key, options)
     setup = replace(setup, separator=asked.separator)

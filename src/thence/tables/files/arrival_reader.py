@@ -19,7 +19,7 @@ from thence.core.model.plain import Row
 from thence.core.model.roster import Roster
 from thence.errors import MisuseError, TraceError
 from thence.tables.contract.columns import CAUSE_COLUMNS, By
-from thence.tables.files.formats import SAY_WHICH, WHOLE, Format, Unfit, detect
+from thence.tables.files.formats import FORMATS, RECORDS, SAY_WHICH, WHOLE, Format, Unfit, detect
 from thence.tables.files.jsonl import parse_row
 from thence.tables.files.line_reader import lines
 from thence.tables.files.paths import find_files
@@ -45,6 +45,7 @@ class Arrivals(NamedTuple):
     table: pa.Table
     unread: list[Quarantined]
     lines: str | None
+    kind: Format = "jsonl"
 
 
 class ArrivalFiles(NamedTuple):
@@ -67,7 +68,7 @@ class ArrivalFiles(NamedTuple):
 
     def check_for_spark(self) -> None:
         """Refuse files that Spark itself cannot read."""
-        if self.kind in WHOLE:
+        if self.kind in (*WHOLE, *RECORDS):
             raise MisuseError(
                 f"{self.kind.upper()} is read in this process alone; write {self.files[0]} as Parquet for Spark"
             )
@@ -79,9 +80,14 @@ class ArrivalFiles(NamedTuple):
                 raise TraceError(f"{file} is gzipped, which Spark knows by a name that ends in .gz alone; rename it")
 
 
-def arrival_files(path: str) -> ArrivalFiles:
-    """Return the files behind a name, folder or glob, and the one format that they have."""
-    formats = _formats(path)
+def arrival_files(path: str, form: str | None = None, *, records: bool = False) -> ArrivalFiles:
+    """Return the files behind a name, folder or glob, and the one format that they have, or `form` if it is given.
+
+    `records`: spans, CloudEvents and Debezium's records are recognised; else their objects are rows.
+    """
+    if form is not None and form not in FORMATS:
+        raise MisuseError(f"no format {form!r}; {', '.join(each for each in FORMATS if each != 'shiviz')} are accepted")
+    formats = _formats(path, next((each for each in FORMATS if each == form), None), records=records)
     if not formats:
         raise TraceError(f"{path} holds no arrivals: {ACCEPTED} are accepted")
     kind = next(iter(formats.values()))
@@ -91,10 +97,10 @@ def arrival_files(path: str) -> ArrivalFiles:
     return ArrivalFiles(kind, list(formats))
 
 
-def _formats(path: str) -> dict[Path, Format]:
+def _formats(path: str, form: Format | None, *, records: bool) -> dict[Path, Format]:
     formats: dict[Path, Format] = {}
     for file in find_files(path):
-        found = detect(file.path, clocks=False)
+        found = form or detect(file.path, clocks=False, records=records)
         if not isinstance(found, Unfit):
             formats[file.path] = found
         elif file.named or found.claims:
@@ -143,7 +149,13 @@ def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> Arrivals:
     if found.kind in WHOLE:
         return Arrivals(_read_whole(found, by, columns), [], None)
     unread: list[Quarantined] = []
-    read = [each for file in found.files for each in _rows(file, unread)]
+    if found.kind in RECORDS:
+        from thence.tables.files.record_files import deliverable, read_records
+
+        rows_read = [row for file in found.files for row in read_records(file, found.kind)]
+        read: list[Row | str] = [*deliverable(rows_read, found.kind)]
+    else:
+        read = [each for file in found.files for each in _rows(file, unread)]
     if unread and len(unread) == len(read):
         raise _no_object(unread[0])
     called = column_of_lines({name for row in read if isinstance(row, dict) for name in row})
@@ -158,7 +170,7 @@ def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> Arrivals:
         )
     names = dict.fromkeys(name for row in rows for name in row if name != ROSTER)
     table = pa.table({name: _column([row.get(name) for row in rows], types.get(name)) for name in names})
-    return Arrivals(table, unread, called if unread else None)
+    return Arrivals(table, unread, called if unread else None, found.kind)
 
 
 def _read_whole(found: ArrivalFiles, by: By, columns: Columns) -> pa.Table:
@@ -211,9 +223,23 @@ def _rows(file: Path, unread: list[Quarantined]) -> Iterator[Row | str]:
                 yield line.data.decode("utf-8", "replace").rstrip("\r\n") if row is None else row
 
 
-def with_lines_named(ordered: pa.Table, lines: str) -> pa.Table:
-    """Say of delivered rows that are lines without an object, which stand in the column `lines`, that they are."""
+def _noted(ordered: pa.Table) -> pa.Table:
+    """Say of quarantined records what their note says: a record without an id is one that could not be read."""
     import pyarrow.compute as pc
+
+    aside = pc.and_(pc.equal(ordered.column("outcome"), "quarantined"), pc.is_valid(ordered.column("note")))
+    reasons = pc.if_else(aside, ordered.column("note"), ordered.column("reason"))
+    return ordered.set_column(ordered.column_names.index("reason"), "reason", reasons)
+
+
+def with_reasons(ordered: pa.Table, lines: str | None, kind: Format) -> pa.Table:
+    """Say of quarantined rows why: they are lines without an object, in the column `lines`, or records with a note."""
+    import pyarrow.compute as pc
+
+    if kind in RECORDS:
+        return _noted(ordered)
+    if lines is None:
+        return ordered
 
     reasons = pc.if_else(pc.is_valid(ordered.column(lines)), NO_OBJECT, ordered.column("reason"))
     return ordered.set_column(ordered.column_names.index("reason"), "reason", reasons)

@@ -20,12 +20,17 @@ from typing import Literal, NamedTuple, get_args
 from thence.core.model.escape import visible
 from thence.tables.contract.columns import EVENT_COLUMNS, Column
 from thence.tables.files.lakehouse import lakehouse_format
+from thence.tables.files.record_forms import PROTOBUF, form_of
 from thence.tables.files.source import BROKEN, PACKED, first_line, open_bytes
 
-Format = Literal["jsonl", "parquet", "shiviz", "csv", "tsv", "arrow", "delta", "iceberg"]
+Format = Literal[
+    "jsonl", "parquet", "shiviz", "csv", "tsv", "arrow", "delta", "iceberg", "otlp", "cloudevents", "debezium"
+]
 FORMATS: tuple[Format, ...] = get_args(Format)
 WHOLE: tuple[Format, ...] = ("csv", "tsv", "arrow", "delta", "iceberg")
 """Formats of tables that are read whole, by the driver where Spark works."""
+RECORDS: tuple[Format, ...] = ("otlp", "cloudevents", "debezium")
+"""Forms of records that name their causes (`record_files`)."""
 SUFFIXES: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -98,12 +103,14 @@ def detect(
     *,
     log: bool = False,
     clocks: bool = True,
+    records: bool = True,
     kept: dict[Path, bytes] | None = None,
     columns: Sequence[Column] = (),
 ) -> Format | Unfit:
     """Return the format of a file, or what it looks like instead; `log`: what is no table is a log.
 
-    Unless `clocks`, objects with a vector clock are a table: arrivals may have one. The content of a small file is put
+    Unless `clocks`, objects with a vector clock are a table: arrivals may have one. Unless `records`, objects in the
+    form of known records are a table: the caller has named its columns. The content of a small file is put
     into `kept`, so that it is read once. JSON lines of which the first have none of some required column are unfit.
     """
     named = by_name(path)
@@ -125,6 +132,11 @@ def detect(
     except BROKEN as error:
         return named or Unfit(f"it cannot be read: {first_line(error)}", claims=False)
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
+    if records and not log:
+        if path.suffix.lower() in PROTOBUF:
+            return "otlp"
+        if text.lstrip()[:1] in ("{", "[") and (form := form_of(text)):
+            return form
     looks = _magic(raw) or (None if log else _layout(text))
     if looks is not None:
         return Unfit(f"this looks like {_JOURNAL if _in_journal(path) else looks}", claims=named is not None)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from thence.core.model.events import Event
 from thence.errors import MisuseError, TraceError
 from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Called, Column, names_of, renamed, their_names
-from thence.tables.files.formats import FORMATS, WHOLE, Format, Unfit, detect
+from thence.tables.files.formats import FORMATS, RECORDS, WHOLE, Format, Unfit, detect
 from thence.tables.files.jsonl import Located, broken_off, called_in, located, located_line
 from thence.tables.files.line_reader import Block, blocks, lines_of
 from thence.tables.files.paths import File, Paths, find_files
@@ -36,6 +36,9 @@ from thence.tables.files.splits import Slice, cut_lines, open_slice
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from thence.tables.files.record_events import RecordAudit
+    from thence.tables.files.record_files import Row
 
 Task = Callable[[], "list[pa.RecordBatch]"]
 """Work that reads some rows."""
@@ -54,6 +57,8 @@ class Trace:
     """The columns of an event, as these files call them."""
     whole: dict[Path, pa.Table] = field(default_factory=dict)
     """The rows of tables that are read whole (`formats.WHOLE`), in our names."""
+    records: dict[Path, list[Row]] = field(default_factory=dict)
+    """The arrivals of files of records (`formats.RECORDS`)."""
     kept: dict[Path, bytes] = field(default_factory=dict)
     """The content of small files that were read to tell their format."""
 
@@ -94,6 +99,10 @@ class Trace:
 
                 for each in table_located(self.whole[path], path, called, needs=needs):
                     yield str(path), each
+            elif path in self.records:
+                from thence.tables.files.record_events import record_events
+
+                yield from ((str(path), each) for each in record_events(str(path), kind, self.records[path])[0])
             elif kind == "jsonl":
                 lines = _Lines(self, path)
                 for each in lines.located(start, called_in(called), needs=needs):
@@ -116,7 +125,7 @@ class Trace:
         Files are opened once, one after the other. `needs` and `coded` as in `read_batches`.
         """
         from thence.tables.files.batches import block_batch, read_batches
-        from thence.tables.files.checked_batches import refused_batch
+        from thence.tables.files.checked_batches import located_batch, refused_batch
         from thence.tables.files.parquet_reader import row_groups
         from thence.tables.files.whole_tables import table_batches
 
@@ -133,6 +142,11 @@ class Trace:
                         yield partial(_all, read_batches, part, called, needs=needs, coded=coded)
             elif path in self.whole:
                 yield partial(_all, table_batches, self.whole[path], path, called, needs=needs, coded=coded)
+            elif path in self.records:
+                from thence.tables.files.record_events import record_events
+
+                found, _ = record_events(str(path), kind, self.records[path])
+                yield partial(_one, located_batch, found, str(path), called)
             elif kind == "jsonl":
                 lines = _Lines(self, path)
                 place = Slice(str(path), "jsonl", order=start)
@@ -151,6 +165,20 @@ class Trace:
     def opened(self, path: Path) -> io.BufferedIOBase:
         """Open a file, unless its content was kept when its format was told."""
         return open_bytes(path, self.kept.pop(path, None))
+
+    def record_audit(self) -> RecordAudit | None:
+        """Return what is said of files of records beside the verdict on their order; None without such files."""
+        if not self.records:
+            return None
+        from thence.tables.files.record_events import RecordAudit, record_events
+
+        whole = RecordAudit()
+        for path, rows in self.records.items():
+            found = record_events(str(path), self.files[path], rows)[1]
+            whole.records += found.records
+            whole.orphans += found.orphans
+            whole.skews += found.skews
+        return whole
 
     def clocks(self) -> Iterator[ClockEvent]:
         """Yield the events of the logs, file by file."""
@@ -180,7 +208,10 @@ def open_trace(
     trace = Trace({}, pattern, delimiter, columns=renamed(EVENT_COLUMNS, columns, kinds))
     for file in find_files(paths):
         asked = next((name for name in FORMATS if name == format), None)
-        kind = asked or detect(file.path, log=pattern is not None, kept=trace.kept, columns=trace.judged)
+        named = bool(columns or kinds)
+        kind = asked or detect(
+            file.path, log=pattern is not None, records=not named, kept=trace.kept, columns=trace.judged
+        )
         if kind == "parquet" and file.named:
             from thence.tables.files.parquet_reader import unfit_file
 
@@ -192,6 +223,10 @@ def open_trace(
             kind = read if isinstance(read, Unfit) else kind
             if not isinstance(read, Unfit):
                 trace.whole[file.path] = read
+        elif kind in RECORDS:
+            from thence.tables.files.record_files import read_records
+
+            trace.records[file.path] = read_records(file.path, kind)
         if isinstance(kind, Unfit):
             _set_aside(trace, file, kind)
         else:
