@@ -152,6 +152,8 @@ def command(
     if stream and arrivals == "-" and not Path("-").exists():
         raise MisuseError("--stream watches a folder, and standard input is none; leave --stream out")
     with standard_input([arrivals]) as (file,):
+        if stream and engine == Engine.LOCAL:
+            raise MisuseError("--stream runs on Spark; --engine local is for batches")
         found = _found(file, form, stream, records=records)
         if found.kind in RECORDS:
             by = "depends_on"
@@ -266,8 +268,6 @@ def _found(arrivals: str, form: str | None, stream: bool, *, records: bool) -> A
 
 
 def _choice(engine: str, found: ArrivalFiles, stream: bool, *, one_file: bool) -> Choice:
-    if stream and engine == Engine.LOCAL:
-        raise MisuseError("--stream runs on Spark; --engine local is for batches")
     if stream or engine == Engine.SPARK:
         found.check_for_spark()
     if found.kind in (*WHOLE, *RECORDS):

@@ -11,7 +11,8 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,9 +30,11 @@ from thence.tables.files.whole_tables import read_whole
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from thence.tables.delivery.columns import Columns
+    from thence.tables.delivery.columns import Columns, Family
 
 ROSTER = "roster"
+FIRST = 1000
+"""Rows of each file whose types are looked at before Spark reads them."""
 ACCEPTED = "JSON lines, Parquet, CSV, TSV, Arrow, Delta or Iceberg"
 CORRUPT = "_corrupt_record"
 """Where the text of a line without an object is kept, with as many underscores behind as make it a name of its own."""
@@ -164,7 +167,7 @@ def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> Arrivals:
     types[columns.message] = pa.string()
     if by == "depends_on":
         values = [row.get(columns.cause) for row in rows]
-        check_numbers([row.get(columns.message) for row in rows], values, columns)
+        check_types([row.get(columns.message) for row in rows], values, columns)
         types[columns.cause] = (
             types[columns.cause] if all(v is None or isinstance(v, list) for v in values) else pa.string()
         )
@@ -186,13 +189,32 @@ def _read_whole(found: ArrivalFiles, by: By, columns: Columns) -> pa.Table:
         raise TraceError(f"the files of arrivals do not fit together: {first_line(error)}") from error
 
 
-def check_numbers(messages: list[object], causes: list[object], columns: Columns) -> None:
-    """Refuse causes that are written as fractions where the ids are whole numbers, in the words of Spark."""
-    each = [one for cause in causes for one in (cause if isinstance(cause, list) else [cause]) if one is not None]
-    whole = all(type(one) is int for one in messages if one is not None)
-    if whole and any(type(one) is float for one in each) and not any(isinstance(one, str) for one in each):
-        kind = "array<double>" if any(isinstance(cause, list) for cause in causes) else "double"
-        columns.check_ids("bigint", "whole number", kind, "fraction")
+def check_types(messages: Iterable[object], causes: Sequence[object], columns: Columns) -> None:
+    """Refuse causes of JSON whose type says that they are never equal to the ids, as a table with types is refused."""
+    listed = [cause if isinstance(cause, list) else [cause] for cause in causes]
+    own, others = _family(messages), _family(one for cause in listed for one in cause)
+    if own is not None and others is not None:
+        shown = _TYPES[others] if all(not isinstance(cause, list) for cause in causes) else f"array<{_TYPES[others]}>"
+        columns.check_ids(_TYPES[own], own, shown, others)
+
+
+def check_first_types(files: Iterable[Path], columns: Columns) -> None:
+    """Look at the first rows of JSON lines as `check_types` does at all."""
+    rows = [row for file in files for row in islice(_rows(file, []), FIRST) if isinstance(row, dict)]
+    check_types((row.get(columns.message) for row in rows), [row.get(columns.cause) for row in rows], columns)
+
+
+_TYPES = {"text": "string", "whole number": "bigint", "fraction": "double"}
+"""What Spark calls the types of JSON."""
+
+
+def _family(values: Iterable[object]) -> Family | None:
+    """Return what ids are compared as; None if there is no id among them, or of several types."""
+    names: dict[type[object], Family] = {str: "text", int: "whole number", float: "fraction"}
+    found = {names.get(type(value)) for value in values if value is not None and value != ""}
+    if found == {"whole number", "fraction"}:
+        return "fraction"
+    return found.pop() if len(found) == 1 else None
 
 
 def refusal_of_all(files: Iterable[Path]) -> TraceError:

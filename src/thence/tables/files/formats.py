@@ -140,7 +140,10 @@ def detect(
     looks = _magic(raw) or (None if log else _layout(text))
     if looks is not None:
         return Unfit(f"this looks like {_JOURNAL if _in_journal(path) else looks}", claims=named is not None)
-    found = named or (None if log else _separated(text)) or _by_text(text, log=log)
+    separated = None if log else _separated(text)
+    if separated is not None and named == "jsonl":
+        return Unfit(f"this looks like {separated.upper()}; name it so, or say --format {separated}", claims=True)
+    found = named or separated or _by_text(text, log=log)
     if found == "jsonl" and clocks and _has_clocks(text):
         return "shiviz"
     lacking = _lacking(text, columns) if found == "jsonl" else None
@@ -235,6 +238,8 @@ def _layout(text: str) -> str | None:
         return f"JSON printed over several lines; {_LINES}: jq -c ."
     if begins.startswith("<") and re.match(r"<(\?xml|!doctype|html)", begins, re.IGNORECASE):
         return f"XML or HTML; {_LINES}"
+    if "{" not in first and len(_NAMES & {part.strip(' "\r') for part in first.split(";")}) > 2:
+        return "CSV with semicolons; commas or tabs are accepted"
     return None
 
 
