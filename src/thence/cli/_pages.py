@@ -1,7 +1,6 @@
-"""Space-time pages for verbs: what an audit found and the rows it speaks of, brought together and written.
+"""Space-time pages for commands: reads the rows that an audit's findings need, and writes the pages.
 
-Law. What is asked for is data (`Asked`). Rows are read in this process if it judged, else Spark cuts out those that the
-pages take. Every file that is written is said, with its size.
+*Invariant.* The engine that judged the trace also reads the rows. Each file written is reported with its size.
 """
 
 from __future__ import annotations
@@ -33,7 +32,8 @@ def recorded(
 
     findings = findings_of(result, paths=max(paths, asked.violation or 0))
     verdicts = {run["run"]: run["verdict"] for run in result.runs}
-    everything = Recorded([], findings, verdicts, {}, title)
+    counted = sum(int(run["violations"]) for run in result.runs)
+    everything = Recorded([], findings, verdicts, {}, title, violations=counted)
     if choice is None or choice.engine is Engine.LOCAL:
         with working("Reading"):
             events, origins = events_with_origins(opened)

@@ -3,8 +3,8 @@
     thence.show("run.jsonl")                        # run.html beside you
     thence.show(frame, out="why.html", violation=1)
 
-*Invariant.* What is asked for is data (`Asked`). A trace that does not fit on one page becomes an index and slices; the
-path returned is that of the page to open first.
+*Invariant.* What is asked for is data (`Asked`). A trace that does not fit on one page becomes an index and slices;
+the path returned is that of the page to open first.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ def _recorded(
             unused = next((str(row["reason"]) for row in result.rows("quarantine")), None)
             raise TraceError("the trace has no event to draw" + ("" if unused is None else f"; set aside: {unused}"))
         findings = findings_of(result, paths=max(100, asked.violation or 0))
-        return Recorded(events, findings, {each["run"]: each["verdict"] for each in result.runs}, origins, title)
+        counted = sum(int(run["violations"]) for run in result.runs)
+        verdicts = {each["run"]: each["verdict"] for each in result.runs}
+        return Recorded(events, findings, verdicts, origins, title, counted)
 
 
 def _audited(

@@ -1,11 +1,12 @@
 // What the page says in words: findings, the chosen event, the dependency log, the lanes. All of it real HTML.
 //
-// Law. Whatever is said here is made of text nodes. What the picture shows of the chosen event or finding is said too.
+// Invariant. Whatever is said here is made of text nodes. What the picture shows of the chosen event or finding is said too.
 
 import { KINDS, SEND, RECEIVE, DELIVER, destinationsOf, entriesOf } from "./data.js";
 import { pastOf, futureOf, waitsOf } from "./causes.js";
 import { isHeld, timeOf } from "./axis.js";
 import { logOf } from "./log.js";
+import { eventsOf } from "./view.js";
 
 const DEEDS = ["sent", "received", "delivered", "did something of its own", "crashed"];
 const FEW = 12;
@@ -123,9 +124,29 @@ export function showResults(box, page, found, go, most = 100) {
   box.replaceChildren(...items);
 }
 
+/** A finding in a few words: of a violation the two messages and the process, else its sentence. */
+function inBrief(found) {
+  if (!found.short) return [found.text];
+  const [early, missing, process] = found.short.map((name) => make("b", {}, name));
+  return [early, " before ", missing, " at ", process];
+}
+
+/** The proof of a finding: its sentence and its events, causes first; the one looked at is marked. */
+export function showProof(box, page, found, number, chosen, go) {
+  const run = page.runs[found.run];
+  const events = eventsOf(found).sort((one, two) => one - two);
+  const items = events.map((event) => make("li", {}, make("button", {
+    type: "button", "aria-current": chosen?.run === found.run && chosen.event === event ? "true" : null, onclick: () => go(found.run, event),
+  }, deed(page, run, event))));
+  const title = found.what === "violation" ? `Violation ${found.number ?? number + 1}` : found.what;
+  const list = items.length ? [make("p", {}, "Its events, causes first:"), make("ol", {}, ...items)] : [];
+  box.replaceChildren(make("h2", {}, title), make("p", {}, found.text), ...list);
+}
+
 /** The items of the list of findings from a number on. */
 export function findingItems(page, from, to) {
   return page.findings.slice(from, to).map((found, place) =>
     make("li", { class: found.what }, make("button", { type: "button", "data-finding": from + place },
-      ...(page.runs.length > 1 ? [make("i", {}, `${page.runs[found.run].name}: `)] : []), found.text)));
+      make("span", { class: "number" }, String(found.number ?? from + place + 1)), " ",
+      ...(page.runs.length > 1 ? [make("i", {}, page.runs[found.run].name), " "] : []), ...inBrief(found))));
 }
