@@ -48,7 +48,7 @@ export function factsOf(page, run, event) {
   if (run.label[event] >= 0) add("label", page.labels[run.label[event]]);
   add("position", `row ${run.index[event]} of its process, ${event + 1} in the order`);
   if (run.timed && !Number.isNaN(run.time[event])) add("time", timeOf(run.time[event]));
-  if (run.kind[event] === SEND) add("destinations", names(destinationsOf(run, event)) || "nobody");
+  if (run.kind[event] === SEND) add("destinations", names(destinationsOf(run, event)) || "no destination");
   if (run.aside[event]) add("set aside", "the definition cannot use this row");
   else if (run.kind[event] === RECEIVE) add("causality", "an arrival carries none; its delivery does");
   else {
@@ -61,7 +61,7 @@ export function factsOf(page, run, event) {
   if (sizes.length) add("stamp", sizes.map((name) => `${run[name][event]} ${name}`).join(", "));
   if (run.stamped && run.stamp[event] >= 0) {
     const entries = entriesOf(run, run.stamp[event]);
-    const text = entries.map(({ message, lanes }) => `${page.messages[message]} to ${names(lanes) || "nobody"}`);
+    const text = entries.map(({ message, lanes }) => `${page.messages[message]} to ${names(lanes) || "no destination"}`);
     add("stamp in the clear", some(text, 40) || "empty");
   }
   if (run.line?.[event] >= 0) add("from", `${page.files[run.file[event]]}:${run.line[event]}`);
@@ -96,7 +96,7 @@ export function showLog(box, page, run, lane, label, until) {
   const entries = logOf(run, lane, label, until);
   if (entries === null) return box.replaceChildren(make("p", {}, "No stamps were recorded. thence simulate --stamps records them."));
   const items = entries.map(({ message, lanes }) =>
-    make("li", {}, make("b", {}, page.messages[message]), ` may still be on its way to ${lanes.map((each) => page.processes[each]).join(", ") || "nobody"}`));
+    make("li", {}, make("b", {}, page.messages[message]), ` may still be on its way to ${lanes.map((each) => page.processes[each]).join(", ") || "no destination"}`));
   const title = `${page.processes[lane]} after event ${until + 1}: ${entries.length ? `${entries.length} entries` : "empty"}`;
   box.replaceChildren(make("p", {}, title), make("ul", { class: "plain log" }, ...items.slice(0, 200)));
 }
