@@ -324,10 +324,10 @@ class Endpoint:
             raise MisuseError("deliveries() is being read already; one reader keeps the order")
         self._reader = reader = object()
         handed = 0
-        while await self._more():
+        while (self.inbox and self.failure is None and not self.writer.stopped) or await self._more():
             if self._reader is not reader:
                 raise MisuseError("deliveries() is read by another reader since; one reader keeps the order")
-            if not await self._worth_handing_over():
+            if not self._next_is_fit() and not await self._worth_handing_over():
                 continue
             if self._reader is not reader:
                 continue  # which says so
@@ -342,15 +342,18 @@ class Endpoint:
         self._counted = False
         return Message(self, delivery, payload, redelivered=again, attempt=attempt, clock=clock)
 
+    def _next_is_fit(self) -> bool:
+        """Tell whether the next delivery is not done, and its attempts need not be looked at."""
+        delivery, _, again = self.inbox.next()
+        return delivery.number in self.station.core.inbox and not (again and self.config.limits.attempts)
+
     async def _worth_handing_over(self) -> bool:
         """Deal with what is done or was tried often enough; note first that a message of an earlier life is tried."""
-        delivery, _, again = self.inbox.next()
+        delivery = self.inbox.next()[0]
         if delivery.number not in self.station.core.inbox:
             self.inbox.drop()
             return False
         limit = self.config.limits.attempts
-        if not (limit and again):
-            return True
         begun = self.station.attempts.get(delivery.number, 0) + 1
         if begun > limit:
             payload = self.journal.payload(delivery.ref)
