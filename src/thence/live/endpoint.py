@@ -23,7 +23,6 @@ from thence.errors import MisuseError, ThenceError
 from thence.live.admin import Admin
 from thence.live.config import Config, load
 from thence.live.database import JournalError, StandardDatabase
-from thence.live.frames import BYE, frame
 from thence.live.health import Health
 from thence.live.heartbeat import watch
 from thence.live.inbox import Inbox
@@ -37,7 +36,7 @@ from thence.live.process import Station
 from thence.live.record import Records
 from thence.live.recovery import Recovered, recover
 from thence.live.tasks import to_the_end
-from thence.live.tcp import TcpTransport
+from thence.live.transport import Factory, Transport, configured
 from thence.live.work import Handler, Work
 from thence.live.writer import Writer
 from thence.tables.files.formats import MARK
@@ -50,8 +49,9 @@ RENEW_SECONDS = 5.0
 class Endpoint:
     """One live process. Use it as `async with Endpoint("a.toml") as me`."""
 
-    def __init__(self, config: Config | Path | str) -> None:
-        """Take the configuration, or the file that holds it."""
+    def __init__(self, config: Config | Path | str, *, transport: Factory = configured) -> None:
+        """Take the configuration, or the file that holds it; `transport` makes what carries the items."""
+        self._make_transport = transport
         self.config = config if isinstance(config, Config) else load(config)
         self.stopping = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -63,7 +63,7 @@ class Endpoint:
         self._reader: object = None
         self._reading = False
         """whether a reader of deliveries waits"""
-        self._parts: list[TcpTransport | Admin | LiveMetrics | Health] = []
+        self._parts: list[Transport | Admin | LiveMetrics | Health] = []
         """what listens, in the order in which it began to"""
 
     @property
@@ -107,7 +107,7 @@ class Endpoint:
         threaded = config.synchronous == "full" and sqlite3.threadsafety == 3
         self.writer = Writer(config.name, self.station, self.inbox, threaded=threaded)
         self.warnings = Warnings(config.name)
-        self.transport = TcpTransport(config, self.station, self.warnings)
+        self.transport = self._make_transport(config, self.station, self.warnings)
         self.writer.ended = self.transport.shut
         self.admin = None if config.admin is None else Admin(self, config.admin)
         self.metrics = None if config.metrics is None else LiveMetrics(self, config.metrics)
@@ -217,7 +217,7 @@ class Endpoint:
                 await self.writer.last_words()
                 self.writer.stopped = True
                 for session in list(self.station.sessions.values()):
-                    session.channel.write(frame(BYE))
+                    session.goodbye()
 
     async def _end(self) -> None:
         """End all tasks and connections, and let go of the files."""

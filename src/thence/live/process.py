@@ -27,7 +27,7 @@ from thence.live.link import Link, Refused
 from thence.live.logs import shown
 from thence.live.outbox import LIMIT_ITEMS, Entry
 from thence.live.payloads import Payloads
-from thence.live.session import Channel, Session
+from thence.live.session import Carrier, Channel, Session
 from thence.live.snapshots import Snapshots
 
 SNAPSHOT_EVERY = 2000
@@ -82,7 +82,7 @@ class Station:
         self.intake = True
         """whether items are taken; what is not taken will come again"""
         self._checkpoint = False
-        self.sessions: dict[int, Session] = {}
+        self.sessions: dict[int, Carrier] = {}
         core.held_most = 2 * HELD_LIMIT + len(core.roster) * window // SMALLEST_ITEM
         known = journal.peers()
         self.links = [
@@ -106,7 +106,7 @@ class Station:
         earlier = self.sessions.get(session.peer)
         if earlier is not None and earlier is not session:
             earlier.lost("another connection took its place")
-            earlier.channel.close()
+            earlier.close()
         self.sessions[session.peer] = session
 
     def expect_dialler(self, session: Session) -> None:
@@ -134,8 +134,12 @@ class Station:
         link.meet(ours, theirs)
         self.notice("connected", link.name, None)
         if new:
-            self._met.append((link.name, theirs.identity))
-            self.wake()
+            self.acquaint(link.name, theirs.identity)
+
+    def acquaint(self, name: str, identity: str) -> None:
+        """Write down which journal a peer has."""
+        self._met.append((name, identity))
+        self.wake()
 
     def refuse(self, session: Session, error: PeerError) -> None:
         """Remember why a peer is refused; stop if it is this process that has lost its memory."""
@@ -153,7 +157,7 @@ class Station:
             self.links[session.peer].refusal = f"{self.links[session.peer].name} refuses: {reason}"
         self.notice("refuses", self._name(session), reason)
         session.lost(reason)
-        session.channel.close()
+        session.close()
 
     def lost(self, session: Session, reason: str) -> None:
         """Close the link of a connection that has ended."""
@@ -166,7 +170,7 @@ class Station:
     def _name(self, session: Session) -> str:
         return "somebody" if session.peer is None else self.links[session.peer].name
 
-    def item(self, session: Session, number: int, item: bytes) -> None:
+    def item(self, session: Carrier, number: int, item: bytes) -> None:
         """Take an item from a peer into the queue, if it is new."""
         assert session.peer is not None
         if not self.intake:
@@ -179,7 +183,7 @@ class Station:
             self._acknowledge(session.peer)  # the peer has not heard so, and may wait for the credit
             session.flush()
 
-    def acknowledged(self, session: Session, number: int, credit: int) -> None:
+    def acknowledged(self, session: Carrier, number: int, credit: int) -> None:
         """Take an acknowledgement, and send what the credit allows."""
         assert session.peer is not None
         self.links[session.peer].acknowledged(number, credit)
@@ -194,7 +198,7 @@ class Station:
         self._fill(session, link, peer)
         session.flush()
 
-    def _fill(self, session: Session, link: Link, peer: int) -> None:
+    def _fill(self, session: Carrier, link: Link, peer: int) -> None:
         if link.outbox.wants_refill:
             first = link.outbox.spilled_from
             link.outbox.refill(self.journal.spilled(peer, first, LIMIT_ITEMS // 2))
@@ -400,7 +404,7 @@ class Station:
                 session.flush()
         for peer in group.abandoned:
             if peer in self.sessions:
-                self.sessions[peer].channel.close()
+                self.sessions[peer].close()
         self._to_self()
         for waiter, message in group.settled:
             waiter.settle(message)
@@ -409,10 +413,10 @@ class Station:
     def _acknowledge(self, peer: int) -> None:
         session, link = self.sessions.get(peer), self.links[peer]
         if session is not None and session.open:
-            credit = link.grant() if self._room_for(peer) else link.granted
+            credit = link.grant() if self.may_take(peer) else link.granted
             session.acknowledge(link.received, credit)
 
-    def _room_for(self, peer: int) -> bool:
+    def may_take(self, peer: int) -> bool:
         """Tell whether a peer may send more: the inbox and the journal have room, or somebody here waits for it."""
         if self.core.held >= HELD_LIMIT and not self.core.awaited() >> peer & 1:
             return False

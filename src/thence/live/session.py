@@ -43,6 +43,34 @@ class Channel(Protocol):
         """End the connection, after what was written."""
 
 
+class Carrier(Protocol):
+    """What carries the items of one link, as a station uses it: a connection, or a broker between."""
+
+    peer: int | None
+    open: bool
+
+    def send(self, number: int, head: bytes, body: bytes) -> None:
+        """Add an item to what leaves with the next `flush`."""
+
+    def acknowledge(self, received: int, credit: int) -> None:
+        """Say that items up to this number are committed, and how many bytes may come in all."""
+
+    def flush(self) -> None:
+        """Hand to the network what was added."""
+
+    def refuse(self, error: PeerError) -> None:
+        """Take nothing more of what cannot be used."""
+
+    def lost(self, reason: str) -> None:
+        """Note that it has ended."""
+
+    def goodbye(self) -> None:
+        """Say that this process stops."""
+
+    def close(self) -> None:
+        """End, after what was written."""
+
+
 class Session:
     """One connection from its first byte to its last."""
 
@@ -123,6 +151,14 @@ class Session:
         if self._out:
             out, self._out = self._out, []
             self.channel.write(out[0] if len(out) == 1 else b"".join(out))
+
+    def goodbye(self) -> None:
+        """Say that this process stops."""
+        self.channel.write(frame(BYE))
+
+    def close(self) -> None:
+        """End the connection, after what was written."""
+        self.channel.close()
 
     def refuse(self, error: PeerError) -> None:
         """End the connection and tell the peer why."""
