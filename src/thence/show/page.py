@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from thence.core.model.events import Event
     from thence.show.spacetime.pages import Made, Recorded
     from thence.tables.explain.scene import Origin, Row
+    from thence.tables.files.read import Trace
     from thence.tables.judge.result import AuditResult
 
 
@@ -76,7 +77,12 @@ def _default(given: Names | InputTable | list[Event]) -> Path:
 def _recorded(given: Names | InputTable | list[Event], words: Words, asked: Wanted, title: str) -> Recorded:
     from thence.show.spacetime.findings import findings_of
     from thence.show.spacetime.pages import Recorded
+    from thence.tables.files.read import open_trace
 
+    if isinstance(given, Names):
+        opened = open_trace(given.names, columns=words.columns, kinds=words.kinds)
+        if (log := recorded_log(opened, title)) is not None:
+            return log
     result, events, origins = _audited(given, words)
     with result:
         if not events:
@@ -86,6 +92,22 @@ def _recorded(given: Names | InputTable | list[Event], words: Words, asked: Want
         counted = sum(int(run["violations"]) for run in result.runs)
         verdicts = {each["run"]: each["verdict"] for each in result.runs}
         return Recorded(events, findings, verdicts, origins, title, counted)
+
+
+def recorded_log(opened: Trace, title: str) -> Recorded | None:
+    """Return what is drawn of logs with vector clocks; None if the files are tables."""
+    from thence.show.spacetime.pages import Recorded
+    from thence.tables.explain.clock_events import drawn_log
+
+    kinds = set(opened.files.values())
+    if "shiviz" not in kinds:
+        return None
+    if len(kinds) > 1:
+        raise MisuseError("logs with vector clocks and tables of events were given together; draw them one at a time")
+    log = drawn_log(opened.clocks())
+    if not log.events:
+        raise TraceError("the log has no event to draw; `thence audit` says which lines it could not use")
+    return Recorded(log.events, list(log.findings), log.verdicts, log.origins, title)
 
 
 def _audited(
@@ -105,8 +127,6 @@ def _audited(
         return audit_input(given, *words), events, {}
     if isinstance(given, Names):
         opened = open_trace(given.names, columns=words.columns, kinds=words.kinds)
-        if "shiviz" in opened.files.values():
-            raise MisuseError("a log with clocks has no messages to draw; a trace in JSONL or Parquet is accepted")
         return audit_trace(opened), *events_with_origins(opened)
     return audit_events(given), given, {}
 
