@@ -85,10 +85,6 @@ def command(
         refuse_full(out)
 
     opened = open_trace(trace, format, pattern, delimiter, columns=named_columns(columns), kinds=named_kinds(kinds))
-    if page is not None and set(opened.files.values()) == {"shiviz"}:
-        raise MisuseError(
-            "--page draws messages, and a log with clocks has none; a trace in JSONL or Parquet is accepted"
-        )
     with audited(opened, engine, cores) as (result, choice):
         result.allow_empty = allow_empty
         detail(f"route: {result.route}")
@@ -133,10 +129,12 @@ def _write_page(
     opened: Trace, result: AuditResult, choice: Choice | None, page: Path, paths: int, cores: int, out: Console
 ) -> None:
     from thence.cli._pages import recorded, said, write_pages
-    from thence.show.page import Asked
+    from thence.show.page import Wanted, recorded_log
 
-    made = recorded(opened, result, choice, Asked(), page.stem, cores=cores, paths=paths)
-    for line in said(write_pages(made, Asked(), page)):
+    logs_only = set(opened.files.values()) == {"shiviz"}
+    made = recorded_log(opened, page.stem) if logs_only else None
+    made = made or recorded(opened, result, choice, Wanted(), page.stem, cores=cores, paths=paths)
+    for line in said(write_pages(made, Wanted(), page)):
         out.print(line)
 
 
