@@ -60,9 +60,9 @@ RESULTS = {
     "audit": (LocalAuditResult, thence.spark.AuditResult, {"tagged", "of"}),
     "cost": (CostReport, thence.spark.CostResult, {"report", "quarantine", "json", "drop"}),
 }
-"""The results of both engines, and the names of one alone: `tagged` is the frame behind all lists, `of` makes a result of
-it; `report` brings all tables here and has `json`; `quarantine` lists lines of files, which a DataFrame does not have;
-`drop` is no attribute."""
+"""The results of both engines, and the names of one alone: `tagged` is the frame behind all lists, `of` makes a result
+of it; `report` brings all tables here and has `json`; `quarantine` lists lines of files, which a DataFrame does not
+have; `drop` is no attribute."""
 
 
 @pytest.mark.parametrize("name", RESULTS)
