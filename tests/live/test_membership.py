@@ -211,10 +211,10 @@ async def _story(folder: Path, killed: Killed) -> None:
         await asyncio.gather(*tasks)
 
 
-@pytest.mark.parametrize(("name", "after"), first(1, [(name, after) for after in (True, False) for name in "abcd"]))
-def test_a_kill_at_every_step_of_joining_and_leaving(
-    folder: Path, name: str, after: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("where", first(1, [f"{when} {name}" for when in ("after", "before") for name in "abcd"]))
+def test_a_kill_at_every_step_of_joining_and_leaving(folder: Path, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    when, name = where.split()
+    after = when == "after"
     reached, at = True, 2  # the first commit is that of the recovery
     real = Journal.commit
     while reached and at < 40:
