@@ -12,12 +12,16 @@ from support.ports import free_ports
 from support.soak import first
 
 import thence
-from thence.errors import MisuseError
+from thence.errors import MisuseError, PeerError
 from thence.live.changes import change
 from thence.live.config import load
+from thence.live.core import Core
 from thence.live.database import JournalError
 from thence.live.init import add_member, initialise
+from thence.live.inputs import Receive, accept_head, change_head
 from thence.live.journal import Journal
+from thence.live.state import dump
+from thence.live.state import load as load_state
 from thence.runtime import Endpoint
 
 assert folder is not None
@@ -227,3 +231,34 @@ def test_a_kill_at_every_step_of_joining_and_leaving(folder: Path, where: str, m
         reached = killed.reached
         at += 1 if at < 8 else 3
     assert at > 5
+
+
+@pytest.mark.parametrize(
+    ("protocol", "item", "sentence"),
+    [
+        ("ks", change_head(2, True, "d", "h:1", 0), "change 2 came after change 0"),
+        ("ks", change_head(1, True, "d", "h:1", 9), "change 1 came after change 0"),
+        ("ks", change_head(1, False, "z", "", 0), "z leaves, but is not among the processes"),
+        ("ks", change_head(1, True, "d", "h:1", 0)[:-1], "a change of"),
+        ("ks", change_head(1, True, "d", "h:1", 0).replace(b"d", b"\xff"), "cannot be read"),
+        ("ks", accept_head(1), "accepts change 1, which was not proposed here"),
+        ("ks", accept_head(1) + b"x", "an item of kind 5"),
+        ("history", change_head(1, True, "d", "h:1", 0), "needs a fixed membership"),
+    ],
+)
+def test_changes_that_cannot_be_are_refused_and_change_nothing(protocol: str, item: bytes, sentence: str) -> None:
+    core = Core.fresh(protocol, "abc", "b")
+    before = dump(core)
+    with pytest.raises(PeerError, match=sentence):
+        core.apply(Receive(0, 1, item), 0.0)
+    assert dump(core) == before
+
+
+def test_a_change_that_differs_from_the_one_before_is_refused() -> None:
+    core = Core.fresh("ks", "abc", "b")
+    core.apply(Receive(0, 1, change_head(1, True, "d", "h:1", 0)), 0.0)
+    before = dump(core)
+    with pytest.raises(PeerError, match="change 1 is join d here, not join e"):
+        core.apply(Receive(2, 1, change_head(1, True, "e", "h:1", 0)), 0.0)
+    assert dump(core) == before
+    assert dump(load_state(before)) == before

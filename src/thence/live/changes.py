@@ -90,7 +90,7 @@ async def change(config: Config, through: str, *, joins: bool, waiting: Callable
         "address": str(config.addresses[config.name]) if joins else "",
         "processes": list(config.processes),
     }
-    told: list[str] | None = None
+    before: list[str] | None = None
     peer = through
     while True:
         try:
@@ -107,9 +107,9 @@ async def change(config: Config, through: str, *, joins: bool, waiting: Callable
         late = [str(name) for name in answer["waiting"]]
         if not late:
             return [str(name) for name in answer["roster"]]
-        if late != told:
+        if late != before:
             waiting(late)
-            told = late
+            before = late
         await asyncio.sleep(PAUSE)
 
 

@@ -35,12 +35,12 @@ def within(before: int, size: int, credit: int, written: int) -> bool:
 def _grown(ours: Hello, theirs: Hello, joined: Container[str]) -> bool:
     """Return whether two rosters differ by processes that join at run time only, which one end knows of already.
 
-    Each end answers for the names that it has more. One that has just joined has its own, and learns of the others'.
+    Each end answers for the names that it has more.
     """
     here, other = ours.roster, theirs.roster
     common = min(len(here), len(other))
     surplus = here[common:]
-    return here[:common] == other[:common] and (ours.name in surplus or all(name in joined for name in surplus))
+    return here[:common] == other[:common] and all(name in joined for name in surplus)
 
 
 class Refused(PeerError):
