@@ -317,7 +317,9 @@ class Rule(Completion):
     def receiver(self, label: str | None, destination: int) -> ForeignRule:
         """Begin with an empty receiver of this key's protocol, which has a rule of its own."""
         if self.started is not None:
-            raise MisuseError(f"protocol {self.reading.protocol} decides by a rule of its own, which Gate cannot follow")
+            raise MisuseError(
+                f"protocol {self.reading.protocol} decides by a rule of its own, which Gate cannot follow"
+            )
         self.foreign[label] = receiver_of(self.reading, self.policy, destination)
         return self.foreign[label]
 
