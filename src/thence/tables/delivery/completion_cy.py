@@ -3,9 +3,9 @@
 """Delivery by completion: a cause is met when its handler has finished, not when its row leaves.
 
 `Rule` builds on this class. After `by_completion` a row that is free *starts*: it leaves with its outcome, and its
-effects stay held until `done`. A started row can also be skipped, dead-lettered with everything behind it, or withdrawn.
+effects stay held until `done`. A started row can also be skipped, dead-lettered with what is behind it, or withdrawn.
 
-*Invariant.* A started row is in `started` and not in `kept`. Its source still names it, so that a second row of the same
+*Invariant.* A started row is in `started` and not in `kept`. Its source still names it, so that a second row of one
 id is a duplicate and the root of a wait ends at it. All its causes are met, so it is on no cycle.
 """
 
@@ -161,9 +161,9 @@ class Completion(Sources):
     @cython.cfunc
     def forget(self, label: object, source: Source) -> cython.void:
         """Drop an id of which nothing is known any more."""
-        if self.cyclic and source.level < 1 and source.row is None and source.wanting is None:
-            if not source.quarantined and source not in self.dead:
-                self.orders[label].pop(source.name, None)
+        used: cython.bint = source.row is not None or source.wanting is not None or source.quarantined
+        if self.cyclic and source.level < 1 and not used:
+            self.orders[label].pop(source.name, None)
 
     # -- causes that are given up ----------------------------------------------------------------------------------
 

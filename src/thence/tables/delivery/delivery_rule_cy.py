@@ -7,7 +7,7 @@ and the policy alone, not on how the rows are batched. The order of events at a 
 it sets free (the row that came first among the free goes next), then the policy's look at the rows held longest.
 
 What is known of sources, holes and roots is in `sources_cy.py`, cycles in `cycles_cy.py`. `_leave` says how a row
-leaves, `meet` that its effects need not wait for it any more: at once, or (`completion_cy.py`) when its handler is done.
+leaves, `meet` that its effects need not wait for it: at once, or (`completion_cy.py`) when its handler is done.
 """
 
 from __future__ import annotations
