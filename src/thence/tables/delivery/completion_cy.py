@@ -143,6 +143,13 @@ class Completion(Sources):
                 found.append(source.name)
         return found
 
+    def lacks_arrival(self, name: str) -> bool:
+        """Tell whether a held row waits for a cause of which nothing has arrived. Explicit causes only."""
+        source: Source = self.order(None).get(name)
+        if source is None or source.level > 0 or source.quarantined:
+            return False
+        return source.row is None and source.wanting is not None
+
     # -- a row that is taken back ----------------------------------------------------------------------------------
 
     def withdraw(self, ticket: cython.longlong) -> None:
@@ -237,8 +244,8 @@ class Completion(Sources):
         """Return the held rows that need what is dead of a source."""
         row: Row
         found: list = []
-        if self.cyclic:
-            return [] if source.wanting is None else list(source.wanting.values())
+        if self.cyclic:  # what was skipped before is not waited for
+            return [] if source.wanting is None or source.level > 0 else list(source.wanting.values())
         for each in self.kept.values():
             row = each
             if self.behind(row.waited) is not None:
