@@ -13,6 +13,7 @@ from thence.core.protocols.registry import lookup
 from thence.errors import MisuseError
 from thence.live.config import load
 from thence.live.core import Core
+from thence.live.private import make_private
 
 PORTS = range(20_000, 30_000)
 """below those that systems give to connections by themselves"""
@@ -27,9 +28,18 @@ record = "{file}.jsonl"
 admin = "{file}.sock"
 {tls}
 {options}
-[addresses]
-{addresses}
+{places}
 """
+NATS = """\
+[nats]
+servers = ["nats://127.0.0.1:{port}"]
+user = {name}
+password = "{file}.password"
+stream = "{stream}"
+sync_interval = "always"
+"""
+SERVER = "nats-server.conf"
+AUTHORITY_KEY = "authority.key"
 TLS = """
 [tls]
 certificate = "{file}.crt"
@@ -47,8 +57,15 @@ def initialise(
     plain: bool = False,
     ports: Sequence[int] | None = None,
     options: dict[str, int | str | bool] | None = None,
+    nats: str | None = None,
+    keep_authority: bool = False,
 ) -> list[Path]:
-    """Write configurations, and certificates unless `plain`, into a folder; return the files, one for each process."""
+    """Write configurations, and certificates unless `plain`, into a folder; return the files, one for each process.
+
+    `nats` names a stream: the set talks through a NATS server on this machine, whose configuration is written too.
+    `keep_authority` writes the authority's key too, with which `add_member` certifies further processes.
+    """
+    plain = plain or nats is not None
     lookup(protocol)
     new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
@@ -57,8 +74,9 @@ def initialise(
         raise MisuseError(f"{file} exists already; a new folder is expected")
     if len({str(file) for file in files}) != len(processes):
         raise MisuseError(f"processes {', '.join(processes)}: two of these names give the same file name")
-    chosen = list(ports) if ports is not None else free_ports(len(processes))
-    addresses = "\n".join(f'{json.dumps(n)} = "127.0.0.1:{p}"' for n, p in zip(processes, chosen, strict=True))
+    chosen = list(ports) if ports is not None else free_ports(1 if nats else len(processes))
+    if nats is not None:
+        _server(folder, processes, files, nats, chosen[0])
     chosen_options = "".join(f"{key} = {json.dumps(value)}\n" for key, value in (options or {}).items())
     for name, file in zip(processes, files, strict=True):
         text = CONFIG.format(
@@ -69,7 +87,7 @@ def initialise(
             file=file.stem,
             tls="plain = true" if plain else TLS.format(file=file.stem),
             options=f"[options]\n{chosen_options}" if options else "",
-            addresses=addresses,
+            places=_addresses(processes, chosen) if nats is None else _through(name, file, nats, chosen[0]),
         )
         file.write_text(text, encoding="utf-8")
     try:
@@ -77,7 +95,7 @@ def initialise(
             load(file)
         Core.fresh(protocol, processes, processes[0], options=options)
         if not plain:
-            _certify(folder, processes)
+            _certify(folder, processes, keep_authority)
     except (MisuseError, ImportError):
         for file in files:
             file.unlink()
@@ -87,11 +105,71 @@ def initialise(
     return files
 
 
-def _certify(folder: Path, processes: Sequence[str]) -> None:
+def _addresses(processes: Sequence[str], ports: Sequence[int]) -> str:
+    lines = [f'{json.dumps(name)} = "127.0.0.1:{port}"' for name, port in zip(processes, ports, strict=True)]
+    return "[addresses]\n" + "\n".join(lines)
+
+
+def _through(name: str, file: Path, stream: str, port: int) -> str:
+    return NATS.format(port=port, name=json.dumps(name), file=file.stem, stream=stream)
+
+
+def _server(folder: Path, processes: Sequence[str], files: Sequence[Path], stream: str, port: int) -> None:
+    """Write the configuration of a NATS server, and a password for each process."""
+    from thence.live.nats_server import new_password, server_configuration
+
+    passwords = [new_password() for _ in processes]
+    store = (folder / "jetstream").resolve()
+    _private(folder / SERVER, server_configuration(stream, processes, passwords, port=port, store=store))
+    for file, password in zip(files, passwords, strict=True):
+        _private(file.with_suffix(".password"), password + "\n")
+
+
+def _private(path: Path, text: str) -> None:
+    make_private(path)
+    path.write_text(text, encoding="utf-8")
+
+
+def add_member(folder: Path, name: str, *, port: int | None = None) -> Path:
+    """Write the configuration, and the certificate, of one more process of a set; it joins at run time."""
+    known = sorted(folder.glob("*.toml"))
+    if not known:
+        raise MisuseError(f"{folder} holds no configuration; --init makes a set first")
+    first = max((load(file) for file in known), key=lambda each: len(each.processes))
+    file = folder / f"{safe(name)}.toml"
+    if name in first.processes or file.exists():
+        raise MisuseError(f"{name} is in {folder} already; a new name is expected")
+    if first.nats is not None:
+        raise MisuseError("over NATS processes cannot join at run time; the servers know their users")
+    processes = [*first.processes, name]
+    places = {**first.addresses, name: f"127.0.0.1:{port or free_ports(1)[0]}"}
+    options = "".join(f"{key} = {json.dumps(value)}\n" for key, value in first.options.items())
+    text = CONFIG.format(
+        name=json.dumps(name),
+        run=json.dumps(first.run),
+        protocol=json.dumps(first.protocol),
+        processes=json.dumps(processes),
+        file=file.stem,
+        tls="plain = true" if first.tls is None else TLS.format(file=file.stem),
+        options=f"[options]\n{options}" if options else "",
+        places="[addresses]\n" + "\n".join(f'{json.dumps(each)} = "{at}"' for each, at in places.items()),
+    )
+    if first.tls is not None:
+        from thence.live.certificates import issue, load_authority
+
+        root = load_authority(folder / "authority.crt", folder / AUTHORITY_KEY)
+        issue(root, [name], folder / f"{file.stem}.crt", folder / f"{file.stem}.key")
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def _certify(folder: Path, processes: Sequence[str], keep_authority: bool) -> None:
     from thence.live.certificates import authority, issue
 
     root = authority()
     root.write(folder / "authority.crt")
+    if keep_authority:
+        root.write_key(folder / AUTHORITY_KEY)
     for name in processes:
         issue(root, [name], folder / f"{safe(name)}.crt", folder / f"{safe(name)}.key")
 

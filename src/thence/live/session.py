@@ -9,8 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from thence.errors import PeerError
+from thence.live.changes import Asker, read_question
 from thence.live.frames import (
     ACK,
+    ANSWER,
+    ASK,
     BEAT,
     BYE,
     DATA,
@@ -19,6 +22,8 @@ from thence.live.frames import (
     REFUSED,
     Framer,
     Hello,
+    ack_frame,
+    data_frame,
     frame,
     hello_frame,
     read_ack,
@@ -41,6 +46,34 @@ class Channel(Protocol):
         """End the connection, after what was written."""
 
 
+class Carrier(Protocol):
+    """What carries the items of one link, as a station uses it: a connection, or a broker between."""
+
+    peer: int | None
+    open: bool
+
+    def send(self, number: int, head: bytes, body: bytes) -> None:
+        """Add an item to what leaves with the next `flush`."""
+
+    def acknowledge(self, received: int, credit: int) -> None:
+        """Say that items up to this number are committed, and how many bytes may come in all."""
+
+    def flush(self) -> None:
+        """Hand to the network what was added."""
+
+    def refuse(self, error: PeerError) -> None:
+        """Take nothing more of what cannot be used."""
+
+    def lost(self, reason: str) -> None:
+        """Note that it has ended."""
+
+    def goodbye(self) -> None:
+        """Say that this process stops."""
+
+    def close(self) -> None:
+        """End, after what was written."""
+
+
 class Session:
     """One connection from its first byte to its last."""
 
@@ -51,6 +84,8 @@ class Session:
         self.ours: Hello | None = None
         self.open = False
         self.closed = False
+        self._out: list[bytes] = []
+        """frames that leave together: one call of the system, and with TLS one record, for all of a group"""
         if peer is not None:
             self._greet(peer)
 
@@ -71,6 +106,8 @@ class Session:
     def _frame(self, kind: int, body: bytes) -> None:
         if kind == REFUSED:
             self.station.refused_by(self, body.decode("utf-8", "replace")[:500])
+        elif kind == ASK and not self.open and self.peer is None:
+            self.station.ask(read_question(self.proven, body, self.station), Asker(self.station, self._answer))
         elif not self.open:
             if kind != HELLO:
                 raise PeerError(f"a frame of kind {kind} came first; a hello (1) is expected")
@@ -84,6 +121,10 @@ class Session:
             self.channel.close()
         elif kind != BEAT:
             raise PeerError(f"a frame of kind {kind}; 1 to 6 are known")
+
+    def _answer(self, answer: bytes) -> None:
+        self.channel.write(frame(ANSWER, answer))
+        self.channel.close()
 
     def _met(self, theirs: Hello) -> None:
         if self.proven is not None and theirs.name != self.proven:
@@ -106,8 +147,31 @@ class Session:
         self.open = True
         self.station.pump(peer)
 
+    def send(self, number: int, head: bytes, body: bytes) -> None:
+        """Add an item to what leaves with the next `flush`."""
+        self._out.append(data_frame(number, head, body))
+
+    def acknowledge(self, received: int, credit: int) -> None:
+        """Add to it that items up to this number are written down, and how many bytes may be sent in all."""
+        self._out.append(ack_frame(received, credit))
+
+    def flush(self) -> None:
+        """Hand to the network what was added."""
+        if self._out:
+            out, self._out = self._out, []
+            self.channel.write(out[0] if len(out) == 1 else b"".join(out))
+
+    def goodbye(self) -> None:
+        """Say that this process stops."""
+        self.channel.write(frame(BYE))
+
+    def close(self) -> None:
+        """End the connection, after what was written."""
+        self.channel.close()
+
     def refuse(self, error: PeerError) -> None:
         """End the connection and tell the peer why."""
+        self.flush()
         self.station.refuse(self, error)
         self.channel.write(frame(REFUSED, str(error).encode()[:1000]))
         self.lost(str(error))

@@ -17,7 +17,8 @@ import ssl
 from typing import cast
 
 from thence.errors import MisuseError, PeerError
-from thence.live.config import Config
+from thence.live.config import Address, Config, parse_address
+from thence.live.frames import BEAT, frame
 from thence.live.listener import Listener
 from thence.live.logs import Warnings, log
 from thence.live.process import Station
@@ -159,9 +160,18 @@ class TcpTransport:
         except OSError as error:
             key = f"addresses.{self.config.name}" if self.config.bind is None else "bind"
             raise MisuseError(f"{key} is {address}: {error.strerror or error}") from error
-        loop, me = asyncio.get_running_loop(), self.station.core.me
-        for position in range(me + 1, len(self.station.core.roster)):
-            self._diallers.append(loop.create_task(self._dial(position)))
+        for position in range(self.station.core.me + 1, len(self.station.core.roster)):
+            self._grew(position)
+        self.station.grew = self._grew
+
+    def _grew(self, position: int) -> None:
+        self._diallers.append(asyncio.get_running_loop().create_task(self._dial(position)))
+
+    def _address(self, peer: int) -> Address:
+        """Return where a peer listens: as the configuration says, or as it said itself when it joined."""
+        name = self.station.core.roster.name(peer)
+        known = self.config.addresses.get(name)
+        return known or parse_address(self.station.core.membership.joined()[name])
 
     async def _dial(self, peer: int) -> None:
         """Keep a connection to one peer; whatever is not the network's doing ends the endpoint."""
@@ -171,8 +181,7 @@ class TcpTransport:
             self.station.broken(error)
 
     async def _keep_dialling(self, peer: int) -> None:
-        name = self.station.core.roster.name(peer)
-        address = self.config.addresses[name]
+        name, address = self.station.core.roster.name(peer), self._address(peer)
         pause = FIRST_PAUSE
         while not (self._stopping or self.station.links[peer].outbox.closed):
             try:
@@ -195,7 +204,7 @@ class TcpTransport:
             self.station.notice("refused", link.name, reason)
 
     async def _connect(self, peer: int) -> TcpChannel:
-        address = self.config.addresses[self.station.core.roster.name(peer)]
+        address = self._address(peer)
         client = None if self._contexts is None else self._contexts.client
         _, channel = await asyncio.get_running_loop().create_connection(
             lambda: TcpChannel(self, peer),
@@ -216,6 +225,28 @@ class TcpTransport:
         """Note when a peer was last heard of."""
         if channel.session is not None and channel.session.open and channel.session.peer is not None:
             self.last_heard[channel.session.peer] = asyncio.get_running_loop().time()
+
+    def beat(self) -> None:
+        """Send a heartbeat over every connection, and end those that are dead.
+
+        Dead by the number of our own heartbeats that nothing answered, not by the clock: a process that did not run for
+        a while has sent none, and ends no connection for that.
+        """
+        limits, links = self.config.limits, self.station.links
+        for channel in list(self.channels):
+            session = channel.session
+            if session is None or session.peer is None or not session.open:
+                continue
+            channel.quiet += 1
+            if links[session.peer].beats and channel.quiet * limits.heartbeat_seconds > limits.silence_seconds:
+                session.lost(f"nothing was heard for {limits.silence_seconds:g} s (limits.silence_seconds)")
+                channel.abort()
+            else:
+                channel.write(frame(BEAT))
+
+    def reachable(self) -> set[int]:
+        """Return the peers whose connections stand."""
+        return {peer for peer, link in enumerate(self.station.links) if link.open}
 
     def renew(self) -> bool:
         """Read the certificates again if their files have changed; tell whether they were."""
