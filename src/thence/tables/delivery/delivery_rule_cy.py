@@ -202,7 +202,8 @@ class Rule(Sources):
             if members:
                 self._quarantine(members, out)
 
-    def keep(self, row: Row) -> None:
+    @cython.ccall
+    def keep(self, row: Row) -> object:
         """Hold a row; a receiver with a rule of its own holds its rows itself, and here they are only listed."""
         if row.source is None:
             self.kept[row.ticket] = row
@@ -212,6 +213,7 @@ class Rule(Sources):
             self.queue.append(row)
             if len(self.queue) > 2 * len(self.kept) + STALE:
                 self.queue = deque(self.kept.values())
+        return None
 
     @cython.cfunc
     def _deliver(self, sources: dict, own: Source | None, name: object, number: cython.longlong) -> cython.void:

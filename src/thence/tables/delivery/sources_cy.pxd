@@ -12,6 +12,7 @@ cdef class Source:
     cdef list watchers
     cdef dict wanting
     cdef object prefix
+    cdef dict called
 
 cdef class Row:
     cdef public long long ticket

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 LISTED = 100
 """How many missing numbers of one source are listed one by one; a clock may claim any number."""
 FOREVER = 1 << 62
+CALLED = 256
+"""How many names of causes a source remembers."""
 STALE = 64
 """How many entries of rows that have left a heap may have, beyond as many as there are rows, before it is made anew."""
 
@@ -66,6 +68,7 @@ class Source:
         self.watchers = None  # a heap of (number, ticket, row)
         self.wanting = None  # cyclic: the rows that were held for it, by ticket
         self.prefix = None  # what stands before a number in the name of a cause
+        self.called = None  # names given lately, by number
 
 
 DONE = Source(None)
@@ -168,8 +171,14 @@ class Sources:
         if self.cyclic:
             return source.name
         if source.prefix is None:
-            source.prefix = self.reading.name(source.name, 1)[:-1]
-        return source.prefix + str(number)
+            source.prefix, source.called = self.reading.name(source.name, 1)[:-1], {}
+        name: object = source.called.get(number)
+        if name is None:  # many rows wait for one cause: with 8 processes, each name is given to 7 rows
+            if len(source.called) >= CALLED:
+                source.called.clear()
+            name = source.prefix + str(number)
+            source.called[number] = name
+        return name
 
     @cython.cfunc
     def names(self, needs: object) -> object:
