@@ -3,7 +3,7 @@
     thence.show("run.jsonl")                        # run.html beside you
     thence.show(frame, out="why.html", violation=1)
 
-*Invariant.* What is asked for is data (`Asked`). A trace that does not fit on one page becomes an index and slices; the
+*Invariant.* What is wanted is data (`Wanted`). A trace that does not fit on one page becomes an index and excerpts; the
 path returned is that of the page to open first.
 """
 
@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from thence.errors import MisuseError, TraceError
-from thence.tables.explain.excerpt import Cut, message_cut
+from thence.tables.explain.excerpt import Excerpt, message_excerpt
 from thence.tables.files.inputs import InputTable, Names, TraceInput, trace_input
 
 if TYPE_CHECKING:
@@ -26,12 +26,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Wanted:
     """Which part of a trace is wanted: around a violation or a message, or by conditions; all of it if nothing is."""
 
-    cut: Cut = field(default_factory=Cut)
+    excerpt: Excerpt = field(default_factory=Excerpt)
     violation: int | None = None
     message: str | None = None
+
+
+class Words(NamedTuple):
+    """What the caller's trace calls our columns, and the values of `kind`."""
+
+    columns: Mapping[str, str] | None
+    kinds: Mapping[str, str] | None
 
 
 def show(
@@ -42,21 +49,23 @@ def show(
     message: str | None = None,
     run: str | None = None,
     columns: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> Path:
     """Audit a trace, write it as an HTML page, and return the path of the page.
 
     `data` is what `thence.audit` takes: files, a table of any kind, or events. `out`: the page; default: named after
     the file, or run.html. `violation`: only what is around this violation, as the audit counts from 1. `message`: only
-    what is around this message. `run`: only this run. `columns` says what the trace calls our columns.
+    what is around this message. `run`: only this run. `columns` says what the trace calls our columns, `kinds` what it
+    calls the values of `kind`.
     """
     if violation is not None and message is not None:
         raise MisuseError(f"violation={violation} and message={message!r} were given together; one is accepted")
-    given = trace_input(data, columns)
+    given = trace_input(data, columns, kinds)
     target = Path(out) if out is not None else _default(given)
     if not target.parent.is_dir():
         raise MisuseError(f"out={str(target)!r}: there is no folder {target.parent}; make it first")
-    asked = Asked(Cut(run), violation, message)
-    return written_pages(_recorded(given, columns, asked, target.stem), asked, target)[0][0]
+    asked = Wanted(Excerpt(run), violation, message)
+    return written_pages(_recorded(given, Words(columns, kinds), asked, target.stem), asked, target)[0][0]
 
 
 def _default(given: Names | InputTable | list[Event]) -> Path:
@@ -64,13 +73,11 @@ def _default(given: Names | InputTable | list[Event]) -> Path:
     return Path(name or "run").with_suffix(".html")
 
 
-def _recorded(
-    given: Names | InputTable | list[Event], columns: Mapping[str, str] | None, asked: Asked, title: str
-) -> Recorded:
+def _recorded(given: Names | InputTable | list[Event], words: Words, asked: Wanted, title: str) -> Recorded:
     from thence.show.spacetime.findings import findings_of
     from thence.show.spacetime.pages import Recorded
 
-    result, events, origins = _audited(given, columns)
+    result, events, origins = _audited(given, words)
     with result:
         if not events:
             unused = next((str(row["reason"]) for row in result.rows("quarantine")), None)
@@ -80,7 +87,7 @@ def _recorded(
 
 
 def _audited(
-    given: Names | InputTable | list[Event], columns: Mapping[str, str] | None
+    given: Names | InputTable | list[Event], words: Words
 ) -> tuple[AuditResult, list[Event], Mapping[str, Mapping[Row, Origin]]]:
     """Return what an audit says, the events, and where they were read."""
     from thence.tables.contract.columns import EVENT_COLUMNS, renamed
@@ -91,18 +98,18 @@ def _audited(
     from thence.tables.files.source import Quarantined
 
     if isinstance(given, InputTable):
-        read = located_input(given, renamed(EVENT_COLUMNS, columns or {}))
+        read = located_input(given, renamed(EVENT_COLUMNS, *words))
         events = [each[1] for each in read if not isinstance(each, Quarantined)]
-        return audit_input(given, columns), events, {}
+        return audit_input(given, *words), events, {}
     if isinstance(given, Names):
-        opened = open_trace(given.names, columns=columns)
+        opened = open_trace(given.names, columns=words.columns, kinds=words.kinds)
         if "shiviz" in opened.files.values():
             raise MisuseError("a log with clocks has no messages to draw; a trace in JSONL or Parquet is accepted")
         return audit_trace(opened), *events_with_origins(opened)
     return audit_events(given), given, {}
 
 
-def written_pages(made: Recorded, asked: Asked, target: Path) -> list[tuple[Path, int]]:
+def written_pages(made: Recorded, asked: Wanted, target: Path) -> list[tuple[Path, int]]:
     """Write the pages; return each file with its size, the one to open first."""
     written = []
     for each in _pages(made, asked, target.stem):
@@ -112,14 +119,14 @@ def written_pages(made: Recorded, asked: Asked, target: Path) -> list[tuple[Path
     return written[-1:] + written[:-1]
 
 
-def _pages(made: Recorded, asked: Asked, name: str) -> Iterable[Made]:
+def _pages(made: Recorded, asked: Wanted, name: str) -> Iterable[Made]:
     from thence.show.spacetime.pages import Made, all_pages, one_page, violation_page
 
     if asked.violation is not None:
         return [Made("", violation_page(made, asked.violation))]
     if asked.message is not None:
-        around = message_cut(made.events, asked.message)
-        return [Made("", one_page(made, replace(asked.cut, run=around.run, stretches=around.stretches)))]
-    if asked.cut:
-        return [Made("", one_page(made, asked.cut))]
+        around = message_excerpt(made.events, asked.message)
+        return [Made("", one_page(made, replace(asked.excerpt, run=around.run, index_ranges=around.index_ranges)))]
+    if asked.excerpt:
+        return [Made("", one_page(made, asked.excerpt))]
     return all_pages(made, name)

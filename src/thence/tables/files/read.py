@@ -7,7 +7,7 @@
     trace.batches()                          # Arrow record batches: event columns, file, line, reason
     trace.clocks()                           # the events of logs with vector clocks
     trace.quarantine                         # what could not be used so far; `events` and `clocks` add to it
-    trace.slices()                           # parts that can be read side by side, by anybody who can open the files
+    trace.splits()                           # parts that can be read side by side, by anybody who can open the files
 
 Law. Tables give events, logs give clock events; what can be used in neither is quarantined. A file that is no trace
 is an error if it was named itself; in a folder it is quarantined if its name says it is one, and skipped if not.
@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from thence.core.model.events import Event
 from thence.errors import MisuseError, TraceError
-from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Column, names_of, renamed, their_names
+from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Called, Column, names_of, renamed, their_names
 from thence.tables.files.formats import FORMATS, Format, Unfit, detect
 from thence.tables.files.jsonl import Located, broken_off, called_in, located, located_line
 from thence.tables.files.line_reader import Block, blocks, lines_of
 from thence.tables.files.paths import File, Paths, find_files
 from thence.tables.files.shiviz import ClockEvent, read_shiviz
 from thence.tables.files.source import BROKEN, Quarantined, first_line, open_bytes
-from thence.tables.files.splits import Slice, cut_lines, open_slice
+from thence.tables.files.splits import Split, open_split, split_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,12 +67,12 @@ class Trace:
 
     @property
     def in_our_names(self) -> bool:
-        """Tell whether the tables call their columns as we do."""
+        """Tell whether the tables have our names and words."""
         return their_names(self.judged) is None
 
-    def slices(self, size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS) -> Cut:
+    def splits(self, size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS) -> Splits:
         """Return the tables in parts: JSONL of about `size` bytes (default: whole files), Parquet by row groups."""
-        return cut_files(self.files, size, self.called(columns))
+        return split_files(self.files, size, self.called(columns))
 
     def located(
         self, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True
@@ -82,10 +82,10 @@ class Trace:
         start = 0
         for path, kind in self.files.items():
             if kind == "parquet":
-                from thence.tables.files.parquet_reader import located_group, row_groups
+                from thence.tables.files.parquet_reader import located_row_group, row_groups
 
-                for part in row_groups(path, called):
-                    found = [part] if isinstance(part, Quarantined) else located_group(part, called, needs=needs)
+                for split in row_groups(path, called):
+                    found = [split] if isinstance(split, Quarantined) else located_row_group(split, called, needs=needs)
                     yield from ((str(path), each) for each in found)
             elif kind == "jsonl":
                 lines = _Lines(self, path)
@@ -118,14 +118,14 @@ class Trace:
             yield lambda: [refused_batch(self.quarantine, called)]
         for path, kind in self.files.items():
             if kind == "parquet":
-                for part in row_groups(path, called):
-                    if isinstance(part, Quarantined):
-                        yield partial(_one, refused_batch, [part], called)
+                for split in row_groups(path, called):
+                    if isinstance(split, Quarantined):
+                        yield partial(_one, refused_batch, [split], called)
                     else:
-                        yield partial(_all, read_batches, part, called, needs=needs, coded=coded)
+                        yield partial(_all, read_batches, split, called, needs=needs, coded=coded)
             elif kind == "jsonl":
                 lines = _Lines(self, path)
-                place = Slice(str(path), "jsonl", order=start)
+                place = Split(str(path), "jsonl", order=start)
                 for block in lines.blocks():
                     if isinstance(block, Quarantined):
                         yield partial(_one, refused_batch, [block], called)
@@ -156,15 +156,16 @@ def open_trace(
     delimiter: str | None = None,
     *,
     columns: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> Trace:
     """Find the files behind names, folders and globs, and the format of each; only samples are read yet.
 
     A `pattern` says that what is no table by its name is a log; `columns`, what the tables call our columns, where
-    that is another name.
+    that is another name; `kinds`, their words for the values of `kind`, each with ours.
     """
     if format not in ("auto", *FORMATS):
         raise MisuseError(f"no format {format!r}; auto, {', '.join(FORMATS)} are accepted")
-    trace = Trace({}, pattern, delimiter, columns=renamed(EVENT_COLUMNS, columns or {}))
+    trace = Trace({}, pattern, delimiter, columns=renamed(EVENT_COLUMNS, columns, kinds))
     for file in find_files(paths):
         asked = next((name for name in FORMATS if name == format), None)
         kind = asked or detect(file.path, log=pattern is not None, kept=trace.kept, columns=trace.judged)
@@ -210,7 +211,7 @@ class _Lines:
         except BROKEN as error:
             yield broken_off(str(self._path), self.count + 1, error)
 
-    def located(self, start: int, called: Mapping[str, str] | None, *, needs: bool) -> Iterator[Located]:
+    def located(self, start: int, called: Called | None, *, needs: bool) -> Iterator[Located]:
         """Yield what each line says that is not blank."""
         for block in self.blocks():
             if isinstance(block, Quarantined):
@@ -229,19 +230,21 @@ def _all(make: Callable[..., Iterator[pa.RecordBatch]], *given: object, **named:
     return list(make(*given, **named))
 
 
-class Cut(NamedTuple):
-    """The slices of some tables, and the files that cannot be cut, each with the reason."""
+class Splits(NamedTuple):
+    """The splits of some tables, and the files that cannot be cut, each with the reason."""
 
-    slices: list[Slice]
+    splits: list[Split]
     refused: list[Quarantined]
 
 
-def cut_files(files: Mapping[Path, Format], size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS) -> Cut:
-    """Return the slices of tables: JSONL in parts of about `size` bytes (default: whole), Parquet by row groups.
+def split_files(
+    files: Mapping[Path, Format], size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS
+) -> Splits:
+    """Return the splits of tables: JSONL in parts of about `size` bytes (default: whole), Parquet by row groups.
 
     Of Parquet, only `columns` are looked at.
     """
-    slices: list[Slice] = []
+    splits: list[Split] = []
     refused: list[Quarantined] = []
     order = 0
     lines = [path for path, kind in files.items() if kind == "jsonl"]
@@ -250,34 +253,34 @@ def cut_files(files: Mapping[Path, Format], size: int | None = None, columns: Se
             from thence.tables.files.parquet_reader import row_groups
 
             found = row_groups(path, columns)
-            slices += [each for each in found if isinstance(each, Slice)]
+            splits += [each for each in found if isinstance(each, Split)]
             refused += [each for each in found if isinstance(each, Quarantined)]
         elif kind == "jsonl":
             try:
-                own, count = cut_lines(path, size, order, last=path == lines[-1])
+                own, count = split_lines(path, size, order, last=path == lines[-1])
             except OSError as error:
                 refused.append(Quarantined(str(path), None, f"it cannot be read: {first_line(error)}"))
                 continue
-            slices += own
+            splits += own
             order += count
-    return Cut(slices, refused)
+    return Splits(splits, refused)
 
 
-def located_rows(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True) -> Iterator[Located]:
+def located_rows(split: Split, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True) -> Iterator[Located]:
     """Yield (line or row number, event) or a quarantine record for each row; only `columns` are read.
 
     Unless `needs`, what a kind of row needs is left to the judge of its run.
     """
-    if part.format == "parquet":
-        from thence.tables.files.parquet_reader import located_group
+    if split.format == "parquet":
+        from thence.tables.files.parquet_reader import located_row_group
 
-        yield from located_group(part, columns, needs=needs)
+        yield from located_row_group(split, columns, needs=needs)
         return
     try:
-        with open_slice(part) as stream:
-            called, length = called_in(columns), part.length
+        with open_split(split) as stream:
+            called, length = called_in(columns), split.length
             yield from located(
-                stream, part.file, start=part.order, first=part.first, length=length, called=called, needs=needs
+                stream, split.file, start=split.order, first=split.first, length=length, called=called, needs=needs
             )
     except BROKEN as error:
-        yield broken_off(part.file, part.first, error)
+        yield broken_off(split.file, split.first, error)

@@ -1,6 +1,6 @@
 """What a task of an audit does: thin functions from Arrow batches to Arrow batches; the logic is in `kernels`.
 
-Invariant. A task gets whole slots and says everything it finds as tagged rows (`tables.judge.findings`).
+Invariant. A task gets whole partitions and says everything it finds as tagged rows (`tables.judge.findings`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import pyarrow as pa
 from thence.tables.judge.chunk import summarise
 from thence.tables.judge.coded_rows import by_run
 from thence.tables.judge.findings import SCHEMA
-from thence.tables.judge.pieces import gathered, joined
+from thence.tables.judge.packed_rows import gathered, joined
 from thence.tables.judge.rounds_over_chunks import Merging, twice_sent
 from thence.tables.judge.whole_run import judge
 
 Batches = Iterator[pa.RecordBatch]
 Work = Callable[[Batches], Batches]
+OfGroup = Callable[[tuple[pa.Scalar, ...], Batches], Batches]
 
 
 def _batches(table: pa.Table) -> Batches:
@@ -28,13 +29,13 @@ def _batches(table: pa.Table) -> Batches:
 
 
 def judging(*, block: int | None, buckets: int) -> Work:
-    """Judge whole runs and summarise chunks; a piece may say which messages are wanted in its summary."""
+    """Judge whole runs and summarise chunks; packed rows may say which messages are wanted in its summary."""
 
     def work(batches: Batches) -> Batches:
-        for pieces in gathered(batches):
-            run, chunk, want = pieces[0]["run"], pieces[0]["chunk"], pieces[0].get("want")
+        for packed in gathered(batches):
+            run, chunk, want = packed[0]["run"], packed[0]["chunk"], packed[0].get("want")
             names: frozenset[str] = pickle.loads(want) if want else frozenset()
-            table = joined(pieces)
+            table = joined(packed)
             if chunk is None or run is None:
                 yield from judged_runs(table, block=block)
             else:
@@ -65,7 +66,7 @@ def split_by_run(table: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
             yield name, table.slice(start, end - start)
 
 
-def merging(*, last_round: bool) -> Callable[[tuple[pa.Scalar, ...], Batches], Batches]:
+def merging(*, last_round: bool) -> OfGroup:
     """Put the summaries of one run together, and compare the hashes of its ids if they come along.
 
     Rows come sorted by tag, by chunk, and by place in it.
@@ -73,13 +74,25 @@ def merging(*, last_round: bool) -> Callable[[tuple[pa.Scalar, ...], Batches], B
 
     def work(key: tuple[pa.Scalar, ...], batches: Batches) -> Batches:
         merging = Merging(key[0].as_py(), last_round=last_round)
-        columns = ("tag", "chunk", "payload")
-        rows = (row for batch in batches for row in zip(*(batch.column(name) for name in columns), strict=True))
-        for (tag, _), own in groupby(rows, key=lambda row: (row[0].as_py(), row[1].as_py())):
-            merging.add(tag, (payload.as_buffer() for _, _, payload in own))
+        _take(merging, batches)
         yield from _batches(merging.finish())
 
     return work
+
+
+def joining(key: tuple[pa.Scalar, ...], batches: Batches) -> Batches:
+    """Make one chunk of neighbouring chunks: a node of the tree over a run, numbered among its like."""
+    number = key[1].as_py()
+    merging = Merging(key[0].as_py(), opens=number == 0)
+    _take(merging, batches)
+    yield from _batches(merging.as_one_chunk(number))
+
+
+def _take(merging: Merging, batches: Batches) -> None:
+    columns = ("tag", "chunk", "payload")
+    rows = (row for batch in batches for row in zip(*(batch.column(name) for name in columns), strict=True))
+    for (tag, _), own in groupby(rows, key=lambda row: (row[0].as_py(), row[1].as_py())):
+        merging.add(tag, (payload.as_buffer() for _, _, payload in own))
 
 
 def comparing(key: tuple[pa.Scalar, ...], batches: Batches) -> Batches:
