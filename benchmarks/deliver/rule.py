@@ -2,7 +2,7 @@
 
     python benchmarks/deliver/rule.py [--rows 200000] [--before FOLDER [--python PYTHON]] [--rounds 3]
 
-Writes results/rule.json. `--before` names the `src` folder of an earlier release, and `--python` an interpreter with its
+Writes results/rule.json. `--before` names the `src` folder of an earlier release, `--python` an interpreter with its
 dependencies: both are measured in turns, each in a process of its own that is warmed up first. CPU time, so that other
 work on the machine counts little.
 """
@@ -87,7 +87,8 @@ def released() -> tuple[Any, Any]:
         from thence.tables.delivery import key_state
         from thence.tables.engines.local import deliver
     except ModuleNotFoundError:
-        from thence.delivery import key_state, local as deliver  # type: ignore[import-not-found,no-redef]
+        from thence.delivery import key_state  # type: ignore[import-not-found,no-redef]
+        from thence.delivery import local as deliver
     return deliver, key_state
 
 

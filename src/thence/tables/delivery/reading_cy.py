@@ -182,22 +182,19 @@ def clock_rows(senders: list, starts: object, names: list, codes: object, counts
         numbers: list = []
         for place in range(start[row], start[row + 1]):
             count = value[place]
-            if count < 0:
+            if count < 0 or rank[code[place]] <= last:  # a name may stand twice
                 plain = False
                 break
+            last = rank[code[place]]
             if code[place] == own_code:
                 own = count
                 count -= 1
             if count > 0:
-                if rank[code[place]] <= last:
-                    plain = False
-                    break
-                last = rank[code[place]]
                 needed.append(names[code[place]])
                 numbers.append(count)
         if plain and own > 0:
             found.append((None, sender, own, needed, numbers, None))
         else:
             span = range(start[row], start[row + 1])
-            found.append(_clock(sender, [names[code[each]] for each in span], [value[each] for each in span]))
+            found.append(read_clock(sender, [(names[code[each]], value[each]) for each in span]))
     return found

@@ -28,7 +28,7 @@ cdef class Row:
     cdef long long causes
     cdef long long effects
 
-cdef Row held_row(long long ticket, object label, Source source, long long number)
+cpdef Row held_row(long long ticket, object label, Source source, long long number)
 cdef bint in_hole(Source source, long long number)
 
 cdef class Sources:
@@ -48,7 +48,7 @@ cdef class Sources:
     cdef Source known(self, dict sources, object name)
     cdef Source source(self, dict sources, object name)
     cdef Row held_at(self, Source source, long long number)
-    cdef object name(self, Source source, long long number)
+    cdef object name(self, Source source, object number)
     cdef object names(self, object needs)
     cdef object repeat(self, Source own, long long number)
     cdef list unmet(self, dict sources, list names, list numbers)

@@ -78,23 +78,15 @@ DONE.level = 1
 @cython.final
 @cython.cclass
 class Row:
-    """A held row. `waited`: the needs it is held for; `needs`: also those that are met only by giving up."""
+    """A held row. `waited`: the needs it is held for; `needs`: also those that are met only by giving up.
 
-    def __init__(self, ticket: cython.longlong, label: object, source: Source | None, number: cython.longlong) -> None:
-        """Describe a row; `since` is event time, `came` processing time in milliseconds where a stream gives it."""
-        self.ticket, self.number = ticket, number
-        self.label: Any = label
-        self.source: Any = source
-        self.needs: Any = ()
-        self.waited: Any = ()
-        self.since = self.ahead = nan
-        self.came = self.causes = self.effects = 0
-        self.here = True
+    `since` is event time, `came` processing time in milliseconds where a stream gives it.
+    """
 
 
-@cython.cfunc
+@cython.ccall
 def held_row(ticket: cython.longlong, label: object, source: Source | None, number: cython.longlong) -> Row:
-    """Return `Row(...)`, made without the detour through Python's arguments."""
+    """Return a row that needs nothing yet."""
     row: Row = Row.__new__(Row)
     row.ticket, row.label, row.source, row.number = ticket, label, source, number
     row.needs = row.waited = ()
@@ -166,7 +158,7 @@ class Sources:
         return self.source(self.order(label), name)
 
     @cython.cfunc
-    def name(self, source: Source, number: cython.longlong) -> object:
+    def name(self, source: Source, number: object) -> object:
         """Name a cause as people know it."""
         if self.cyclic:
             return source.name
