@@ -29,7 +29,6 @@ from thence.cli._common import (
     write_pieces,
 )
 from thence.cli._console import Console, Table, table
-from thence.errors import MisuseError
 from thence.tables.contract.columns import JUDGED_COLUMNS
 
 if TYPE_CHECKING:
@@ -83,10 +82,6 @@ def command(
         refuse_full(out)
 
     opened = open_trace(trace, format, pattern, delimiter, columns=named_columns(columns), kinds=named_kinds(kinds))
-    if page is not None and set(opened.files.values()) == {"shiviz"}:
-        raise MisuseError(
-            "--page draws messages, and a log with clocks has none; a trace in JSONL or Parquet is accepted"
-        )
     with audited(opened, engine, cores) as (result, choice):
         result.allow_empty = allow_empty
         detail(f"route: {result.route}")
@@ -131,9 +126,11 @@ def _write_page(
     opened: Trace, result: AuditResult, choice: Choice | None, page: Path, paths: int, cores: int, out: Console
 ) -> None:
     from thence.cli._pages import recorded, said, write_pages
-    from thence.show.page import Wanted
+    from thence.show.page import Wanted, recorded_log
 
-    made = recorded(opened, result, choice, Wanted(), page.stem, cores=cores, paths=paths)
+    logs_only = set(opened.files.values()) == {"shiviz"}
+    made = recorded_log(opened, page.stem) if logs_only else None
+    made = made or recorded(opened, result, choice, Wanted(), page.stem, cores=cores, paths=paths)
     for line in said(write_pages(made, Wanted(), page)):
         out.print(line)
 
