@@ -213,15 +213,13 @@ class Rule(Sources):
             self.queue.append(row)
             if len(self.queue) > 2 * len(self.kept) + STALE:
                 self.queue = deque(self.kept.values())
-        return None
 
     @cython.cfunc
     def _deliver(self, sources: dict, own: Source | None, name: object, number: cython.longlong) -> cython.void:
         self.met(sources, own, name, number)
         if self.recent is None:
             return
-        limit = self.policy.filter_limit
-        if limit is not None and len(self.forgotten) > limit:
+        if self.policy.filter_limit is not None and len(self.forgotten) > self.policy.filter_limit:
             raise TraceError(f"{self.where}{self.policy.too_many_forgotten()}")
 
     @cython.cfunc

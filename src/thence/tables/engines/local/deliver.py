@@ -69,9 +69,9 @@ def keyed(setup: Setup, table: pa.Table) -> Setup:
 def counts_in(ordered: pa.Table) -> dict[tuple[str, str | None], int]:
     """Return how many rows had each outcome and, of those in quarantine, each reason; the most frequent first."""
     outcome, reason = ordered.column("outcome"), ordered.column("reason")
-    told = pc.if_else(pc.equal(outcome, Kind.QUARANTINED.value), reason, pa.scalar(None, reason.type))
+    shown = pc.if_else(pc.equal(outcome, Kind.QUARANTINED.value), reason, pa.scalar(None, reason.type))
     counted = (
-        pa.table({"outcome": outcome, "reason": told}).group_by(["outcome", "reason"]).aggregate([([], "count_all")])
+        pa.table({"outcome": outcome, "reason": shown}).group_by(["outcome", "reason"]).aggregate([([], "count_all")])
     )
     found = {(row["outcome"], row["reason"]): row["count_all"] for row in counted.to_pylist()}
     return dict(sorted(found.items(), key=lambda each: (-each[1], each[0][1] or "")))
