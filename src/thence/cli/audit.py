@@ -29,6 +29,7 @@ from thence.cli._common import (
     write_pieces,
 )
 from thence.cli._console import Console, Table, table
+from thence.errors import MisuseError
 from thence.tables.contract.columns import JUDGED_COLUMNS
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ SHOWN = 20
 """Rows of each table for people; `--json` has them all."""
 
 TraceArgument = Annotated[list[str], typer.Argument(metavar="TRACE...", help="Files, folders or globs.")]
-FormatOption = Annotated[str, typer.Option(help="auto, jsonl, parquet or shiviz.")]
+FormatOption = Annotated[
+    str, typer.Option("--format", "--from", metavar="FORMAT", help="jsonl, parquet, csv, otlp, ...; default: by form.")
+]
 PatternOption = Annotated[str | None, typer.Option(metavar="RE", help="A log's lines: groups host, clock and event.")]
 DelimiterOption = Annotated[str | None, typer.Option(metavar="RE", help="What parts executions in a log.")]
 CoresOption = Annotated[int, typer.Option(help="Cores to work on.", min=1)]
@@ -138,10 +141,16 @@ def _write_page(
 @contextmanager
 def audited(opened: Trace, engine: str, cores: int) -> Iterator[tuple[AuditResult, Choice | None]]:
     """Audit an opened trace, its tables and its logs, by the engine that is asked for."""
-    from thence.tables.engines.choice import Engine, choose
+    from thence.tables.engines.choice import Choice, Engine, choose
 
     tables = [path for path, kind in opened.files.items() if kind != "shiviz"]
     choice = choose(engine, tables)
+    if opened.records:
+        if engine == Engine.SPARK:
+            raise MisuseError(
+                "spans, events and changes in files are audited in this process; leave --engine spark out"
+            )
+        choice = Choice(Engine.LOCAL, "records are read here alone")
     logs_only = not tables and "shiviz" in opened.files.values()
     if choice.engine is Engine.SPARK and not logs_only:
         result = _on_spark(opened, cores)
@@ -202,7 +211,7 @@ def tell(result: AuditResult, choice: Choice | None, opened: Trace, paths: int, 
         say(f"judged {choice}")
         for line in _runs(result, out):
             say(line)
-    for line in (*_clocks(result), *_findings(result, paths), *skipped_files(opened.skipped)):
+    for line in (*_clocks(result), *_records(result), *_findings(result, paths), *skipped_files(opened.skipped)):
         say(line)
     if not result.events:
         unused = next(iter(result.rows("quarantine")), None)
@@ -258,6 +267,26 @@ def _clocks(result: AuditResult) -> Iterator[str]:
         yield f"... and {len(audited.findings) - SHOWN} more clock findings; --json has them all"
     for note in audited.notes[:SHOWN]:
         yield f"note: {note}"
+
+
+def _records(result: AuditResult) -> Iterator[str]:
+    """Yield what is said of spans, events and changes: causes that are not there, and clocks."""
+    if result.records is None:
+        return
+    orphans, skews = result.records.orphans, result.records.skews
+    yield f"records: {result.records.records:,}; causes that are not among them: {len(orphans):,}"
+    for row in orphans[:SHOWN]:
+        names = list(row["named_by"])  # type: ignore[call-overload]
+        more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+        yield f"orphan: {row['cause']} is not there; {names[0]}{more} named it"
+    if len(orphans) > SHOWN:
+        yield f"... and {len(orphans) - SHOWN:,} more orphans; --json has them all"
+    for skew in skews[:SHOWN]:
+        what = f"{len(skew.pairs):,} of {skew.child} start before their parents of {skew.parent}"
+        if skew.offset is None:
+            yield f"violated: {what}, and no difference of the clocks explains it; the first: {skew.pairs[0][1]}"
+        else:
+            yield f"clock skew: {what}; the clock of {skew.child} is {skew.offset:.6g} s behind"
 
 
 def _findings(result: AuditResult, paths: int) -> Iterator[str]:
