@@ -55,7 +55,8 @@ def test_a_block_is_read_as_its_lines(tmp_path: Path, seed: int) -> None:
     lines = [PLAIN, *(rng.choice(ODD) if rng.random() < 0.3 else PLAIN for _ in range(rng.randrange(8)))]
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"\n".join(lines) + b"\n" * rng.randrange(2))
-    table, unread, texts = read_arrivals(arrival_files(str(path)), "depends_on", Columns("depends_on", {}, None))
+    found = read_arrivals(arrival_files(str(path)), "depends_on", Columns("depends_on", {}, None))
+    table, unread, texts = found.table, found.unread, found.lines
     ids = table.column("message").to_pylist()
     said = [None] * len(table) if texts is None else table.column(texts).to_pylist()
     shown = [each if text is None else text for each, text in zip(ids, said, strict=True)]
