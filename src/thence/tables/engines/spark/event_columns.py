@@ -57,15 +57,6 @@ def with_event_columns(events: DataFrame, *, located: bool = False) -> DataFrame
     return coded.selectExpr(*(f"`{name}`" for name in names), f"coalesce(`_odd`, {unknown}) AS `odd`")
 
 
-def require_frame(given: object, function: str) -> None:
-    """Refuse what is not a Spark DataFrame, and say which function takes other tables."""
-    if not isinstance(given, DataFrame):
-        raise MisuseError(
-            f"thence.spark.{function} takes a Spark DataFrame, not {type(given).__name__}; thence.{function} takes "
-            "files, pandas, Polars and pyarrow tables and lists of dicts"
-        )
-
-
 def in_our_names(
     events: DataFrame,
     called: Mapping[str, str] | None,
