@@ -31,7 +31,7 @@ from thence.cli._console import table
 from thence.cli._packages import needs
 from thence.cli._targets import check_target
 from thence.core.model.plain import Field, Row
-from thence.errors import MisuseError, TraceError
+from thence.errors import Argument, MisuseError, TraceError
 from thence.tables.engines.choice import Choice, Engine, choose
 from thence.tables.files.formats import RECORDS, WHOLE
 
@@ -294,7 +294,7 @@ def _local(asked: Asked) -> Row:
     options = dict(asked.options)
     for name in ("wait_seconds", "idle_seconds", "ttl_seconds"):
         if options.pop(name) is not None:
-            raise MisuseError(f"{name} is for streams; a batch has an end")
+            raise MisuseError(Argument(name), " is for streams; a batch has an end")
     files = asked.files
     roster = files.rosters() if asked.roster is None and asked.by == "stamp" else asked.roster
     setup = setup_of(asked.by, roster, asked.columns, asked.key, options)
