@@ -1,4 +1,4 @@
-"""`thence show` and `thence audit --page`: files, slices, what is refused; without Spark."""
+"""`thence show` and `thence audit --page`: files, excerpts, what is refused; without Spark."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_page_named_after_the_trace(trace: Path, capsys: pytest.CaptureFixture
     assert data_of(page)["files"] == [str(trace)]
 
 
-def test_slices(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_excerpts(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = {
         "violation": ("--violation", "1"),
         "message": ("--message", "d1"),
@@ -62,7 +62,7 @@ def test_slices(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (("--violation", "2"), "there is no violation 2; there is 1"),
         (("--message", "zz"), "no run of the trace sends a message 'zz'"),
         (("--time", "1"), "FROM:TO is accepted"),
-        (("--time", "1:2"), "no row of the trace is in this slice"),
+        (("--time", "1:2"), "no row of the trace is in this excerpt"),
         (("--violation", "1", "--message", "a1"), "one of them is accepted"),
         (("--violation", "1", "--processes", "a"), "one of them is accepted"),
         (("--engine", "cloud"), "no engine 'cloud'"),

@@ -131,10 +131,10 @@ def _write_page(
     opened: Trace, result: AuditResult, choice: Choice | None, page: Path, paths: int, cores: int, out: Console
 ) -> None:
     from thence.cli._pages import recorded, said, write_pages
-    from thence.show.page import Asked
+    from thence.show.page import Wanted
 
-    made = recorded(opened, result, choice, Asked(), page.stem, cores=cores, paths=paths)
-    for line in said(write_pages(made, Asked(), page)):
+    made = recorded(opened, result, choice, Wanted(), page.stem, cores=cores, paths=paths)
+    for line in said(write_pages(made, Wanted(), page)):
         out.print(line)
 
 

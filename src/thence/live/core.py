@@ -59,7 +59,7 @@ from thence.live.inputs import (
     read_item,
 )
 from thence.live.outbox import Outbox
-from thence.live.rows import ROSTER_LIMIT, Rows
+from thence.live.trace_rows import ROSTER_LIMIT, Rows
 
 GIVEN: tuple[Need, ...] = (
     "fifo",

@@ -3,7 +3,7 @@
     thence.show("run.jsonl")                        # run.html beside you
     thence.show(frame, out="why.html", violation=1)
 
-*Invariant.* What is asked for is data (`Asked`). A trace that does not fit on one page becomes an index and slices; the
+*Invariant.* What is wanted is data (`Wanted`). A trace that does not fit on one page becomes an index and excerpts; the
 path returned is that of the page to open first.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from thence.errors import MisuseError, TraceError
-from thence.tables.explain.excerpt import Cut, message_cut
+from thence.tables.explain.excerpt import Excerpt, message_excerpt
 from thence.tables.files.inputs import InputTable, Names, TraceInput, trace_input
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Wanted:
     """Which part of a trace is wanted: around a violation or a message, or by conditions; all of it if nothing is."""
 
-    cut: Cut = field(default_factory=Cut)
+    excerpt: Excerpt = field(default_factory=Excerpt)
     violation: int | None = None
     message: str | None = None
 
@@ -64,7 +64,7 @@ def show(
     target = Path(out) if out is not None else _default(given)
     if not target.parent.is_dir():
         raise MisuseError(f"out={str(target)!r}: there is no folder {target.parent}; make it first")
-    asked = Asked(Cut(run), violation, message)
+    asked = Wanted(Excerpt(run), violation, message)
     return written_pages(_recorded(given, Words(columns, kinds), asked, target.stem), asked, target)[0][0]
 
 
@@ -73,7 +73,7 @@ def _default(given: Names | InputTable | list[Event]) -> Path:
     return Path(name or "run").with_suffix(".html")
 
 
-def _recorded(given: Names | InputTable | list[Event], words: Words, asked: Asked, title: str) -> Recorded:
+def _recorded(given: Names | InputTable | list[Event], words: Words, asked: Wanted, title: str) -> Recorded:
     from thence.show.spacetime.findings import findings_of
     from thence.show.spacetime.pages import Recorded
 
@@ -109,7 +109,7 @@ def _audited(
     return audit_events(given), given, {}
 
 
-def written_pages(made: Recorded, asked: Asked, target: Path) -> list[tuple[Path, int]]:
+def written_pages(made: Recorded, asked: Wanted, target: Path) -> list[tuple[Path, int]]:
     """Write the pages; return each file with its size, the one to open first."""
     written = []
     for each in _pages(made, asked, target.stem):
@@ -119,14 +119,14 @@ def written_pages(made: Recorded, asked: Asked, target: Path) -> list[tuple[Path
     return written[-1:] + written[:-1]
 
 
-def _pages(made: Recorded, asked: Asked, name: str) -> Iterable[Made]:
+def _pages(made: Recorded, asked: Wanted, name: str) -> Iterable[Made]:
     from thence.show.spacetime.pages import Made, all_pages, one_page, violation_page
 
     if asked.violation is not None:
         return [Made("", violation_page(made, asked.violation))]
     if asked.message is not None:
-        around = message_cut(made.events, asked.message)
-        return [Made("", one_page(made, replace(asked.cut, run=around.run, stretches=around.stretches)))]
-    if asked.cut:
-        return [Made("", one_page(made, asked.cut))]
+        around = message_excerpt(made.events, asked.message)
+        return [Made("", one_page(made, replace(asked.excerpt, run=around.run, index_ranges=around.index_ranges)))]
+    if asked.excerpt:
+        return [Made("", one_page(made, asked.excerpt))]
     return all_pages(made, name)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from thence.lab.simulator.stats import Estimate
+    from thence.lab.simulator.confidence import Estimate
 
 At = TypeVar("At", bound=float)
 """A place on the axis that a curve is drawn over."""

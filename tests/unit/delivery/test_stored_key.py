@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.stored import Shelf
+from unit.delivery.stored_states import Shelf
 
 from thence import Orderer
 from thence.errors import MisuseError

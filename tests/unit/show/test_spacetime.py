@@ -1,4 +1,4 @@
-"""The space-time page without a browser: its columns, its parts, its slices."""
+"""The space-time page without a browser: its columns, its parts, its excerpts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,15 @@ from thence.show.spacetime.findings import by_run, findings_of
 from thence.show.spacetime.names import natural, visible
 from thence.show.spacetime.pages import Recorded, all_pages, one_page, violation_page
 from thence.tables.engines.local.audit import audit_events
-from thence.tables.explain.excerpt import Cut, Stretch, around, cut_rows, message_cut, places_of, range_of
+from thence.tables.explain.excerpt import (
+    Excerpt,
+    IndexRange,
+    around,
+    excerpt_rows,
+    message_excerpt,
+    places_of,
+    range_of,
+)
 from thence.tables.explain.scene import scene_of, scenes_of
 
 LATE = Knobs(steps=150, late=0.8)
@@ -197,8 +205,8 @@ def test_more_findings_than_are_listed_at_first() -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_a_cut_holds_what_it_says_and_the_sends_it_needs(seed: int) -> None:
     events = random_trace(seed)
-    cut = Cut(stretches=(Stretch("p0", 2, 5), Stretch("p1", 1, 3)))
-    kept = cut_rows(events, cut)
+    cut = Excerpt(index_ranges=(IndexRange("p0", 2, 5), IndexRange("p1", 1, 3)))
+    kept = excerpt_rows(events, cut)
     inside = [e for e in events if (e.process == "p0" and 2 <= e.index <= 5) or (e.process == "p1" and e.index <= 3)]
     assert set(inside) <= set(kept)
     needed = {e.message for e in inside if e.kind in ("receive", "deliver")}
@@ -208,17 +216,17 @@ def test_a_cut_holds_what_it_says_and_the_sends_it_needs(seed: int) -> None:
 
 def test_cuts_by_order_time_process_and_run() -> None:
     events = [replace(e, time=float(e.order or 0)) for e in parse(TRIANGLE)]
-    assert render(cut_rows(events, Cut(orders=(6, 7)))) == "a!1>c b!1>c c?b1 c<a1"
-    assert cut_rows(events, Cut(times=(6, 7))) == cut_rows(events, Cut(orders=(6, 7)))
-    assert render(cut_rows(events, Cut(processes=frozenset("b")))) == "a!2>b b<a2 b?a2 b!1>c"
-    assert cut_rows(events, Cut(run="other")) == []
-    assert not Cut()
-    assert Cut(run="x")
+    assert render(excerpt_rows(events, Excerpt(orders=(6, 7)))) == "a!1>c b!1>c c?b1 c<a1"
+    assert excerpt_rows(events, Excerpt(times=(6, 7))) == excerpt_rows(events, Excerpt(orders=(6, 7)))
+    assert render(excerpt_rows(events, Excerpt(processes=frozenset("b")))) == "a!2>b b<a2 b?a2 b!1>c"
+    assert excerpt_rows(events, Excerpt(run="other")) == []
+    assert not Excerpt()
+    assert Excerpt(run="x")
 
 
 def test_stretches_that_touch_are_one() -> None:
     assert around([("a", 5), ("a", 8), ("b", 1), ("a", 90)], near=2) == (
-        Stretch("a", 3, 10), Stretch("a", 88, 92), Stretch("b", 1, 3),
+        IndexRange("a", 3, 10), IndexRange("a", 88, 92), IndexRange("b", 1, 3),
     )  # fmt: skip
 
 
@@ -236,26 +244,26 @@ def test_a_range_that_is_none(text: str) -> None:
         range_of(text, "--time")
 
 
-def test_a_slice_lights_its_violation_first() -> None:
+def test_an_excerpt_lights_its_violation_first() -> None:
     rows = recorded(random_trace(4, LATE))
     html = violation_page(rows, 2)
     made = data_of(html)
     assert made["start"] == "finding=1"
     assert made["runs"][0]["findings"][0]["text"] == rows.violation(2)[1].sentence
-    assert "a slice" in html
+    assert "an excerpt" in html
     with pytest.raises(MisuseError, match="there is no violation 999"):
         violation_page(rows, 999)
 
 
-def test_slices_hold_only_findings_whose_rows_they_hold() -> None:
+def test_excerpts_hold_only_findings_whose_rows_they_hold() -> None:
     rows = recorded(parse(f"{TRIANGLE} d!1>e d!2>e e?d2 e?d1"))
-    html = one_page(rows, Cut(processes=frozenset("de")))
+    html = one_page(rows, Excerpt(processes=frozenset("de")))
     assert [f["text"].split()[0] for f in data_of(html)["runs"][0]["findings"]] == ["e"]
     with pytest.raises(MisuseError, match="no row"):
-        one_page(rows, Cut(processes=frozenset("z")))
+        one_page(rows, Excerpt(processes=frozenset("z")))
 
 
-def test_a_large_trace_gives_slices_and_an_index() -> None:
+def test_a_large_trace_gives_excerpts_and_an_index() -> None:
     rows = recorded(random_trace(4, LATE))
     made = {each.suffix: each.html for each in all_pages(rows, "big", most=50)}
     index = made.pop("")
@@ -267,12 +275,12 @@ def test_a_large_trace_gives_slices_and_an_index() -> None:
     assert all(len(columns_of(html)["kind"]) <= 50 for html in parts)
 
 
-def test_a_slice_around_a_message() -> None:
+def test_an_excerpt_around_a_message() -> None:
     events = parse(TRIANGLE)
-    cut = message_cut(events, "a2")
-    assert {each.process for each in cut.stretches or ()} == {"a", "b"}
+    cut = message_excerpt(events, "a2")
+    assert {each.process for each in cut.index_ranges or ()} == {"a", "b"}
     with pytest.raises(MisuseError, match="no run of the trace sends a message 'zz'"):
-        message_cut(events, "zz")
+        message_excerpt(events, "zz")
 
 
 def test_a_page_takes_so_many_destinations(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from thence.core.model.message_names import HOPS, name_of, prefix_of, suffix_of
 from thence.core.model.plain import Row
 from thence.core.protocols.effects import Sent
 from thence.errors import MisuseError
-from thence.lab.simulator.event_rows import Clear, CopyRow, EventRows
+from thence.lab.simulator.recorded_events import Clear, CopyRow, EventRows
 from thence.lab.simulator.simulation import Observer, Simulation
 from thence.lab.simulator.sizes import Sizes
 from thence.tables.files.formats import by_name

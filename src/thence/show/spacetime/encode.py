@@ -19,7 +19,7 @@ from thence.show.spacetime.names import TEXT_LIMIT, natural, visible
 from thence.tables.explain.scene import Finding, Row, Scene
 
 PAGE_EVENTS = 100_000
-"""Events that one page takes; more are cut into slices."""
+"""Events that one page takes; more are divided into excerpts."""
 FINDINGS = 5_000
 """Findings of a run that a page lists."""
 STAMPED = 1_000_000

@@ -8,7 +8,7 @@ import { isHeld, timeOf } from "./axis.js";
 import { logOf } from "./log.js";
 
 const DEEDS = ["sent", "received", "delivered", "did something of its own", "crashed"];
-const FEW = 12;
+const SHOWN_AT_FIRST = 12;
 
 /** Make an element: its name, its attributes, and what stands in it. */
 export function make(name, attributes = {}, ...parts) {
@@ -27,7 +27,7 @@ export function deed(page, run, event) {
   return `${page.processes[run.lane[event]]} ${DEEDS[run.kind[event]]}${message}`;
 }
 
-function some(items, most = FEW) {
+function some(items, most = SHOWN_AT_FIRST) {
   return items.length <= most ? items.join(", ") : `${items.slice(0, most).join(", ")} and ${items.length - most} more`;
 }
 
@@ -86,7 +86,7 @@ export function showEvent(box, page, run, event, go) {
   if (run.cause[event] >= 0) ties.push(run.cause[event]);
   if (run.pair[event] >= 0) ties.push(run.pair[event]);
   ties.push(...(run.ends.get(event) ?? []).filter((end) => run.kind[end] === DELIVER));
-  const items = ties.slice(0, FEW).map((tied) => make("li", {}, make("button", { type: "button", onclick: () => go(run.number, tied) }, deed(page, run, tied))));
+  const items = ties.slice(0, SHOWN_AT_FIRST).map((tied) => make("li", {}, make("button", { type: "button", onclick: () => go(run.number, tied) }, deed(page, run, tied))));
   box.replaceChildren(list, ...(items.length ? [make("p", {}, "Tied to it:"), make("ul", { class: "plain" }, ...items)] : []));
 }
 

@@ -7,7 +7,7 @@
     trace.batches()                          # Arrow record batches: event columns, file, line, reason
     trace.clocks()                           # the events of logs with vector clocks
     trace.quarantine                         # what could not be used so far; `events` and `clocks` add to it
-    trace.slices()                           # parts that can be read side by side, by anybody who can open the files
+    trace.splits()                           # parts that can be read side by side, by anybody who can open the files
 
 Law. Tables give events, logs give clock events; what can be used in neither is quarantined. A file that is no trace
 is an error if it was named itself; in a folder it is quarantined if its name says it is one, and skipped if not.
@@ -32,7 +32,7 @@ from thence.tables.files.line_reader import Block, blocks, lines_of
 from thence.tables.files.paths import File, Paths, find_files
 from thence.tables.files.shiviz import ClockEvent, read_shiviz
 from thence.tables.files.source import BROKEN, Quarantined, first_line, open_bytes
-from thence.tables.files.splits import Slice, cut_lines, open_slice
+from thence.tables.files.splits import Split, open_split, split_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,9 +70,9 @@ class Trace:
         """Tell whether the tables have our names and words."""
         return their_names(self.judged) is None
 
-    def slices(self, size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS) -> Cut:
+    def splits(self, size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS) -> Splits:
         """Return the tables in parts: JSONL of about `size` bytes (default: whole files), Parquet by row groups."""
-        return cut_files(self.files, size, self.called(columns))
+        return split_files(self.files, size, self.called(columns))
 
     def located(
         self, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True
@@ -82,10 +82,10 @@ class Trace:
         start = 0
         for path, kind in self.files.items():
             if kind == "parquet":
-                from thence.tables.files.parquet_reader import located_group, row_groups
+                from thence.tables.files.parquet_reader import located_row_group, row_groups
 
-                for part in row_groups(path, called):
-                    found = [part] if isinstance(part, Quarantined) else located_group(part, called, needs=needs)
+                for split in row_groups(path, called):
+                    found = [split] if isinstance(split, Quarantined) else located_row_group(split, called, needs=needs)
                     yield from ((str(path), each) for each in found)
             elif kind == "jsonl":
                 lines = _Lines(self, path)
@@ -118,14 +118,14 @@ class Trace:
             yield lambda: [refused_batch(self.quarantine, called)]
         for path, kind in self.files.items():
             if kind == "parquet":
-                for part in row_groups(path, called):
-                    if isinstance(part, Quarantined):
-                        yield partial(_one, refused_batch, [part], called)
+                for split in row_groups(path, called):
+                    if isinstance(split, Quarantined):
+                        yield partial(_one, refused_batch, [split], called)
                     else:
-                        yield partial(_all, read_batches, part, called, needs=needs, coded=coded)
+                        yield partial(_all, read_batches, split, called, needs=needs, coded=coded)
             elif kind == "jsonl":
                 lines = _Lines(self, path)
-                place = Slice(str(path), "jsonl", order=start)
+                place = Split(str(path), "jsonl", order=start)
                 for block in lines.blocks():
                     if isinstance(block, Quarantined):
                         yield partial(_one, refused_batch, [block], called)
@@ -230,19 +230,21 @@ def _all(make: Callable[..., Iterator[pa.RecordBatch]], *given: object, **named:
     return list(make(*given, **named))
 
 
-class Cut(NamedTuple):
-    """The slices of some tables, and the files that cannot be cut, each with the reason."""
+class Splits(NamedTuple):
+    """The splits of some tables, and the files that cannot be cut, each with the reason."""
 
-    slices: list[Slice]
+    splits: list[Split]
     refused: list[Quarantined]
 
 
-def cut_files(files: Mapping[Path, Format], size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS) -> Cut:
-    """Return the slices of tables: JSONL in parts of about `size` bytes (default: whole), Parquet by row groups.
+def split_files(
+    files: Mapping[Path, Format], size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS
+) -> Splits:
+    """Return the splits of tables: JSONL in parts of about `size` bytes (default: whole), Parquet by row groups.
 
     Of Parquet, only `columns` are looked at.
     """
-    slices: list[Slice] = []
+    splits: list[Split] = []
     refused: list[Quarantined] = []
     order = 0
     lines = [path for path, kind in files.items() if kind == "jsonl"]
@@ -251,34 +253,34 @@ def cut_files(files: Mapping[Path, Format], size: int | None = None, columns: Se
             from thence.tables.files.parquet_reader import row_groups
 
             found = row_groups(path, columns)
-            slices += [each for each in found if isinstance(each, Slice)]
+            splits += [each for each in found if isinstance(each, Split)]
             refused += [each for each in found if isinstance(each, Quarantined)]
         elif kind == "jsonl":
             try:
-                own, count = cut_lines(path, size, order, last=path == lines[-1])
+                own, count = split_lines(path, size, order, last=path == lines[-1])
             except OSError as error:
                 refused.append(Quarantined(str(path), None, f"it cannot be read: {first_line(error)}"))
                 continue
-            slices += own
+            splits += own
             order += count
-    return Cut(slices, refused)
+    return Splits(splits, refused)
 
 
-def located_rows(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True) -> Iterator[Located]:
+def located_rows(split: Split, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True) -> Iterator[Located]:
     """Yield (line or row number, event) or a quarantine record for each row; only `columns` are read.
 
     Unless `needs`, what a kind of row needs is left to the judge of its run.
     """
-    if part.format == "parquet":
-        from thence.tables.files.parquet_reader import located_group
+    if split.format == "parquet":
+        from thence.tables.files.parquet_reader import located_row_group
 
-        yield from located_group(part, columns, needs=needs)
+        yield from located_row_group(split, columns, needs=needs)
         return
     try:
-        with open_slice(part) as stream:
-            called, length = called_in(columns), part.length
+        with open_split(split) as stream:
+            called, length = called_in(columns), split.length
             yield from located(
-                stream, part.file, start=part.order, first=part.first, length=length, called=called, needs=needs
+                stream, split.file, start=split.order, first=split.first, length=length, called=called, needs=needs
             )
     except BROKEN as error:
-        yield broken_off(part.file, part.first, error)
+        yield broken_off(split.file, split.first, error)

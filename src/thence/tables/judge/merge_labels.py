@@ -1,12 +1,12 @@
-"""One lane of two neighbouring stretches of a run, merged: what the second imports from the first is decided here.
+"""One label of two neighbouring chunks of a run, merged: what the second imports from the first is decided here.
 
-Invariant. The result is what `chunk.summarise` would leave of the lane if both stretches were one chunk, except that a
+Invariant. The result is what `chunk.summarise` would leave of the label if both chunks were one chunk, except that a
 message all of whose copies are delivered is dropped where they meet. Merging is therefore associative: any tree over
 the chunks of a run gives what the sequence gives.
 
-What the second stretch needs from the first are only the clocks on entering (process x sender) and those of the
+What the second chunk needs from the first are only the clocks on entering (process x sender) and those of the
 messages in flight: `chunk_clocks.py` joins them with its own. Cost: (imports + exports) x senders^2. Which message came
-early follows from when the processes of the second stretch first heard of each other: it is the first delivery to tell
+early follows from when the processes of the second chunk first heard of each other: it is the first delivery to tell
 the destination of a send made after the entrance, or the import, by which its sender knew of the missing message.
 """
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from thence.tables.contract.numpy_types import Clocks, Flags, Ints, Longs
 from thence.tables.judge import findings
-from thence.tables.judge.chunk import DONE, OPEN, SETTLED, STATE_CELLS, LaneSummary
+from thence.tables.judge.chunk import DONE, OPEN, SETTLED, STATE_CELLS, LabelSummary
 from thence.tables.judge.chunk_clocks import Contacts, Stack, earliest, knew, lift, stacked
 from thence.tables.judge.findings import tagged
 
@@ -31,15 +31,15 @@ class TroubleError(Exception):
 
 @dataclass(slots=True)
 class _Resolved:
-    """What the imports of the second stretch turn out to be; numbers of imports, of exports and of copies."""
+    """What the imports of the second chunk turn out to be; numbers of imports, of exports and of copies."""
 
     used: list[int] = field(default_factory=list)
-    """Imports whose message the first stretch sent under this label, and the export behind each."""
+    """Imports whose message the first chunk sent under this label, and the export behind each."""
     export: list[int] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
     """Imports whose message was sent earlier still, or never."""
     foreign: list[int] = field(default_factory=list)
-    """Imports whose message the first stretch sent under another label."""
+    """Imports whose message the first chunk sent under another label."""
     tested: list[tuple[int, int]] = field(default_factory=list)
     """First deliveries (import, copy) of copies that may be late."""
     closed: list[int] = field(default_factory=list)
@@ -47,11 +47,11 @@ class _Resolved:
     astray: list[int] = field(default_factory=list)
 
 
-class LanePair:
-    """The same lane of two neighbouring stretches."""
+class LabelPair:
+    """The same label of two neighbouring chunks."""
 
-    def __init__(self, run: str, one: LaneSummary, two: LaneSummary, *, opens: bool) -> None:
-        """`opens`: no chunk comes before the first stretch, so that nothing need be kept for one."""
+    def __init__(self, run: str, one: LabelSummary, two: LabelSummary, *, opens: bool) -> None:
+        """`opens`: no chunk comes before the first chunk, so that nothing need be kept for one."""
         self.run, self.one, self.two, self.opens = run, one, two, opens
         senders = dict.fromkeys([*one.processes[: one.senders], *two.processes[: two.senders]])
         self.names = list(dict.fromkeys([*senders, *one.processes, *two.processes]))
@@ -72,11 +72,11 @@ class LanePair:
         )
         self.parts: list[pa.Table] = []
 
-    def merged(self, sent: Collection[str], wanted: Collection[str], shift: int) -> tuple[LaneSummary, list[int]]:
-        """Return the lane of both stretches, and the rows of imports of the second sent under another label.
+    def merged(self, sent: Collection[str], wanted: Collection[str], shift: int) -> tuple[LabelSummary, list[int]]:
+        """Return the label of both chunks, and the rows of imports of the second sent under another label.
 
-        `sent` are the messages that the first stretch exports in any lane; `wanted` are kept though delivered; `shift`
-        is how many strangers the first stretch has, which stand before those of the second.
+        `sent` are the messages that the first chunk exports in any label; `wanted` are kept though delivered; `shift`
+        is how many strangers the first chunk has, which stand before those of the second.
         """
         one, two, width = self.one, self.two, self.width
         found = self._resolve(sent)
@@ -92,13 +92,13 @@ class LanePair:
         after[self.b] = np.maximum(after[self.b], own)
         self._explain(late + self._overtaken(after), stack, used)
         self._say(found)
-        lane = self._exported(found, wanted, lift(self._of_two(two.carried), self.b[two.sender], stack))
-        lane.known = after
-        self._imported(lane, left, at, stack)
-        lane.rows = np.concatenate([one.rows, two.rows[left] + shift]).astype(np.int32)
+        summary = self._exported(found, wanted, lift(self._of_two(two.carried), self.b[two.sender], stack))
+        summary.known = after
+        self._imported(summary, left, at, stack)
+        summary.rows = np.concatenate([one.rows, two.rows[left] + shift]).astype(np.int32)
         if not self.opens:
-            self._contacts_of_both(lane, used, left, stack)
-        return lane, [int(two.rows[i]) + shift for i in found.foreign]
+            self._contacts_of_both(summary, used, left, stack)
+        return summary, [int(two.rows[i]) + shift for i in found.foreign]
 
     def _of_one(self, clocks: Clocks) -> Clocks:
         return _spread(clocks, self.a[: self.one.senders], self.width)
@@ -107,7 +107,7 @@ class LanePair:
         return _spread(clocks, self.b[: self.two.senders], self.width)
 
     def _resolve(self, sent: Collection[str]) -> _Resolved:
-        """Say what each import of the second stretch is, and mark the copies that arrive by them."""
+        """Say what each import of the second chunk is, and mark the copies that arrive by them."""
         one, two, found = self.one, self.two, _Resolved()
         number = {name: export for export, name in enumerate(one.exports)}
         pairs = zip(one.copy_of.tolist(), self.a[one.copy_to].tolist(), strict=True)
@@ -159,7 +159,7 @@ class LanePair:
         return [int(copy) for copy in hit]
 
     def _explain(self, copies: list[int], stack: Stack, used: Longs) -> None:
-        """Find what was delivered in the second stretch before, or instead of, each of these copies."""
+        """Find what was delivered in the second chunk before, or instead of, each of these copies."""
         if not copies:
             return
         chosen = np.array(copies, np.int64)
@@ -170,7 +170,7 @@ class LanePair:
         self.early.update(zip(copies, zip(texts, self.two.text_at[early].tolist(), strict=True), strict=True))
 
     def _contacts(self, used: Longs) -> Contacts:
-        """Return by which delivery each process of the second stretch first heard of what."""
+        """Return by which delivery each process of the second chunk first heard of what."""
         two = self.two
         here, column = (np.full(len(self.names), -1, np.int64) for _ in range(2))
         here[self.b] = np.arange(len(self.b))
@@ -194,8 +194,8 @@ class LanePair:
                 places = [two.processes[two.at[i]] for i in which]
                 self.parts.append(tagged(tag, self.run, len(which), message=names, destination=places))
 
-    def _exported(self, found: _Resolved, wanted: Collection[str], lifted: Clocks) -> LaneSummary:
-        """Return the lane with the messages that leave both stretches, and their copies; clocks and imports follow."""
+    def _exported(self, found: _Resolved, wanted: Collection[str], lifted: Clocks) -> LabelSummary:
+        """Return the label with the messages that leave both chunks, and their copies; clocks and imports follow."""
         one, two, a, b = self.one, self.two, self.a, self.b
         kept: Flags = np.zeros(len(one.exports), np.bool_)
         kept[one.copy_of[self.state != DONE]] = True
@@ -209,7 +209,7 @@ class LanePair:
         astray = set(found.astray)
         more = [(e, i) for e, i in zip(found.export, found.used, strict=True) if i in astray and kept[e]]
         strayed, where = np.array(more, np.int64).reshape(-1, 2).T
-        return LaneSummary(
+        return LabelSummary(
             label=two.label, processes=self.names, senders=self.width, known=lifted[:0],
             exports=[one.exports[i] for i in chosen.tolist()] + two.exports,
             sender=np.concatenate([a[one.sender[chosen]], b[two.sender]]),
@@ -228,24 +228,24 @@ class LanePair:
             met=_NO_CONTACTS, heard=_NO_CONTACTS, place=a[:0], texts=one.texts[:0], text_at=one.text_at[:0],
         )  # fmt: skip
 
-    def _imported(self, lane: LaneSummary, left: Longs, at: Ints, stack: Stack) -> None:
-        """Keep the imports that wait for what comes before both stretches, with what was known before each."""
+    def _imported(self, summary: LabelSummary, left: Longs, at: Ints, stack: Stack) -> None:
+        """Keep the imports that wait for what comes before both chunks, with what was known before each."""
         one, two = self.one, self.two
-        lane.imports = one.imports + [two.imports[i] for i in left.tolist()]
-        lane.at = np.concatenate([self.a[one.at], at[left]])
-        lane.at_index = np.concatenate([one.at_index, two.at_index[left]])
+        summary.imports = one.imports + [two.imports[i] for i in left.tolist()]
+        summary.at = np.concatenate([self.a[one.at], at[left]])
+        summary.at_index = np.concatenate([one.at_index, two.at_index[left]])
         if self.opens:
-            lane.before = np.zeros((len(lane.imports), self.width), np.int64)
+            summary.before = np.zeros((len(summary.imports), self.width), np.int64)
             return
         late = lift(self._of_two(two.before)[left], at[left], stack)
         for row, (process, index) in enumerate(zip(at[left].tolist(), two.at_index[left].tolist(), strict=True)):
             own = slice(stack.starts[process], stack.starts[process + 1])
             entered = int(np.searchsorted(stack.since[own], index - 1, side="right")) - 1
             np.maximum(late[row], stack.rows[own.start + entered], out=late[row])
-        lane.before = np.concatenate([self._of_one(one.before), late])
+        summary.before = np.concatenate([self._of_one(one.before), late])
 
-    def _contacts_of_both(self, lane: LaneSummary, used: Longs, left: Longs, stack: Stack) -> None:
-        """Number the deliveries by which processes first heard of each other, and of imports, in either stretch."""
+    def _contacts_of_both(self, summary: LabelSummary, used: Longs, left: Longs, stack: Stack) -> None:
+        """Number the deliveries by which processes first heard of each other, and of imports, in either chunk."""
         one, two, a, b, size = self.one, self.two, self.a, self.b, len(self.names)
         first, none = len(one.texts), len(one.texts) + len(two.texts)
         table = np.full((self.width + len(one.imports), size), none, np.int64)
@@ -269,20 +269,20 @@ class LanePair:
         named[none] = False
         number = (np.cumsum(named) - 1).astype(np.int32)
         number[none] = np.count_nonzero(named)
-        lane.met, lane.heard = number[table[: self.width]], number[np.concatenate([table[self.width :], rest])]
-        lane.place = number[place]
+        summary.met, summary.heard = number[table[: self.width]], number[np.concatenate([table[self.width :], rest])]
+        summary.place = number[place]
         chosen = np.flatnonzero(named[:-1])
-        lane.texts = pa.concat_arrays([one.texts, two.texts]).take(pa.array(chosen))
-        lane.text_at = np.concatenate([one.text_at, two.text_at])[chosen]
+        summary.texts = pa.concat_arrays([one.texts, two.texts]).take(pa.array(chosen))
+        summary.text_at = np.concatenate([one.text_at, two.text_at])[chosen]
 
 
 _NO_CONTACTS = np.zeros((0, 0), np.int32)
 
 
-def nothing(label: str | None) -> LaneSummary:
-    """Return the lane of a stretch that has no row of this label."""
+def nothing(label: str | None) -> LabelSummary:
+    """Return the label of a chunk that has no row of this label."""
     ints, longs, clocks = np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros((0, 0), np.int64)
-    return LaneSummary(
+    return LabelSummary(
         label=label, processes=[], senders=0, known=clocks, exports=[], sender=ints, index=longs, carried=clocks,
         copy_of=ints, copy_to=ints, copy_state=np.zeros(0, np.int8), settled_early=[], settled_at=longs,
         astray_of=ints, astray_at=ints, imports=[], at=ints, at_index=longs, before=clocks, rows=ints,
@@ -291,7 +291,7 @@ def nothing(label: str | None) -> LaneSummary:
 
 
 def _spread(clocks: Clocks, columns: Ints, width: int) -> Clocks:
-    """Put the columns of a stretch's clocks where both stretches have those senders."""
+    """Put the columns of a chunk's clocks where both chunks have those senders."""
     wide = np.zeros((len(clocks), width), np.int64)
     wide[:, columns] = clocks
     return wide

@@ -27,7 +27,7 @@ def written(events: list[Event], message: str | None = None) -> str:
     return stream.getvalue().decode()
 
 
-def test_a_slice_holds_the_violation_and_its_neighbours() -> None:
+def test_an_excerpt_holds_the_violation_and_its_neighbours() -> None:
     assert render(around(parse(LONG), "a1")) == "a. a!1>bc a. b. b?a1 b. b!1>c c?b1 c. c?a1 c."
     assert render(around(parse(LONG), "b1")) == "a!1>bc b?a1 b. b!1>c c. c?b1 c. c?a1"
     assert render(around(parse(LONG), "e2")) == "e!1>f f?e1 e!2>f f?e2 e!3>f f?e3"
@@ -38,7 +38,7 @@ def test_rows_are_unchanged() -> None:
     assert set(around(events, "a1")) <= set(events)
 
 
-def test_a_slice_of_each_run_that_has_the_message() -> None:
+def test_an_excerpt_of_each_run_that_has_the_message() -> None:
     runs = [*parse("a!1>b b?a1", run="r"), *parse("c!1>b b?c1", run="s"), *parse("a!1>b", run="t")]
     assert [(e.run, e.kind) for e in around(runs, "a1")] == [("r", "send"), ("r", "deliver"), ("t", "send")]
 
@@ -62,7 +62,7 @@ def test_a_trace_as_a_log() -> None:
     )
 
 
-def test_a_slice_as_a_log_counts_its_own_rows() -> None:
+def test_an_excerpt_as_a_log_counts_its_own_rows() -> None:
     assert written(parse(LONG), "b1") == (
         "(?<host>\\S*) (?<clock>{.*})\\n(?<event>.*)\n"
         "\n"

@@ -1,4 +1,4 @@
-"""What a batch and a stream run for each key, on the random sets of test_naive.py: all four orderers agree."""
+"""What a batch and a stream run for each key, on the sets of test_against_the_docs.py: all four orderers agree."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from support.naive_orderer import Naive
 from support.random_sets import BYS, Row, arrivals, policies, told
-from support.stored import Shelf
+from unit.delivery.stored_states import Shelf
 
 from thence import Orderer
 from thence.tables.delivery import Columns, stored_key

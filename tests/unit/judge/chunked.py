@@ -7,8 +7,8 @@ from itertools import pairwise
 from random import Random
 
 import pyarrow as pa
-
 from support.tables import normal
+
 from thence.core.model.events import Event
 from thence.tables.judge.chunk import Summary, summarise, summary_of
 from thence.tables.judge.findings import SCHEMA
@@ -81,7 +81,7 @@ def merged(run: str, summaries: list[Summary], last_round: bool, tree: int | Non
         node = ChunkMerger(run, opens=start == 0)
         for _, summary in some:
             node.add(summary)
-        rows = node.stretch(some[0][0]).to_pylist()
+        rows = node.as_one_chunk(some[0][0]).to_pylist()
         if rows[0]["tag"] == "trouble":
             return pa.Table.from_pylist(rows, SCHEMA)
         nodes[start : start + len(some)] = [

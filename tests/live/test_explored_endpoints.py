@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.live_carried import LiveSetting
+from live.explored_setting import LiveSetting
 
 from thence.lab.explorer.coverage import Coverage
 from thence.lab.explorer.search import Explorer

@@ -1,4 +1,4 @@
-"""Hostile bytes found by coverage: `python tests/support/guided.py PROTOCOL CORPUS [flags of libFuzzer]`.
+"""Hostile bytes found by coverage: `python tests/soak/guided_fuzz.py PROTOCOL CORPUS [flags of libFuzzer]`.
 
 `atheris` watches which branches of the readers and the protocols an input reaches, keeps the inputs that reach new
 ones, and changes those further. An input is a byte that picks a scene and its victim, and a stamp or a snapshot. The
@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 with atheris.instrument_imports(include=["thence.core.model", "thence.protocols"], enable_loader_override=False):
     from support.hostile import Hostile
     from support.slow_codec import slow_decode
+
     from thence.core.model.message import Copy
     from thence.core.protocols.wire import decode
     from thence.errors import PeerError

@@ -1,6 +1,6 @@
 """A run with one send to very many destinations, judged in a process of its own: how much memory that takes.
 
-    python -m support.wide ROWS DESTINATIONS CHUNK_ROWS ANSWERS
+    python -m unit.judge.wide_run ROWS DESTINATIONS CHUNK_ROWS ANSWERS
 
 Prints the route's verdict, the number of events and the peak of memory in MB. With ANSWERS every destination sends too.
 """
@@ -62,8 +62,8 @@ def main(rows: int, destinations: int, chunk_rows: int, answers: bool) -> None:
 
 def measured(rows: int, destinations: int, chunk_rows: int, *, answers: bool = False) -> dict[str, Any]:
     """Judge such a run in a process of its own; return its verdict, events, and peak of memory in MB."""
-    command = [sys.executable, "-m", "support.wide", *map(str, (rows, destinations, chunk_rows, int(answers)))]
-    done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-m", "unit.judge.wide_run", *map(str, (rows, destinations, chunk_rows, int(answers)))]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 

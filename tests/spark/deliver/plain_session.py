@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parents[2] / "docs" / "deliver.md"
+PAGE = Path(__file__).parents[3] / "docs" / "deliver.md"
 ROWS = (
     "select destination, arrival, Event_ID, depends_on, to_timestamp(moment) moment, to_timestamp_ntz(local) local "
     "from values ('d', 2L, 'b', array('a'), '2024-03-31 01:30:00', '2024-03-31 02:30:00'), "
@@ -224,7 +224,7 @@ def alike(spark: Any) -> str:
 
 def sources(spark: Any, folder: Path) -> None:
     """Read foreign records as streams; `elsewhere.py` reads them as tables."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     from support import shown_sources
 
     shown_sources.streams(spark, folder)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,6 +31,7 @@ def run(spark: Any, folder: Path) -> None:
 
 def start(spark: Any, folder: Path, by: Any, roster: list[str] | None, policy: dict[str, Any], listens: bool) -> Any:
     from support.tables_of_arrivals import SCHEMA
+
     from thence.spark import deliver
 
     source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from thence.tables.files import line_reader as module
 from thence.tables.files.line_reader import Line, lines
-from thence.tables.files.read import cut_files, located_rows
-from thence.tables.files.splits import cut_lines
+from thence.tables.files.read import located_rows, split_files
+from thence.tables.files.splits import split_lines
 
 
 class Endless(io.BufferedIOBase):
@@ -69,15 +69,15 @@ def test_a_line_that_is_too_long_takes_no_memory(monkeypatch: pytest.MonkeyPatch
     assert peak < 1 << 20
 
 
-def test_a_line_longer_than_a_slice_belongs_to_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_longer_than_a_split_belongs_to_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LINE_LIMIT", 5000)
     monkeypatch.setattr("thence.tables.files.splits.COUNTED", 100)
     path = tmp_path / "t.jsonl"
     good = b'{"run":"r","process":"a","index":1,"kind":"internal"}\n'
     path.write_bytes(good * 10 + b"x" * 50_000 + b"\n" + good * 10 + b"y" * 6000)
-    slices, count = cut_lines(path, 200, 0, last=True)
-    assert (len(slices) > 5, count) == (True, 22)
-    assert sum(part.length or 0 for part in slices) == path.stat().st_size
-    rows = [row for part in cut_files({path: "jsonl"}, 200).slices for row in located_rows(part)]
+    splits, count = split_lines(path, 200, 0, last=True)
+    assert (len(splits) > 5, count) == (True, 22)
+    assert sum(part.length or 0 for part in splits) == path.stat().st_size
+    rows = [row for part in split_files({path: "jsonl"}, 200).splits for row in located_rows(part)]
     assert [row[0] if isinstance(row, tuple) else row.line for row in rows] == list(range(1, 23))
     assert [row.line for row in rows if not isinstance(row, tuple)] == [11, 22]

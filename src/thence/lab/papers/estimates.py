@@ -8,7 +8,7 @@ from typing import Any
 
 from thence.core.model.plain import Row
 from thence.lab.papers.claims import NoDataError, Rows
-from thence.lab.simulator.stats import Estimate, estimate
+from thence.lab.simulator.confidence import Estimate, estimate
 from thence.tables.result_table import Cell
 
 KEYS = ("protocol", "processes", "fanout", "workload", "delay", "fifo", "messages", "seed")

@@ -1,7 +1,7 @@
 """Version 1 of stamps and snapshots: a fixed script for each protocol, its bytes kept as text.
 
-`python -m support.golden` (from the folder tests) writes the file anew; a later version must still read the old one, so
-that is done only when a protocol is added.
+`python -m unit.protocols.version_1_script` (from the folder tests) writes the file anew; a later version must still
+read the old one, so that is done only when a protocol is added.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from support.walk import Walk, walk
+
 from thence.protocols import REGISTRY
 
-FILE = Path(__file__).parent.parent / "data" / "v1" / "protocols.json"
+FILE = Path(__file__).parents[2] / "data" / "v1" / "protocols.json"
 
 
 def run(name: str) -> Walk:

@@ -13,8 +13,8 @@ from thence.cli import main
 from thence.core.model.events import Event
 from thence.tables.contract.columns import EVENT_COLUMNS, ddl
 from thence.tables.contract.row_validity import row_of
-from thence.tables.engines.spark.excerpt import cut_events, cut_frame, rows_about
-from thence.tables.explain.excerpt import Cut, Stretch, cut_rows, message_cut
+from thence.tables.engines.spark.excerpt import excerpt_frame, first_events, rows_about
+from thence.tables.explain.excerpt import Excerpt, IndexRange, excerpt_rows, message_excerpt
 from thence.tables.files.parquet import write_parquet
 
 EVENTS = [
@@ -24,12 +24,12 @@ EVENTS = [
     )
 ]
 CUTS = [
-    Cut("one"),
-    Cut(processes=frozenset({"p1", "p3"})),
-    Cut("two", times=(16.0, 20.0)),
-    Cut(orders=(20, 60)),
-    Cut("one", stretches=(Stretch("p0", 2, 6), Stretch("p0", 12, 14), Stretch("p2", 1, 3))),
-    Cut("none"),
+    Excerpt("one"),
+    Excerpt(processes=frozenset({"p1", "p3"})),
+    Excerpt("two", times=(16.0, 20.0)),
+    Excerpt(orders=(20, 60)),
+    Excerpt("one", index_ranges=(IndexRange("p0", 2, 6), IndexRange("p0", 12, 14), IndexRange("p2", 1, 3))),
+    Excerpt("none"),
 ]
 
 
@@ -41,17 +41,17 @@ def rows(spark: SparkSession) -> object:
 
 
 @pytest.mark.parametrize("cut", CUTS, ids=range(len(CUTS)))
-def test_both_cut_the_same_rows(rows, cut: Cut) -> None:  # type: ignore[no-untyped-def]
-    wanted: list[Event] = cut_rows(EVENTS, cut)
-    assert [event for event, _ in cut_events(cut_frame(rows, cut), 10_000)] == wanted
+def test_both_cut_the_same_rows(rows, cut: Excerpt) -> None:  # type: ignore[no-untyped-def]
+    wanted: list[Event] = excerpt_rows(EVENTS, cut)
+    assert [event for event, _ in first_events(excerpt_frame(rows, cut), 10_000)] == wanted
 
 
 def test_rows_around_a_message(rows) -> None:  # type: ignore[no-untyped-def]
-    wanted = cut_rows(EVENTS, message_cut(EVENTS, "m3"))
+    wanted = excerpt_rows(EVENTS, message_excerpt(EVENTS, "m3"))
     assert [event for event, _ in rows_about(rows, "m3")] == wanted
 
 
-def test_a_slice_is_the_same_page_whoever_cuts(
+def test_an_excerpt_is_the_same_page_whoever_cuts(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_parquet(EVENTS, tmp_path / "run.parquet")

@@ -1,4 +1,4 @@
-"""Executions that once failed, kept as files; `python -m support.corpus` (from the folder tests) finds and adds more.
+"""Executions that once failed, kept as files; `python -m explorer.corpus` (from the folder tests) finds and adds more.
 
 A file is never written anew: it shows what once went wrong, and whatever changes since must still not go wrong there.
 """

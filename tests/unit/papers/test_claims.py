@@ -11,11 +11,11 @@ import pytest
 
 from thence.cli.reproduce import _Runner
 from thence.lab.papers.claims import Claim, between, found, less, near, several
+from thence.lab.papers.estimates import quotient
 from thence.lab.papers.genuine import PROPERTIES, property_of
 from thence.lab.papers.paper import Scale
-from thence.lab.papers.rows import quotient
 from thence.lab.papers.run import PAPERS, Reproduced, reproduce
-from thence.lab.simulator.stats import Estimate
+from thence.lab.simulator.confidence import Estimate
 
 Alteration = Callable[[dict[str, list[dict[str, Any]]]], None]
 SPECIAL = {"broadcast": "bss"} | {
@@ -230,7 +230,7 @@ def test_a_quotient_has_the_interval_of_both() -> None:
 
 
 def test_a_claim_without_rows_cannot_be_told() -> None:
-    from thence.lab.papers.rows import curve
+    from thence.lab.papers.estimates import curve
 
     claim = Claim("x", "here", "1", "equal", lambda data: found([bool(curve(data["runs"], "y", protocol="ks"))], ""))
     finding = claim.find({"runs": []})

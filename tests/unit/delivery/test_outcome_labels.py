@@ -6,7 +6,7 @@ import datetime
 from typing import Any
 
 import pytest
-from support.clocks import work_of
+from unit.delivery.executed_lines import work_of
 
 from thence import Orderer
 from thence.errors import MisuseError, TraceError

@@ -3,7 +3,7 @@
 Run by itself with the names of makers of answers below: each line is one answer, so that two runs can be compared.
 The first argument says whether the modules must be the compiled ones.
 
-    python tests/support/answers.py compiled|plain SEED logs stamps
+    python tests/unit/compiled_answers.py compiled|plain SEED logs stamps
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from itertools import accumulate
 from random import Random
 
 from support.wire import PROTOCOLS, inputs
+
 from thence.core.protocols import stamps_cy
 from thence.core.protocols.wire import decode
 from thence.core.wire import dependency_log_cy as log_cy

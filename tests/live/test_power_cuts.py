@@ -8,8 +8,8 @@ from random import Random
 
 import apsw
 import pytest
+from live.logged_disk import ApswDatabase, Log, LoggedDisk, image
 from support.live_pair import folder
-from support.power import ApswDatabase, Log, LoggedDisk, image
 
 from thence.errors import ThenceError
 from thence.live.core import Core
