@@ -1,10 +1,10 @@
 """A Spark standalone cluster on loopback: a master and workers as processes of their own.
 
     python tools/standalone.py start FOLDER [--workers 2] [--cores 1] [--memory 1g]
-    python tools/standalone.py stop FOLDER
+    python tools/standalone.py stop FOLDER [NAME...]
 
 `start` prints the address of the master, as spark://127.0.0.1:PORT, once all workers have registered. Logs and process
-ids are kept in FOLDER; a worker is a process group, so that ending it ends its executors too.
+ids are kept in FOLDER. `stop` kills all processes, or those of these names (worker-1), with the executors they started.
 """
 
 from __future__ import annotations
@@ -47,8 +47,7 @@ def _launch(folder: Path, name: str, main: str, *arguments: str) -> subprocess.P
     import pyspark
 
     home = os.environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
-    variables = {"SPARK_HOME": home, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
-    variables.setdefault("SPARK_DAEMON_JAVA_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    variables = {"SPARK_HOME": home, "SPARK_LOCAL_IP": "127.0.0.1"}
     with open(folder / f"{name}.log", "wb") as log:
         process = subprocess.Popen(
             [str(Path(home) / "bin" / "spark-class"), main, *arguments],
@@ -89,13 +88,14 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("start", "stop"):
         commands.add_parser(name).add_argument("folder", type=Path)
+    commands.choices["stop"].add_argument("names", nargs="*", help="master, worker-1, ...; default: all")
     more = commands.choices["start"]
     more.add_argument("--workers", type=int, default=2)
     more.add_argument("--cores", type=int, default=1, help="of each worker")
     more.add_argument("--memory", default="1g", help="of each worker")
     given = parser.parse_args()
     if given.command == "stop":
-        stop(given.folder)
+        stop(given.folder, *given.names)
     else:
         print(start(given.folder, workers=given.workers, cores=given.cores, memory=given.memory))
 

@@ -25,8 +25,6 @@ WORK = ROOT / "build" / "cluster"
 DATA, PURE, PACKED, STOP = re.findall(
     r"^```sh\n(.*?)^```$", (ROOT / "docs" / "how-to" / "cluster.md").read_text(), re.MULTILINE | re.DOTALL
 )
-sys.path.insert(0, str(ROOT / "tools"))
-import standalone  # noqa: E402
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -49,7 +47,7 @@ def cluster() -> Iterator[None]:
         yield
     finally:
         assert shell(STOP).wait() == 0
-        standalone.stop(WORK / "standalone")
+        assert not (WORK / "standalone" / "pids").exists()
 
 
 def run_and_kill_a_worker(block: str, out: Path) -> None:
@@ -59,7 +57,7 @@ def run_and_kill_a_worker(block: str, out: Path) -> None:
         while not (out / "ordered" / "_temporary").exists():
             assert job.poll() is None, "the job ended before it wrote anything"
             time.sleep(0.02)
-        standalone.stop(WORK / "standalone", "worker-1")
+        assert shell(STOP.strip() + " worker-1").wait() == 0
         assert not (out / "ordered" / "_SUCCESS").exists()
         assert job.wait() == 0
     finally:

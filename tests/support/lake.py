@@ -49,6 +49,7 @@ def settings(kind: str, folder: Path) -> dict[str, str]:
         "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.lake.type": "hadoop",
         "spark.sql.catalog.lake.warehouse": str(folder / "warehouse"),
+        "spark.sql.catalog.lake.cache-enabled": "false",  # a stream commits through a catalog of its own
     }
 
 

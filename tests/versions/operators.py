@@ -36,15 +36,18 @@ def lakehouse(spark: Any, kind: str, folder: Path) -> None:
     lake.write_chains(folder, files=2, seed=1, **CHAINS)
     for mode in (*lake.STREAMS, "merge"):  # the second MERGE finds its checkpoint done
         lake.start(spark, kind, folder, mode).awaitTermination()
-    nothing = {"rows": 36, "lost": 0, "doubled": 0, "out of order": 0}
-    assert {mode: lake.check(spark, kind, folder, mode, **CHAINS) for mode in lake.STREAMS} == {
-        "append": nothing,
-        "merge": nothing,
-    }
+    right = {"rows": 36, "lost": 0, "doubled": 0, "out of order": 0}
+    for mode in lake.STREAMS:
+        expect(lake.check(spark, kind, folder, mode, **CHAINS), right)
     lake.merge_a_batch(spark, kind, folder)
-    assert lake.check(spark, kind, folder, "merge", **CHAINS) == nothing
-    assert lake.newest_rows(spark, kind, folder) == {f"a{n}": f"a{n}-{CHAINS['length'] - 1}" for n in range(3)}
-    assert lake.delivered_changes(spark, kind, folder) == [("a", "a1", 1), ("a", "a2", 2), ("a", "a3", 3)]
+    expect(lake.check(spark, kind, folder, "merge", **CHAINS), right)
+    expect(lake.newest_rows(spark, kind, folder), {f"a{n}": f"a{n}-{CHAINS['length'] - 1}" for n in range(3)})
+    expect(lake.delivered_changes(spark, kind, folder), [("a", "a1", 1), ("a", "a2", 2), ("a", "a3", 3)])
+
+
+def expect(found: object, wanted: object) -> None:
+    """Say what was found where it is not what was wanted: no pytest runs here."""
+    assert found == wanted, f"{found}, not {wanted}"
 
 
 def main() -> None:
@@ -59,10 +62,11 @@ def main() -> None:
         }
         conf = elsewhere.INTERPRETED | served | (lake.settings(kind, Path(here)) if kind else {})
         spark = local_session(cores=2, quick=True, conf=conf)
-        for tried in (elsewhere.audits, elsewhere.delivers, elsewhere.streams):
+        for tried in () if sys.argv[1:] == ["lake"] else (elsewhere.audits, elsewhere.delivers, elsewhere.streams):
             tried(spark)
             print(tried.__name__, "equal", flush=True)
-        through_connect(port)
+        if sys.argv[1:] != ["lake"]:
+            through_connect(port)
         if kind:
             lakehouse(spark, kind, Path(here))
             print(kind, "equal", flush=True)

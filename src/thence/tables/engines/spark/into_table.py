@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
@@ -22,6 +23,7 @@ from thence.tables.engines.spark.deliver import MADE, column
 
 Mode = Literal["append", "merge"]
 _NEWEST = "__thence_newest"
+_DELTA_PATH = re.compile(r"delta\.`(.+)`", re.IGNORECASE)
 
 
 def into_table(
@@ -66,7 +68,10 @@ def into_table(
         writer = writer.trigger(**trigger)  # type: ignore[arg-type]
     if work is not None:
         return writer.foreachBatch(work).start()
-    return writer.outputMode("append").toTable(table)
+    path = _DELTA_PATH.fullmatch(table)
+    if path is not None:  # Delta's sink takes such a table by its path alone
+        return writer.format("delta").start(path[1])
+    return writer.toTable(table)
 
 
 def _key(ordered: DataFrame) -> list[str]:
