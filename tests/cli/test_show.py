@@ -102,7 +102,7 @@ def test_the_page_of_an_audit(trace: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(["audit", str(trace), "--page", "audit.html"]) == 1
     assert "audit.html (0." in capsys.readouterr().out
     text = trace.with_name("audit.html").read_text()
-    assert "<h2>violated, 1 finding</h2>" in text
+    assert "<h2>Not causal: 1 violation</h2>" in text
     assert SAID in text
 
 

@@ -1,4 +1,4 @@
-"""Space-time pages for verbs: what an audit found and the rows it speaks of, brought together and written.
+"""Space-time pages for commands: reads the rows that an audit's findings need, and writes the pages.
 
 *Invariant.* What is wanted is data (`Wanted`). Rows are read in this process if it judged, else Spark takes those that
 the pages show. Every file that is written is reported, with its size.
@@ -40,7 +40,8 @@ def recorded(
 
     findings = findings_of(result, paths=max(paths, asked.violation or 0))
     verdicts = {run["run"]: run["verdict"] for run in result.runs}
-    everything = Recorded([], findings, verdicts, {}, title)
+    counted = sum(int(run["violations"]) for run in result.runs)
+    everything = Recorded([], findings, verdicts, {}, title, violations=counted)
     if choice is None or choice.engine is Engine.LOCAL:
         with working("Reading"):
             events, origins = events_with_origins(opened)

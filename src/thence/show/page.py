@@ -83,7 +83,9 @@ def _recorded(given: Names | InputTable | list[Event], words: Words, asked: Want
             unused = next((str(row["reason"]) for row in result.rows("quarantine")), None)
             raise TraceError("the trace has no event to draw" + ("" if unused is None else f"; set aside: {unused}"))
         findings = findings_of(result, paths=max(100, asked.violation or 0))
-        return Recorded(events, findings, {each["run"]: each["verdict"] for each in result.runs}, origins, title)
+        counted = sum(int(run["violations"]) for run in result.runs)
+        verdicts = {each["run"]: each["verdict"] for each in result.runs}
+        return Recorded(events, findings, verdicts, origins, title, counted)
 
 
 def _audited(

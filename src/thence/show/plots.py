@@ -1,6 +1,7 @@
 """Result rows as pictures: PNG and SVG through matplotlib, which is loaded here and not before.
 
-Law. The same rows give the same SVG, to the byte: no dates and no random ids. A figure is made from rows alone.
+*Invariant.* The same rows give the same SVG, to the byte: no dates and no random ids. A figure is made from rows
+alone.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def test_modules_are_whole_and_come_after_what_they_import() -> None:
     for module in MODULES:
         text = source(module)
         assert text.startswith("// ")
-        assert "// Law" in text
+        assert "// Invariant" in text
         assert set(re.findall(r'from "\./(\w+\.js)"', text)) <= seen
         for wanted, origin in re.findall(r'import \{([^}]*)\} from "\./(\w+\.js)"', text):
             offered = source(origin)
@@ -191,8 +191,11 @@ def test_findings_of_an_audit_are_numbered_as_it_numbers_them() -> None:
     ]
     assert [f.path is not None for _, f in found[: len(violations)]] == [n < 3 for n in range(len(violations))]
     html = page(scenes_of(events, by_run(found)[0]))
-    listed = re.findall(r'data-finding="\d+">(?:<i>.*?</i>)?(.*?)</button>', html)
-    assert listed[: len(violations)] == [f.sentence for _, f in found[: len(violations)]]
+    listed = re.findall(r'data-finding="\d+"><span class="number">(\d+)</span> <i>.*?</i> (.*?)</button>', html)
+    assert listed[: len(violations)] == [
+        (str(number), f"<b>{f.early}</b> before <b>{f.message}</b> at <b>{f.destination}</b>")
+        for number, (_, f) in enumerate(found[: len(violations)], 1)
+    ]
 
 
 def test_more_findings_than_are_listed_at_first() -> None:
@@ -250,6 +253,8 @@ def test_an_excerpt_lights_its_violation_first() -> None:
     made = data_of(html)
     assert made["start"] == "finding=1"
     assert made["runs"][0]["findings"][0]["text"] == rows.violation(2)[1].sentence
+    assert made["runs"][0]["findings"][0]["number"] == 2  # as in the audit of the whole trace
+    assert '<span class="number">2</span>' in html
     assert "an excerpt" in html
     with pytest.raises(MisuseError, match="there is no violation 999"):
         violation_page(rows, 999)
@@ -289,3 +294,27 @@ def test_a_page_takes_so_many_destinations(monkeypatch: pytest.MonkeyPatch) -> N
     html = one_page(rows)
     assert columns_of(html)["index"] == [1, 2]
     assert "2 of 4 events are not on this page" in html
+
+
+def test_lanes_are_in_order_of_first_appearance() -> None:
+    made = data_of(one_page(recorded(parse("c!1>az b!1>c a?c1 c?b1"))))
+    first = list(dict.fromkeys(event.process for event in scene_of(parse("c!1>az b!1>c a?c1 c?b1")).events))
+    assert made["processes"] == [*first, "z"]  # z never does anything and comes last
+
+
+@pytest.mark.parametrize(
+    ("trace", "heading"),
+    [
+        (TRIANGLE, "Not causal: 1 violation"),
+        ("a!1>b b?a1", "Causal: no findings"),
+        ("a!1>bc b?a1", "Causal: 1 finding"),
+        (f"{TRIANGLE} a!3>b", "Not causal: 1 violation, 1 other finding"),
+    ],
+)
+def test_the_heading_says_the_verdict_and_counts(trace: str, heading: str) -> None:
+    assert f"<h2>{heading}</h2>" in one_page(recorded(parse(trace)))
+
+
+def test_the_heading_counts_violations_that_the_page_does_not_hold() -> None:
+    made = replace(recorded(parse(TRIANGLE)), violations=7_050)
+    assert "<h2>Not causal: 7,050 violations</h2>" in one_page(made)

@@ -1,8 +1,8 @@
 """Which pages a trace gives: one, if it fits; else excerpts of it and an index of them.
 
-Law. No page takes more than `PAGE_EVENTS` events, and every page says what it does not show. An excerpt holds the rows
-that `tables.explain.excerpt` says, and those findings whose rows it holds. Pages are made one at a time, as they are
-written.
+*Invariant.* No page takes more than `PAGE_EVENTS` events, and every page says what it does not show. An excerpt holds
+the rows that `tables.explain.excerpt` says, and those findings whose rows it holds. Pages are made one at a time, as
+they are written.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ class Recorded:
     verdicts: Mapping[str, str]
     origins: Origins
     title: str
+    violations: int | None = None
+    """Violations that the audit counted; `findings` may have fewer of them."""
     rest: int = 0
-    """Events of the trace that are not among `events`: whoever read it took only what its pages need."""
+    """Events of the trace that were not read because no page of it needs them."""
 
     @property
     def total(self) -> int:
@@ -89,7 +91,14 @@ def one_page(
     notes += [f"set aside: {each.sentence}" for each in islice(nowhere, 20)]
     if len(nowhere) > 20:
         notes.append(f"{len(nowhere) - 20} more rows were set aside")
-    return page(scenes, title=recorded.title, lead=lead, notes=notes, start="finding=1" if first else "")
+    return page(
+        scenes,
+        title=recorded.title,
+        lead=lead,
+        notes=notes,
+        start="finding=1" if first else "",
+        violations=recorded.violations,
+    )
 
 
 def _fitting(rows: Sequence[Event], most: int) -> int:
