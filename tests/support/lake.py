@@ -125,7 +125,8 @@ def delivered_changes(spark: Any, kind: str, folder: Path) -> list[tuple[str, st
     """
     from thence.spark import deliver, into_table
 
-    name, out = table(kind, folder, "arrivals"), table(kind, folder, "changes")
+    names = ("arrivals", "changes")  # Delta reads a feed as a stream by the name that a catalog gives it
+    name, out = names if kind == "delta" else (table(kind, folder, each) for each in names)
     feed = " TBLPROPERTIES (delta.enableChangeDataFeed = true)" if kind == "delta" else ""
     spark.sql(f"CREATE TABLE {name} ({SCHEMA.replace(' string', ' STRING')}) USING {kind}{feed}")
     for row in ("'a', 'a2', 'a1', 1", "'a', 'a3', 'a2', 2", "'a', 'a1', null, 3"):

@@ -1,5 +1,7 @@
 """A program: every operator on the Spark that is installed, in one JVM, against its twin in plain Python.
 
+    python tests/versions/operators.py [lake]      all of it, or the lakehouse alone
+
 The session serves Connect too, and a client in a process of its own tries batch and audit through it. Where there is a
 lakehouse for this Spark, tables are filled and read back as arrivals.
 """
