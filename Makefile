@@ -12,7 +12,7 @@ RELEASE := .venv-release
 
 # Two processes at a time. Those of Spark have a stage of their own, in which each has a JVM, and keep to whole files.
 SPARK  := $(wildcard tests/spark)
-FAST   := $(filter-out tests/spark tests/kafka tests/nats tests/formal tests/versions tests/cluster tests/soak tests/browser tests/data tests/support,$(patsubst %/,%,$(wildcard tests/[a-z]*/)))
+FAST   := $(filter-out tests/spark tests/kafka tests/nats tests/formal tests/versions tests/soak tests/browser tests/data tests/support,$(patsubst %/,%,$(wildcard tests/[a-z]*/)))
 # Compiled imports are kept, whatever the environment says: the tests start some hundred processes.
 PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(VENV))/pycache $(BIN)/python -m pytest
 # Exit code 5 of pytest means that nothing was collected.
@@ -41,12 +41,10 @@ endif
 
 # Each in an environment of its own, with the pins of requirements/ but for Spark; the rest of the tests run on the newest.
 OLDER := 4.0 4.1 4.2
-spark-versions: install $(OLDER:%=.venv-spark-%/.requirements-installed) ## every operator under Spark 4.0, 4.1 and 4.2, lakehouses, a standalone cluster
+spark-versions: install $(OLDER:%=.venv-spark-%/.requirements-installed) ## every operator under Spark 4.0, 4.1 and 4.2, and lakehouses
 	@set -e; for version in $(OLDER); do echo "== Spark $$version"; \
 	  THENCE_SPARK=$$version PYTHONPATH=$(abspath src) PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(VENV))/pycache \
 	    .venv-spark-$$version/bin/python -m pytest -q tests/versions; done
-	@echo "== a standalone cluster"; PYTHONPATH=$(abspath src) PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(VENV))/pycache \
-	  .venv-spark-4.2/bin/python -m pytest -q tests/cluster
 
 # Needs a broker: the tests start one, from archives of Maven Central kept in the user's cache.
 kafka: install ## the tests against a real Kafka broker, and MariaDB where it is installed
@@ -88,7 +86,7 @@ docs: $(DOCS)/.requirements-installed ## the site, in build/site (by Zensical) a
 release: $(RELEASE)/.requirements-installed ## wheels, sdist, SBOM in dist/, tried under each Python that is declared (DEMO=1: with all extras)
 	$(RELEASE)/bin/python tools/release.py $(if $(DEMO),--demo)
 
-soak: install $(OLDER:%=.venv-spark-%/.requirements-installed) ## the long tests, up to hours
+soak: install ## the long tests, up to hours
 	$(PYTEST) -m soak --timeout 0 tests $(UNLESS_EMPTY)
 
 # The audit's benchmark needs data of a size one chooses: docs/audit.md. Kafka's starts a broker: by hand.
