@@ -11,6 +11,7 @@ import sys
 from importlib import util
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from thence import cli
@@ -112,7 +113,7 @@ def test_a_page_of_a_log_is_refused_before_it_is_judged(capsys) -> None:
 def test_deliver_names_no_option_that_it_lacks(capsys) -> None:
     Path("letter").write_text("Dear reader,\n")
     told = said("deliver", "letter", "--by", "depends_on", "--out", "o", code=2, capsys=capsys)
-    assert "JSON lines, Parquet, CSV or TSV are accepted" in told
+    assert "JSON lines, Parquet, CSV, TSV, Arrow, Delta or Iceberg are accepted" in told
     assert "--format" not in told
 
 
@@ -147,11 +148,19 @@ def test_bytes_without_a_format_are_called_binary() -> None:
     assert found.reason.startswith("this looks like binary data")
 
 
-def test_tables_that_are_not_read_are_called_what_they_are(capsys) -> None:
+def test_tables_that_are_not_traces_are_said_by_their_columns(capsys) -> None:
     Path("orders.csv").write_text("account,event\na,1\n")
-    assert "orders.csv: this looks like CSV" in said("audit", "orders.csv", code=2, capsys=capsys)
-    told = said("audit", "-", code=2, capsys=capsys)
-    assert "- would be standard input, which can be read only once; write it to a file first" in told
+    assert "orders.csv: column run is missing; found: account, event" in said(
+        "audit", "orders.csv", code=2, capsys=capsys
+    )
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_trace_may_come_from_standard_input(packed: bool, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = pa.Codec("zstd").compress(GOOD.encode(), asbytes=True) if packed else GOOD.encode()
+    for verb in (["audit", "-"], ["show", "-", "--out", "page.html"], ["convert", "-", "--to", "jsonl"]):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+        said(*verb, code=0, capsys=capsys)
 
 
 def test_a_clock_says_where_its_destination_is_named(capsys) -> None:
@@ -282,3 +291,18 @@ def test_whatever_works_on_spark_may_be_told_how_many_cores() -> None:
         source = inspect.getsource(module)
         if command.name != "doctor" and ("start_spark" in source or "session_for" in source):
             assert "cores" in inspect.signature(command.callback).parameters, command.name
+
+
+def test_join_and_leave_say_what_they_need(capsys: pytest.CaptureFixture[str]) -> None:
+    said("endpoint", "--init", "set", "--plain", "--processes", "a,b", code=0, capsys=capsys)
+    added = said("endpoint", "--init", "set", "--add", "c", code=0, capsys=capsys)
+    assert "thence endpoint join set/c.toml --through PEER" in added
+    for words, sentence in [
+        (["join", "set/c.toml"], "join and leave need --through PEER"),
+        (["join"], "join CONFIG or leave CONFIG is expected"),
+        (["set/a.toml", "set/b.toml"], "join CONFIG or leave CONFIG is expected"),
+        (["join", "set/c.toml", "--through", "x"], "one of the other processes is expected: a, b"),
+        (["--init", "set", "--add", "c"], "c is in set already"),
+        (["--init", "none", "--add", "c"], "none holds no configuration"),
+    ]:
+        assert sentence in said("endpoint", *words, code=2, capsys=capsys)

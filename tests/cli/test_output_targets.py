@@ -15,7 +15,7 @@ from thence.core.model.events import parse
 from thence.errors import MisuseError
 from thence.tables.files.jsonl import write_jsonl
 
-HANDLED_ELSEWHERE = {("convert", "out")}
+HANDLED_ELSEWHERE = {("convert", "out"), ("deliver", "out")}
 """FILE or DIR, as another option says."""
 
 

@@ -91,11 +91,20 @@ def test_rows_that_cannot_be_read_are_on_the_page(trace: Path, capsys: pytest.Ca
     capsys.readouterr()
 
 
-def test_logs_have_no_messages(capsys: pytest.CaptureFixture[str]) -> None:
+def test_logs_are_drawn_from_their_clocks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = Path(__file__).parents[1] / "data" / "shiviz" / "reliable-broadcast.log"
-    assert main(["show", str(log)]) == 2
-    assert main(["audit", str(log), "--page", "none.html"]) == 2
-    assert "has no messages to draw" in capsys.readouterr().err
+    assert main(["show", str(log), "--out", str(tmp_path / "log.html")]) == 0
+    assert '"processes":["' in (tmp_path / "log.html").read_text()
+    assert main(["audit", str(log), "--page", str(tmp_path / "audit.html")]) in (0, 1)
+    assert '"processes":["' in (tmp_path / "audit.html").read_text()
+    assert main(["show", str(log), "--violation", "1", "--out", str(tmp_path / "none.html")]) == 2
+    assert "there is no violation 1" in capsys.readouterr().err
+
+
+def test_logs_and_tables_are_drawn_one_at_a_time(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = Path(__file__).parents[1] / "data" / "shiviz" / "reliable-broadcast.log"
+    assert main(["show", str(log), str(trace)]) == 2
+    assert "draw them one at a time" in capsys.readouterr().err
 
 
 def test_the_page_of_an_audit(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from thence.cli._common import working
-from thence.show.page import Wanted, written_pages
+from thence.show.page import Wanted, unread, wanted_events, written_pages
 from thence.tables.engines.choice import Choice, Engine
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ def recorded(
     """Return the rows to be shown and what the audit says of them."""
     from thence.show.spacetime.findings import findings_of
     from thence.show.spacetime.pages import Recorded
-    from thence.tables.explain.origins import events_with_origins
 
     findings = findings_of(result, paths=max(paths, asked.violation or 0))
     verdicts = {run["run"]: run["verdict"] for run in result.runs}
@@ -44,8 +43,8 @@ def recorded(
     everything = Recorded([], findings, verdicts, {}, title, violations=counted)
     if choice is None or choice.engine is Engine.LOCAL:
         with working("Reading"):
-            events, origins = events_with_origins(opened)
-        return replace(everything, events=events, origins=origins)
+            events, origins = wanted_events(opened, everything, asked)
+        return replace(everything, events=events, origins=origins, rest=unread(result, events, asked))
     from thence.show.spacetime import PAGE_EVENTS
     from thence.tables.engines.spark.excerpt import (
         excerpt_frame,

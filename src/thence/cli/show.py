@@ -56,21 +56,19 @@ def command(
     A trace of more than 100,000 events is divided into excerpts, and the page is an index of them.
     """
     from thence.cli._pages import recorded, said, write_pages
-    from thence.show.page import Wanted
+    from thence.show.page import Wanted, recorded_log
     from thence.tables.files.read import open_trace
 
     excerpt = _excerpt(run, time, order, processes)
     if sum((violation is not None, message is not None, bool(excerpt) and run is None)) > 1:
         raise MisuseError("--violation, --message and other conditions were given together; one of them is accepted")
     opened = open_trace(trace, format, columns=named_columns(columns), kinds=named_kinds(kinds))
-    if "shiviz" in opened.files.values():
-        raise MisuseError("a log with clocks has no messages to draw; a trace in JSONL or Parquet is accepted")
     target = out or Path(_name(trace, opened)).with_suffix(".html")
     check_target("--out", target, folder=False)
     asked = Wanted(excerpt, violation, message)
     with audited(opened, engine, cores) as (result, choice):
         detail(f"judged {choice}")
-        made = recorded(opened, result, choice, asked, target.stem, cores=cores)
+        made = recorded_log(opened, target.stem) or recorded(opened, result, choice, asked, target.stem, cores=cores)
         unused = list(dict.fromkeys(map(str, opened.quarantine)))
         if unused and not made.events:
             raise TraceError(f"the trace has no event to draw; {unused[0]}")

@@ -19,10 +19,8 @@ LINE = b'{"run":"r","process":"a","index":1,"kind":"internal"}\n'
     [
         (bz2.compress(LINE), "bzip2"),
         (lzma.compress(LINE), "xz"),
-        (b"\x28\xb5\x2f\xfd....", "zstandard"),
         (b"ORC...", "ORC"),
         (b"Obj\x01...", "Avro"),
-        (b"ARROW1\0\0", "an Arrow file"),
         (b"SQLite format 3\x00...", "a SQLite database"),
         (b"%PDF-1.7", "a PDF"),
         (LINE.decode().encode("utf-32"), "UTF-32"),
@@ -33,7 +31,6 @@ LINE = b'{"run":"r","process":"a","index":1,"kind":"internal"}\n'
         (b"<?xml version='1.0'?><r/>", "XML or HTML"),
         (b"<!DOCTYPE html>", "XML or HTML"),
         (b"run;process;index;kind\r\nr;a;1;send", "CSV"),
-        (b'"run"\t"process"\t"index"\nr\ta\t1', "CSV"),
         (b'[\n  {"run":"r"}\n]', "one array of JSON"),
         (b'{"run":"r",\n "process":"a"}\n', "JSON printed over several lines"),
     ],
@@ -88,3 +85,14 @@ def test_a_bad_first_line_does_not_make_another_format(tmp_path: Path, data: byt
 )
 def test_names(name: str, kind: str | None) -> None:
     assert by_name(Path(name)) == kind
+
+
+def test_tables_of_others_are_told_by_their_beginning(tmp_path: Path) -> None:
+    table = b'"run"\t"process"\t"index"\nr\ta\t1'
+    for name, data, kind in (("t", b"ARROW1\0\0", "arrow"), ("t.jsonl", b"ARROW1\0\0", "arrow"), ("t", table, "tsv")):
+        (tmp_path / name).write_bytes(data)
+        assert detect(tmp_path / name) == kind
+    (tmp_path / "t.jsonl").write_bytes(table)
+    found = detect(tmp_path / "t.jsonl")
+    assert isinstance(found, Unfit)
+    assert found.reason == "this looks like TSV; name it so, or say --format tsv"

@@ -8,6 +8,7 @@ from array import array
 from base64 import b64decode, b64encode
 from dataclasses import replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,7 +32,11 @@ from thence.tables.explain.excerpt import (
     places_of,
     range_of,
 )
+from thence.tables.explain.origins import events_about, events_around
 from thence.tables.explain.scene import scene_of, scenes_of
+from thence.tables.files.jsonl import write_jsonl
+from thence.tables.files.parquet import write_parquet
+from thence.tables.files.read import open_trace
 
 LATE = Knobs(steps=150, late=0.8)
 TRIANGLE = "a!1>c a!2>b b<a2 b?a2 b!1>c c<b1 c?b1 c<a1 c?a1"
@@ -318,3 +323,24 @@ def test_the_heading_says_the_verdict_and_counts(trace: str, heading: str) -> No
 def test_the_heading_counts_violations_that_the_page_does_not_hold() -> None:
     made = replace(recorded(parse(TRIANGLE)), violations=7_050)
     assert "<h2>Not causal: 7,050 violations</h2>" in one_page(made)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_page_of_an_excerpt_needs_only_its_rows(seed: int, suffix: str, tmp_path: Path) -> None:
+    """The page made of the rows read for it is the page made of all rows."""
+    events = [*random_trace(seed, LATE, run="one"), *random_trace(seed + 50, LATE, run="two")]
+    path = tmp_path / f"t.{suffix}"
+    (write_jsonl if suffix == "jsonl" else write_parquet)(events, path)
+    opened = open_trace([str(path)])
+    whole = recorded(events)
+    for number in (1, len([f for _, f in whole.findings if f.what == "violation"])):
+        few, origins = events_around(opened, *whole.violation(number))
+        assert 0 < len(few) < len(events)
+        assert all(origins[e.run][e.process, e.index][0] == str(path) for e in few)
+        page_of_few = violation_page(replace(whole, events=few, rest=len(events) - len(few)), number)
+        assert data_of(page_of_few) == data_of(violation_page(whole, number)), f"seed {seed}"
+    message = next(e.message for e in events if e.run == "two" and e.kind == "send")
+    few, _ = events_about(opened, str(message))
+    cut = message_excerpt(events, str(message))
+    assert data_of(one_page(replace(whole, events=few), cut)) == data_of(one_page(whole, cut))

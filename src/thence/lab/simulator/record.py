@@ -181,6 +181,6 @@ class ArrivalRecorder(Observer):
 def format_of(path: Path) -> str:
     """Return the format that the end of a name says, `jsonl` or `parquet`, or say which ends there are."""
     found = by_name(path)
-    if found is None or (found == "parquet" and path.suffix == ".gz"):
+    if found not in ("jsonl", "parquet") or path.suffix == ".zst" or (found == "parquet" and path.suffix == ".gz"):
         raise MisuseError(f"{path.name} ends in none of .jsonl, .jsonl.gz and .parquet, which say the format")
     return found

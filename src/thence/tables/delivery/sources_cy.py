@@ -343,7 +343,7 @@ class Sources:
         source: Source = need[0]
         lowest: cython.longlong
         if self.cyclic:
-            return (need, None) if source.row is None else (None, source.row)
+            return (need, None) if source.row is None or not source.row.here else (None, source.row)
         if source.held is None:
             return need, None
         if source.numbers is None:
@@ -356,6 +356,8 @@ class Sources:
         lowest = source.numbers[0]
         if self.dense and lowest > source.level + 1:
             return (source, lowest - 1), None
+        if not source.held[lowest].here:  # it has started, and is not done
+            return (source, lowest), None
         return None, source.held[lowest]
 
     @cython.cfunc

@@ -44,7 +44,7 @@ def unfit_file(path: Path, columns: Sequence[Column]) -> Unfit | None:
     """Return why a file that can be opened cannot be used for these columns, by its schema alone."""
     try:
         schema = footer(str(path)).schema.to_arrow_schema()
-        found = _misfit(schema, columns)
+        found = misfit(schema, columns)
         names = schema.names
     except UNREADABLE:
         return None  # its record says why
@@ -168,10 +168,10 @@ def located_row_group(
 
 def unfit(schema: pa.Schema, columns: Sequence[Column] = EVENT_COLUMNS) -> str | None:
     """Return why a pyarrow schema cannot be a table with these columns, or nothing."""
-    return found[1] if (found := _misfit(schema, columns)) else None
+    return found[1] if (found := misfit(schema, columns)) else None
 
 
-def _misfit(schema: pa.Schema, columns: Sequence[Column]) -> tuple[Column, str] | None:
+def misfit(schema: pa.Schema, columns: Sequence[Column]) -> tuple[Column, str] | None:
     """Return the first column that a schema lacks, or has in another type, and what is wrong."""
     for column in columns:
         name = column.theirs

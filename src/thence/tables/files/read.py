@@ -1,7 +1,7 @@
 """One door for traces in files, without Spark: which files there are, which format each has, and their rows.
 
     trace = open_trace("traces/")            # a name, a folder, a glob, file://..., or several
-    trace.files                              # {path: "jsonl" | "parquet" | "shiviz"}, sorted by name
+    trace.files                              # {path: "jsonl" | "parquet" | ...}, sorted by name; see `formats`
     trace.skipped                            # files in a folder that are no traces, each with a reason
     trace.events()                           # Event by Event; the standard library alone, if all is JSONL
     trace.batches()                          # Arrow record batches: event columns, file, line, reason
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from thence.core.model.events import Event
 from thence.errors import MisuseError, TraceError
 from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Called, Column, names_of, renamed, their_names
-from thence.tables.files.formats import FORMATS, Format, Unfit, detect
+from thence.tables.files.formats import FORMATS, RECORDS, WHOLE, Format, Unfit, detect
 from thence.tables.files.jsonl import Located, broken_off, called_in, located, located_line
 from thence.tables.files.line_reader import Block, blocks, lines_of
 from thence.tables.files.paths import File, Paths, find_files
@@ -36,6 +36,9 @@ from thence.tables.files.splits import Split, open_split, split_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from thence.tables.files.record_events import RecordAudit
+    from thence.tables.files.record_files import Row
 
 Task = Callable[[], "list[pa.RecordBatch]"]
 """Work that reads some rows."""
@@ -52,6 +55,10 @@ class Trace:
     skipped: list[Quarantined] = field(default_factory=list)
     columns: tuple[Column, ...] = EVENT_COLUMNS
     """The columns of an event, as these files call them."""
+    whole: dict[Path, pa.Table] = field(default_factory=dict)
+    """The rows of tables that are read whole (`formats.WHOLE`), in our names."""
+    records: dict[Path, list[Row]] = field(default_factory=dict)
+    """The arrivals of files of records (`formats.RECORDS`)."""
     kept: dict[Path, bytes] = field(default_factory=dict)
     """The content of small files that were read to tell their format."""
 
@@ -87,6 +94,15 @@ class Trace:
                 for split in row_groups(path, called):
                     found = [split] if isinstance(split, Quarantined) else located_row_group(split, called, needs=needs)
                     yield from ((str(path), each) for each in found)
+            elif path in self.whole:
+                from thence.tables.files.whole_tables import table_located
+
+                for each in table_located(self.whole[path], path, called, needs=needs):
+                    yield str(path), each
+            elif path in self.records:
+                from thence.tables.files.record_events import record_events
+
+                yield from ((str(path), each) for each in record_events(str(path), kind, self.records[path])[0])
             elif kind == "jsonl":
                 lines = _Lines(self, path)
                 for each in lines.located(start, called_in(called), needs=needs):
@@ -109,8 +125,9 @@ class Trace:
         Files are opened once, one after the other. `needs` and `coded` as in `read_batches`.
         """
         from thence.tables.files.batches import block_batch, read_batches
-        from thence.tables.files.checked_batches import refused_batch
+        from thence.tables.files.checked_batches import located_batch, refused_batch
         from thence.tables.files.parquet_reader import row_groups
+        from thence.tables.files.whole_tables import table_batches
 
         called = self.called(columns)
         start = 0
@@ -123,6 +140,13 @@ class Trace:
                         yield partial(_one, refused_batch, [split], called)
                     else:
                         yield partial(_all, read_batches, split, called, needs=needs, coded=coded)
+            elif path in self.whole:
+                yield partial(_all, table_batches, self.whole[path], path, called, needs=needs, coded=coded)
+            elif path in self.records:
+                from thence.tables.files.record_events import record_events
+
+                found, _ = record_events(str(path), kind, self.records[path])
+                yield partial(_one, located_batch, found, str(path), called)
             elif kind == "jsonl":
                 lines = _Lines(self, path)
                 place = Split(str(path), "jsonl", order=start)
@@ -142,6 +166,20 @@ class Trace:
         """Open a file, unless its content was kept when its format was told."""
         return open_bytes(path, self.kept.pop(path, None))
 
+    def record_audit(self) -> RecordAudit | None:
+        """Return what is said of files of records beside the verdict on their order; None without such files."""
+        if not self.records:
+            return None
+        from thence.tables.files.record_events import RecordAudit, record_events
+
+        whole = RecordAudit()
+        for path, rows in self.records.items():
+            found = record_events(str(path), self.files[path], rows)[1]
+            whole.records += found.records
+            whole.orphans += found.orphans
+            whole.skews += found.skews
+        return whole
+
     def clocks(self) -> Iterator[ClockEvent]:
         """Yield the events of the logs, file by file."""
         for path, kind in self.files.items():
@@ -158,7 +196,9 @@ def open_trace(
     columns: Mapping[str, str] | None = None,
     kinds: Mapping[str, str] | None = None,
 ) -> Trace:
-    """Find the files behind names, folders and globs, and the format of each; only samples are read yet.
+    """Find the files behind names, folders and globs, and the format of each.
+
+    Of JSON lines, Parquet and logs only samples are read yet; tables of `formats.WHOLE` are read.
 
     A `pattern` says that what is no table by its name is a log; `columns`, what the tables call our columns, where
     that is another name; `kinds`, their words for the values of `kind`, each with ours.
@@ -168,11 +208,25 @@ def open_trace(
     trace = Trace({}, pattern, delimiter, columns=renamed(EVENT_COLUMNS, columns, kinds))
     for file in find_files(paths):
         asked = next((name for name in FORMATS if name == format), None)
-        kind = asked or detect(file.path, log=pattern is not None, kept=trace.kept, columns=trace.judged)
+        named = bool(columns or kinds)
+        kind = asked or detect(
+            file.path, log=pattern is not None, records=not named, kept=trace.kept, columns=trace.judged
+        )
         if kind == "parquet" and file.named:
             from thence.tables.files.parquet_reader import unfit_file
 
             kind = unfit_file(file.path, trace.judged) or kind
+        elif kind in WHOLE:
+            from thence.tables.files.whole_tables import event_table
+
+            read = event_table(file.path, kind, trace.columns)
+            kind = read if isinstance(read, Unfit) else kind
+            if not isinstance(read, Unfit):
+                trace.whole[file.path] = read
+        elif kind in RECORDS:
+            from thence.tables.files.record_files import read_records
+
+            trace.records[file.path] = read_records(file.path, kind)
         if isinstance(kind, Unfit):
             _set_aside(trace, file, kind)
         else:

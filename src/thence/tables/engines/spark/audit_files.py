@@ -58,7 +58,7 @@ def audit_trace(
     """Audit the tables of a trace; logs with clocks are for `tables.explain.clock_findings`."""
     check_sizes(chunk_rows, block)
     files = {path: kind for path, kind in trace.files.items() if kind != "shiviz"}
-    frame = with_event_columns(read_events(spark, files, trace.judged, needs=False), located=True)
+    frame = with_event_columns(read_events(spark, files, trace.judged, needs=False, whole=trace.whole), located=True)
     grouped = set(files.values()) == {"parquet"} and trace.in_our_names
     footers = read_footers(files) if grouped else None
     route = choose(footers=footers, look=lambda: _look(frame, files, chunk_rows), chunk_rows=chunk_rows)

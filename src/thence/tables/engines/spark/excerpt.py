@@ -64,7 +64,7 @@ def _conditions(excerpt: Excerpt) -> list[Column]:
 
 def read_frame(trace: Trace, *, cores: int) -> DataFrame:
     """Return the events of a trace, all columns of the trace table, with where each was read."""
-    frame = read_events(local_session(cores=cores), trace.files, trace.columns)
+    frame = read_events(local_session(cores=cores), trace.files, trace.columns, whole=trace.whole)
     return frame.where(F.col("reason").isNull()).drop("reason")
 
 

@@ -26,8 +26,8 @@ from thence.tables.files.checked_batches import refused_batch
 from thence.tables.files.formats import Format
 from thence.tables.files.jsonl import format_line
 from thence.tables.files.read import split_files
-from thence.tables.files.source import Quarantined
 from thence.tables.files.splits import Split
+from thence.tables.files.whole_tables import table_batches
 
 SPLIT_BYTES = 16 << 20
 """Bytes of JSONL that one task reads, about."""
@@ -51,17 +51,22 @@ def read_events(
     columns: Sequence[Column] = JUDGED_COLUMNS,
     *,
     needs: bool = True,
+    whole: Mapping[Path, pa.Table] | None = None,
 ) -> DataFrame:
     """Return tables of events as one DataFrame: these columns, then `file`, `line` and `reason`.
 
-    Unless `needs`, what a kind of row needs is left to the judge of its run.
+    Unless `needs`, what a kind of row needs is left to the judge of its run. `whole` are the tables among the files
+    that the driver has read.
     """
     logs = [path for path, kind in files.items() if kind == "shiviz"]
     if logs:
         raise MisuseError(f"{logs[0]} is a log with clocks: it has no messages and is no table of events")
     schema = ddl((*columns, *PLACE_COLUMNS), nullable=True)
     cut = split_files(files, SPLIT_BYTES, columns)
-    frame = _refused(spark, cut.refused, columns, schema)
+    given = [refused_batch(cut.refused, columns)] if cut.refused else []
+    for path, table in (whole or {}).items():
+        given += table_batches(table, path, columns, needs=needs)
+    frame = _driver_rows(spark, given or [refused_batch([], columns)], schema)
     inputs = _task_inputs(cut.splits)
     if not inputs:
         return frame
@@ -69,7 +74,7 @@ def read_events(
     splits = spark.createDataFrame(rows, f"task int, {_SPLIT}")
     names = repartition_by_id(splits, len(inputs), F.col("task"))
     read = names.drop("task").mapInArrow(in_this_folder(_reading(tuple(columns), needs)), schema)
-    return read.unionByName(frame) if cut.refused else read
+    return read.unionByName(frame) if given else read
 
 
 def _task_inputs(splits: list[Split]) -> list[_TaskInput]:
@@ -123,6 +128,7 @@ def plain_names(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.set_column(place, "file", batch.column(place).cast(pa.string()))
 
 
-def _refused(spark: SparkSession, refused: list[Quarantined], columns: Sequence[Column], schema: str) -> DataFrame:
-    """Return the records of files that cannot be read."""
-    return spark.createDataFrame(pa.Table.from_batches([plain_names(refused_batch(refused, columns))]), schema)
+def _driver_rows(spark: SparkSession, batches: list[pa.RecordBatch], schema: str) -> DataFrame:
+    """Return what the driver has read: tables that are read whole, and records of files that cannot be read."""
+    tables = [pa.Table.from_batches([plain_names(batch)]) for batch in batches]
+    return spark.createDataFrame(pa.concat_tables(tables, promote_options="permissive"), schema)
