@@ -41,10 +41,11 @@ class Setup:
 
 
 @contextmanager
-def _without_collection() -> Iterator[None]:
+def without_collection() -> Iterator[None]:
     """Keep the garbage collector from running: a batch makes many small objects and no cycles of them.
 
-    Measured on 50,000 rows of explicit causes: 3.0 us a row with it, 1.1 us without.
+    Measured on 50,000 rows of explicit causes: 3.0 us a row with it, 1.1 us without. Reading 200,000 JSON lines takes
+    half as long.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -92,7 +93,7 @@ class KeyState:
         """
         rule, columns = self.rule, self.setup.columns
         before, came = self._tickets(), rule.rows
-        with _without_collection():
+        with without_collection():
             reads, messages = read_batch(rule.reading, new, columns)
             if self.refused is not None:
                 reads = [self.refused] * len(new)
