@@ -47,6 +47,7 @@ from thence.tables.delivery.key_state import KeyState, Setup
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 from thence.tables.delivery.policy import Name, Policy, policy_of
 from thence.tables.delivery.reading import By, Rosters, rosters_of
+from thence.tables.engines.spark.frames import check_frame
 from thence.tables.engines.spark.spark_types import spark_type
 from thence.tables.engines.spark.stream_options import StreamOptions
 from thence.tables.engines.spark.versions import OfGroup, apply_to_groups
@@ -94,6 +95,7 @@ def deliver(
     - `ttl_seconds`: a key that holds nothing and gets no row for so long is forgotten;
     - `give_up`: the folder in which `thence give-up` says what will not come.
     """
+    check_frame(arrivals, "deliver")
     names = _names(arrivals, by, columns, key)
     if roster is None and by == "stamp":
         roster = rosters_in(arrivals, names.cause)
