@@ -48,11 +48,10 @@ def read_batch(
 
     cause = column(columns.cause)
     if reading.by == "depends_on":
-        messages = listed(columns.message)
-        if cause is not None and _is_list(cause.type) and reading.separator is None:
-            lengths = pc.list_value_length(cause).fill_null(0).to_numpy(zero_copy_only=False)
-            starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).tolist()
-            return explicit_rows(messages, starts, pc.list_flatten(cause).to_pylist()), messages
+        messages = _ids(column(columns.message), len(batch))
+        flat_causes = None if cause is None or reading.separator is not None else _flat_causes(cause)
+        if flat_causes is not None:
+            return explicit_rows(messages, *flat_causes), messages
         rows = zip(messages, listed(columns.cause), strict=True)
         return [read_explicit(*row, reading.separator) for row in rows], messages
     senders = listed(columns.sender)
@@ -62,6 +61,33 @@ def read_batch(
             return [read_clock(*row) for row in zip(senders, listed(columns.cause), strict=True)], None
         return clock_rows(senders, *flat), None
     return read_stamps(reading, senders, listed(columns.destination), cause, len(batch)), None
+
+
+def _ids(column: pa.Array | None, count: int) -> list[Field]:
+    """Return ids as the rule reads them: whole numbers as texts, which Arrow makes faster than Python."""
+    if column is None:
+        return [None] * count
+    found: list[Field] = (column.cast(pa.string()) if pa.types.is_integer(column.type) else column).to_pylist()
+    return found
+
+
+def _flat_causes(column: pa.Array) -> tuple[list[int], list[Field]] | None:
+    """Return where the causes of each row begin, and all causes; None where a value must be looked at by itself."""
+    if _is_list(column.type):
+        lengths = pc.list_value_length(column).fill_null(0)
+        flat = pc.list_flatten(column)
+    elif pa.types.is_integer(column.type) or _is_text(column.type):
+        if _is_text(column.type) and pc.any(pc.starts_with(column, "[")).as_py():
+            return None  # an array of JSON in a text
+        lengths, flat = column.is_valid().cast(pa.int64()), column.drop_null()
+    else:
+        return None
+    starts = np.concatenate([[0], np.cumsum(lengths.to_numpy(zero_copy_only=False), dtype=np.int64)])
+    return starts.tolist(), _ids(flat, len(flat))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -51,6 +51,7 @@ from thence.tables.engines.spark.frames import check_frame
 from thence.tables.engines.spark.spark_types import spark_type
 from thence.tables.engines.spark.stream_options import StreamOptions
 from thence.tables.engines.spark.versions import OfGroup, apply_to_groups
+from thence.tables.engines.spark.workers import check_workers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,6 +110,7 @@ def deliver(
     setup = Setup(by, rosters_of(by, roster), names, chosen.of(by), separator)
     setup.reading()  # refuses a separator that has no meaning
     _check(data, setup)
+    check_workers(data.sparkSession)
     options = StreamOptions(idle_seconds, wait_seconds, ttl_seconds, None if give_up is None else os.fspath(give_up))
     if data.isStreaming:
         from thence.tables.engines.spark.stream import deliver_stream

@@ -273,7 +273,7 @@ class Processor(StatefulProcessor):
         for frame in rows:
             for *_, packed, action, cause in frame.to_numpy(object).tolist():
                 blobs += [] if packed is None else [packed]
-                words += [] if action is None else [(action, cause)]
+                words += [(action, cause)] if isinstance(action, str) else []  # pandas 3 has NaN in place of None
         table = sorted_rows(blobs, self.arrival, self.setup.columns.message) if blobs else None
         stored = self._stored(key if table is None else self._key(table))
         before = len(stored.state)
