@@ -6,8 +6,7 @@
 and the policy alone, not on how the rows are batched. The order of events at a row: its time, the row itself, whatever
 it sets free (the row that came first among the free goes next), then the policy's look at the rows held longest.
 
-What is known of sources, holes and roots is in `sources_cy.py`, cycles in `cycles_cy.py`. `_leave` says how a row
-leaves, `met` that its effects need not wait for it any more: here the one follows the other at once.
+What is known of sources, holes and roots is in `sources_cy.py`, cycles in `cycles_cy.py`.
 """
 
 from __future__ import annotations
@@ -75,14 +74,12 @@ class Rule(Sources):
     def __init__(self, reading: Reading, policy: Policy, where: str = "") -> None:
         """Start empty; `where` names the key in errors."""
         Sources.__init__(self, reading, policy.remember)
-        self.policy, self.where, self.why = policy, where, ""
+        self.policy, self.where, self.why, self.counted = policy, where, "", reading.by == "clock"
         self.rows = self.position = self.moment = 0
         self.now = self.began = self.doubted = nan
         self.foreign: dict[str | None, ForeignRule] = {}
-        self.counted = reading.by == "clock"
-        self.after_rows = policy.after_rows or FOREVER
         self.after_seconds = inf if policy.after_seconds is None else policy.after_seconds
-        self.held_limit = policy.held_limit or FOREVER
+        self.after_rows, self.held_limit = policy.after_rows or FOREVER, policy.held_limit or FOREVER
         self.max_jump = inf if policy.max_jump is None else policy.max_jump
         self.limited = self.after_rows < FOREVER or self.held_limit < FOREVER or self.after_seconds < inf
         self.queue = deque()  # held rows in arrival order where there is a limit; some may have left
@@ -167,6 +164,7 @@ class Rule(Sources):
         source: Source = self.source(self.order(None), str(message))
         if source.level < 1 and source.row is None:
             source.quarantined = True
+            self.note(source)
 
     @cython.cfunc
     def _arrive(self, read: tuple, ahead: cython.double, out: list) -> cython.void:
@@ -184,6 +182,7 @@ class Rule(Sources):
                 return
             if self.counted:
                 own.seen += 1
+                self.note(own)
         waited: list = self.unmet(sources, read[3], read[4])
         if waited is None:
             gap: tuple = self.absent(self.needs(sources, read[3], read[4])) if self.holes else None
@@ -194,7 +193,9 @@ class Rule(Sources):
             return
         row: Row = held_row(self.rows, read[0], self.source(sources, read[1]), number)
         row.waited = waited
-        row.needs = self.to_come(self.needs(sources, read[3], read[4])) if self.holes else waited
+        row.needs = waited
+        if self.holes:
+            row.needs = [need for need in self.needs(sources, read[3], read[4]) if self.lacks(need[0], need[1])]
         row.since, row.ahead, row.came = self.now, ahead, self.moment
         self.keep(row)
         if self.cyclic and row.source.wanting is not None:
@@ -268,6 +269,7 @@ class Rule(Sources):
             member = each
             self.remove(member)
             member.source.quarantined = True
+            self.note(member.source)
             out.append(self._unplaced(member, QUARANTINED, reason))
 
     @cython.cfunc
@@ -414,10 +416,8 @@ class Rule(Sources):
 
     def clear(self) -> None:
         """Forget what is held and what was delivered, after `finish`."""
-        self.kept.clear()
-        self.orders.clear()
-        self.foreign.clear()
-        self.queue.clear()
+        for each in (self.kept, self.orders, self.foreign, self.queue):
+            each.clear()
         self.holes = 0
 
     @cython.cfunc

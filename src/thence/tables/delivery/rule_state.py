@@ -171,14 +171,16 @@ def _rows(rule: Rule, held: HeldRows, labels: list[str | None], left: set[int]) 
             name, number, span = next(own)
             if ticket in left:
                 continue
-            row = _row(rule, label, ticket, name, number, needs[span])
+            row = held_row(rule, label, ticket, name, number, needs[span])
         row.since, row.ahead, row.came = since, ahead, came
         yield row
 
 
-def _row(
+def held_row(
     rule: Rule, label: str | None, ticket: int, name: Hashable, number: int, needs: Sequence[tuple[Field, ...]]
 ) -> Row:
+    """Return a held row; `needs` are names and numbers, and whether it is held for each."""
+
     def needed(other: str) -> Source:
         source: Source = rule.named(label, other)
         if source is DONE:  # the row has to name it all the same
