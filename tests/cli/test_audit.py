@@ -15,6 +15,7 @@ import pytest
 
 from thence.cli import main
 from thence.core.model.events import Event, parse
+from thence.tables.contract.row_validity import row_of
 from thence.tables.files.jsonl import write_jsonl
 from thence.tables.files.parquet import write_parquet
 
@@ -97,7 +98,7 @@ def test_a_log_with_clocks_has_nothing_to_explain(tmp_path: Path, capsys: pytest
     assert "no deliveries to explain" in capsys.readouterr().err
 
 
-def test_rows_set_aside_are_listed_by_line_and_a_missing_column_can_be_named(
+def test_equal_reasons_are_printed_once_and_a_missing_column_can_be_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "trace.jsonl"
@@ -105,7 +106,7 @@ def test_rows_set_aside_are_listed_by_line_and_a_missing_column_can_be_named(
     file.write_text("".join(row % (name, 9 - place) for place, name in enumerate("cab")))
     _, text, _ = call(capsys, str(file))
     places = [line for line in text.splitlines() if line.startswith("set aside")]
-    assert places == [f"set aside: {file}:{line}: process is missing" for line in (1, 2, 3)]
+    assert places == [f"set aside, 3 rows: process is missing; the first: {file}:1"]
     assert "--columns process=YOURS,... says so" in text
     _, text, _ = call(capsys, str(file), "--columns", "process=pid")
     assert "YOURS" not in text
@@ -256,6 +257,31 @@ def test_a_table_of_arrivals_is_no_trace_and_said_so(tmp_path: Path, capsys: pyt
     rows = [{"run": "r", "destination": "d", "message": "a1", "index": index} for index in (0, 1, None)]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert main(["audit", str(file)]) == 1
-    assert capsys.readouterr().out.count("kind is missing") == 3
+    assert "set aside, 3 rows: kind is missing" in capsys.readouterr().out
     assert main(["show", str(file), "--out", str(tmp_path / "page.html")]) == 2
     assert "the trace has no event to draw" in capsys.readouterr().err
+
+
+def test_words_of_a_log_for_its_kinds_are_mapped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "trace.jsonl"
+    words = {"send": "PRODUCED", "deliver": "CONSUMED"}
+    rows = [row_of(event) for event in parse("a!1>b b?a1")]
+    file.write_text("".join(json.dumps(row | {"kind": words[str(row["kind"])]}) + "\n" for row in rows))
+    code, text, _ = call(capsys, str(file))
+    assert code == 1
+    assert "--kinds YOURS=send,... says so" in text
+    code, _, said = call(capsys, str(file), "--kinds", "PRODUCED=send,CONSUMED=deliver")
+    assert (code, said["verdict"], said["quarantine"]) == (0, "causal", [])
+    assert main(["audit", str(file), "--kinds", "PRODUCED=sent"]) == 2
+    assert "one of crash, deliver, internal, receive, send is accepted" in capsys.readouterr().err
+    assert main(["audit", str(file), "--kinds", "PRODUCED"]) == 2
+    assert "--kinds PRODUCED: YOURS=OURS,... is accepted" in capsys.readouterr().err
+
+
+def test_a_column_that_was_named_and_is_not_there_is_said_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "trace.jsonl"
+    file.write_text("".join(json.dumps(row_of(event)) + "\n" for event in parse("a!1>b b?a1")))
+    assert main(["audit", str(file), "--columns", "message=x"]) == 2
+    assert "none of its rows has x; found: destinations, index, kind, message" in capsys.readouterr().err

@@ -71,9 +71,17 @@ def test_long_runs_in_chunks(spark: SparkSession, tmp_path: Path) -> None:
         check(findings(result), known(some))
 
 
-@pytest.mark.parametrize(("chunk_rows", "block"), [(120, 5), pytest.param(700, 1, marks=pytest.mark.soak)])
-def test_other_chunks_and_blocks(spark: SparkSession, chunk_rows: int, block: int) -> None:
+@pytest.mark.parametrize(
+    ("chunk_rows", "block", "fan"),
+    [(60, 5, 3), pytest.param(700, 1, 16, marks=pytest.mark.soak), pytest.param(25, None, 16, marks=pytest.mark.soak)],
+)
+def test_other_chunks_and_blocks(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, chunk_rows: int, block: int | None, fan: int
+) -> None:
+    """Many chunks are merged along a tree; with a small fan it has several levels."""
+    monkeypatch.setattr("thence.tables.engines.spark.audit.FAN", fan)
     some = long_runs()[:4]
+    assert min(map(len, some)) / chunk_rows > fan or chunk_rows > 100
     with audit(frame(spark, rows(some)), chunk_rows=chunk_rows, block=block) as result:
         check(findings(result), known(some))
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from functools import wraps
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
@@ -57,15 +58,59 @@ ColumnsOption = Annotated[
 """The `--columns` of verbs that read tables of others: declare `columns: ColumnsOption = None`, ask `named_columns`."""
 
 
+KindsOption = Annotated[
+    str | None,
+    typer.Option(metavar="YOURS=OURS,...", help="Other words for the values of kind, as in PRODUCED=send."),
+]
+"""The `--kinds` of verbs that read traces of others: declare `kinds: KindsOption = None`, ask `named_kinds`."""
+
+
 def named_columns(columns: str | None) -> dict[str, str]:
     """Read `--columns`: what the caller calls each column of ours that is named; nothing: there is no such column."""
-    if columns is None:
-        return {}
-    pairs = [part.partition("=") for part in columns.split(",")]
-    for ours, sign, _ in pairs:
-        if not (ours.strip() and sign):
-            raise MisuseError(f"--columns {columns}: OURS=YOURS,... is accepted, as in message=event_id")
-    return {ours.strip(): yours.strip() for ours, _, yours in pairs}
+    return _pairs(columns, "--columns", "OURS=YOURS,... is accepted, as in message=event_id")
+
+
+def named_kinds(kinds: str | None) -> dict[str, str]:
+    """Read `--kinds`: the caller's words for values of `kind`, each with ours."""
+    return _pairs(kinds, "--kinds", "YOURS=OURS,... is accepted, as in PRODUCED=send")
+
+
+def _pairs(given: str | None, option: str, accepted: str) -> dict[str, str]:
+    pairs = [] if given is None else [part.partition("=") for part in given.split(",")]
+    for first, sign, _ in pairs:
+        if not (first.strip() and sign):
+            raise MisuseError(f"{option} {given}: {accepted}")
+    return {first.strip(): second.strip() for first, _, second in pairs}
+
+
+def by_reason(rows: Iterable[Mapping[str, object]]) -> dict[str, tuple[int, Mapping[str, object]]]:
+    """Return how many rows were set aside for each reason, and the first of them; by the place of the first."""
+    found: dict[str, tuple[int, Mapping[str, object]]] = {}
+    for row in rows:
+        reason = str(row["reason"])
+        count, first = found.get(reason, (0, row))
+        found[reason] = (count + 1, min(first, row, key=_where))
+    return dict(sorted(found.items(), key=lambda each: _where(each[1][1])))
+
+
+def _where(row: Mapping[str, object]) -> tuple[str, int]:
+    line = row.get("line")
+    return str(row.get("file") or ""), line if isinstance(line, int) else 0
+
+
+def lines_by_reason(reasons: Mapping[str, tuple[int, Mapping[str, object]]], limit: int) -> Iterator[str]:
+    """Yield a line for each reason for which rows were set aside, `limit` at most."""
+    for reason, (count, row) in islice(reasons.items(), limit):
+        alone = f"set aside: {_place(row)}: {reason}"
+        yield alone if count == 1 else f"set aside, {count:,} rows: {reason}; the first: {_place(row)}"
+    if more := sum(count for count, _ in islice(reasons.values(), limit, None)):
+        yield f"... and {more:,} more rows set aside for other reasons; --json has them all"
+
+
+def _place(row: Mapping[str, object]) -> str:
+    if row.get("file"):
+        return f"{row['file']}:{row['line']}" if row.get("line") is not None else str(row["file"])
+    return f"run {row.get('run')}, process {row.get('process')}, index {row.get('index')}"
 
 
 class Talk(Enum):

@@ -14,11 +14,15 @@ from thence.cli._common import (
     ColumnsOption,
     Engine,
     JsonFile,
+    KindsOption,
+    by_reason,
     console,
     counted,
     detail,
     finish,
+    lines_by_reason,
     named_columns,
+    named_kinds,
     skipped_files,
     start_spark,
     working,
@@ -32,7 +36,7 @@ if TYPE_CHECKING:
     from thence.tables.engines.choice import Choice
     from thence.tables.engines.local.audit import Progress
     from thence.tables.files.read import Trace
-    from thence.tables.judge.result import AuditResult, Row, RunRow
+    from thence.tables.judge.result import AuditResult, RunRow
 
 EXAMPLE = "thence audit trace.jsonl --json verdict.json"
 
@@ -52,6 +56,7 @@ def command(
     pattern: PatternOption = None,
     delimiter: DelimiterOption = None,
     columns: ColumnsOption = None,
+    kinds: KindsOption = None,
     engine: Engine = "auto",
     paths: Annotated[int, typer.Option(help="Prove this many violations by a causal path.", min=0)] = 100,
     out: Annotated[
@@ -77,7 +82,7 @@ def command(
 
         refuse_full(out)
 
-    opened = open_trace(trace, format, pattern, delimiter, columns=named_columns(columns))
+    opened = open_trace(trace, format, pattern, delimiter, columns=named_columns(columns), kinds=named_kinds(kinds))
     if page is not None and set(opened.files.values()) == {"shiviz"}:
         raise MisuseError(
             "--page draws messages, and a log with clocks has none; a trace in JSONL or Parquet is accepted"
@@ -274,14 +279,10 @@ def _findings(result: AuditResult, paths: int) -> Iterator[str]:
         )
     if (more := sum(run["possible"] for run in result.runs) - SHOWN) > 0:
         yield f"... and {more:,} more that are possible; --json has them all"
-    rows = result.rows("quarantine")
-    shown = sorted(islice(rows, SHOWN), key=lambda row: (str(row.get("file") or ""), row.get("line") or 0))
-    for row in shown:
-        yield f"set aside: {_place(row)}: {row['reason']}"
-    if more := sum(1 for _ in rows):
-        yield f"... and {more:,} more rows set aside; --json has them all"
+    reasons = by_reason(result.rows("quarantine"))
+    yield from lines_by_reason(reasons, SHOWN)
     if not result.messages:
-        yield from _hints([str(row["reason"]).removeprefix("column ") for row in shown])
+        yield from _hints([reason.removeprefix("column ") for reason in islice(reasons, SHOWN)])
 
 
 def _hints(reasons: list[str]) -> Iterator[str]:
@@ -290,15 +291,11 @@ def _hints(reasons: list[str]) -> Iterator[str]:
         about_it = [reason for reason in reasons if reason.startswith(f"{column.name} is ")]
         if not any("accepted" in reason or "missing" in reason for reason in about_it):
             continue
-        if column.required:
+        if column.among and any("accepted" in reason for reason in about_it):
+            yield f"note: if your rows have other words for {column.name}, --kinds YOURS=send,... says so"
+        elif column.required:
             known = ", ".join(column.name for column in JUDGED_COLUMNS)
             yield f"note: if your columns have other names, --columns {column.name}=YOURS,... says so; ours are {known}"
         else:
             yield f"note: if your column {column.name} is not ours, --columns {column.name}= says so"
         return
-
-
-def _place(row: Row) -> str:
-    if row.get("file"):
-        return f"{row['file']}:{row['line']}" if row.get("line") is not None else str(row["file"])
-    return f"run {row.get('run')}, process {row.get('process')}, index {row.get('index')}"

@@ -15,9 +15,11 @@ from thence.cli._common import (
     ColumnsOption,
     Engine,
     JsonFile,
+    KindsOption,
     SparkCores,
     finish,
     named_columns,
+    named_kinds,
     progress,
     skipped_files,
     start_spark,
@@ -68,6 +70,7 @@ def command(
         typer.Option("--delimiter", metavar="RE", help="Between executions in a log: with the group trace."),
     ] = None,
     columns: ColumnsOption = None,
+    kinds: KindsOption = None,
     engine: Engine = "auto",
     cores: SparkCores = 2,
     json_file: JsonFile = None,
@@ -88,7 +91,7 @@ def command(
         check_target("--out", out, folder=files > 1)
     if to is To.perfetto:
         needs("perfetto")
-    source = open_trace(trace, format, pattern, delimiter, columns=named_columns(columns))
+    source = open_trace(trace, format, pattern, delimiter, columns=named_columns(columns), kinds=named_kinds(kinds))
     if out is not None and out.resolve() in {path.resolve() for path in source.files}:
         raise MisuseError(f"{out} is read and cannot be written at once")
     asked = Asked(to, around, out, files)

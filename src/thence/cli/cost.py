@@ -11,10 +11,14 @@ import typer
 from thence.cli._common import (
     ColumnsOption,
     JsonFile,
+    KindsOption,
     SparkCores,
+    by_reason,
     console,
     finish,
+    lines_by_reason,
     named_columns,
+    named_kinds,
     skipped_files,
     start_spark,
     working,
@@ -47,6 +51,7 @@ def command(
     ] = None,
     format: Annotated[str, typer.Option(help="auto, jsonl or parquet.")] = "auto",
     columns: ColumnsOption = None,
+    kinds: KindsOption = None,
     engine: EngineOption = "auto",
     cores: SparkCores = 2,
     json_file: JsonFile = None,
@@ -65,7 +70,7 @@ def command(
         raise MisuseError(f"{plot} ends in neither .png nor .svg; leave the ending out to get both")
     if plot is not None:
         needs("matplotlib")
-    opened = open_trace(trace, format, columns=named_columns(columns))
+    opened = open_trace(trace, format, columns=named_columns(columns), kinds=named_kinds(kinds))
     choice = choose(engine, opened.files)
     report = (_local if choice.engine is Engine.LOCAL else _on_spark)(opened, names, sample, cores)
     if not report.runs:
@@ -150,9 +155,9 @@ def _show(report: CostReport, out: Console) -> None:
     apart = [run for run in runs if run["verdict"] != "causal"]
     for run in apart[:SHOWN]:
         out.print(f"apart: {_named(run)} is {run['verdict']}: {run['reason']}")
-    for each in report.quarantine[:SHOWN]:
-        out.print(f"set aside: {_place(each)}: {each['reason']}")
-    if max(len(apart), len(report.quarantine)) > SHOWN:
+    for line in lines_by_reason(by_reason(report.quarantine), SHOWN):
+        out.print(line)
+    if len(apart) > SHOWN:
         out.print("... --json names them all")
 
 

@@ -222,8 +222,9 @@ def _local(asked: Asked) -> Row:
     without_pandas()  # before modules are imported that make Arrow arrays: Arrow would look for pandas
     import pyarrow.parquet as pq
 
-    from thence.tables.engines.local.deliver import counts_in, deliver_table, keyed, setup_of, waiting_in
-    from thence.tables.files.arrival_reader import arrival_files, read_arrivals, with_lines_named
+    from thence.tables.engines.local.deliver import counts_in, setup_of, waiting_in
+    from thence.tables.engines.local.deliver_input import deliver_arrivals
+    from thence.tables.files.arrival_reader import arrival_files, read_arrivals
 
     options = dict(asked.options)
     for name in ("wait_seconds", "idle_seconds", "ttl_seconds"):
@@ -234,16 +235,12 @@ def _local(asked: Asked) -> Row:
     setup = setup_of(asked.by, roster, asked.columns, asked.key, options)
     setup = replace(setup, separator=asked.separator)
     setup.reading()  # refuses a separator that has no meaning
-    names = setup.columns
-    table, unread, line_column = read_arrivals(files, setup.by, names)
-    names.check_given(asked.columns, table.column_names)
-    setup = setup if asked.key is not None else keyed(setup, table)
+    arrivals = read_arrivals(files, setup.by, setup.columns)
     with working("Delivering"), _policy_may_stop():
-        ordered = deliver_table(table, setup)
-    ordered = ordered if line_column is None else with_lines_named(ordered, line_column)
+        ordered, setup = deliver_arrivals(arrivals, setup, asked.columns, default_key=asked.key is None)
     asked.out.mkdir(parents=True, exist_ok=True)
     pq.write_table(ordered, asked.out / "part-00000.parquet")
-    lines: list[Row] = [{"file": each.file, "line": each.line, "reason": each.reason} for each in unread]
+    lines: list[Row] = [{"file": each.file, "line": each.line, "reason": each.reason} for each in arrivals.unread]
     return _result(asked.out, counts_in(ordered), waiting_in(ordered, setup)) | ({"unread": lines} if lines else {})
 
 

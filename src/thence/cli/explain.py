@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from thence.cli._common import ColumnsOption, Engine, JsonFile, console, finish, named_columns, write_json
+from thence.cli._common import (
+    ColumnsOption,
+    Engine,
+    JsonFile,
+    KindsOption,
+    console,
+    finish,
+    named_columns,
+    named_kinds,
+    write_json,
+)
 from thence.cli.audit import CoresOption, FormatOption, TraceArgument, audited
 from thence.errors import MisuseError
 
@@ -28,6 +38,7 @@ def command(
     run: Annotated[str | None, typer.Option(help="With --fact: which run, if there are several.")] = None,
     format: FormatOption = "auto",
     columns: ColumnsOption = None,
+    kinds: KindsOption = None,
     engine: Engine = "auto",
     cores: CoresOption = 2,
     json_file: JsonFile = None,
@@ -41,7 +52,7 @@ def command(
     """
     from thence.tables.files.read import open_trace
 
-    opened = open_trace(trace, format, columns=named_columns(columns))
+    opened = open_trace(trace, format, columns=named_columns(columns), kinds=named_kinds(kinds))
     if set(opened.files.values()) == {"shiviz"}:
         raise MisuseError("a log with clocks has no deliveries to explain; `thence audit` judges its clocks")
     if run is not None and fact is None:

@@ -11,9 +11,11 @@ from thence.cli._common import (
     ColumnsOption,
     Engine,
     JsonFile,
+    KindsOption,
     console,
     detail,
     named_columns,
+    named_kinds,
     skipped_files,
     write_json,
 )
@@ -44,6 +46,7 @@ def command(
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     format: FormatOption = "auto",
     columns: ColumnsOption = None,
+    kinds: KindsOption = None,
     engine: Engine = "auto",
     cores: CoresOption = 2,
     json_file: JsonFile = None,
@@ -59,7 +62,7 @@ def command(
     cut = _cut(run, time, order, processes)
     if sum((violation is not None, message is not None, bool(cut) and run is None)) > 1:
         raise MisuseError("--violation, --message and other conditions were given together; one of them is accepted")
-    opened = open_trace(trace, format, columns=named_columns(columns))
+    opened = open_trace(trace, format, columns=named_columns(columns), kinds=named_kinds(kinds))
     if "shiviz" in opened.files.values():
         raise MisuseError("a log with clocks has no messages to draw; a trace in JSONL or Parquet is accepted")
     target = out or Path(_name(trace, opened)).with_suffix(".html")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from thence.errors import MisuseError, TraceError
 from thence.tables.explain.excerpt import Cut, message_cut
@@ -34,6 +34,13 @@ class Asked:
     message: str | None = None
 
 
+class Words(NamedTuple):
+    """What the caller's trace calls our columns, and the values of `kind`."""
+
+    columns: Mapping[str, str] | None
+    kinds: Mapping[str, str] | None
+
+
 def show(
     data: TraceInput,
     out: str | Path | None = None,
@@ -42,21 +49,23 @@ def show(
     message: str | None = None,
     run: str | None = None,
     columns: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> Path:
     """Audit a trace, write it as an HTML page, and return the path of the page.
 
     `data` is what `thence.audit` takes: files, a table of any kind, or events. `out`: the page; default: named after
     the file, or run.html. `violation`: only what is around this violation, as the audit counts from 1. `message`: only
-    what is around this message. `run`: only this run. `columns` says what the trace calls our columns.
+    what is around this message. `run`: only this run. `columns` says what the trace calls our columns, `kinds` what it
+    calls the values of `kind`.
     """
     if violation is not None and message is not None:
         raise MisuseError(f"violation={violation} and message={message!r} were given together; one is accepted")
-    given = trace_input(data, columns)
+    given = trace_input(data, columns, kinds)
     target = Path(out) if out is not None else _default(given)
     if not target.parent.is_dir():
         raise MisuseError(f"out={str(target)!r}: there is no folder {target.parent}; make it first")
     asked = Asked(Cut(run), violation, message)
-    return written_pages(_recorded(given, columns, asked, target.stem), asked, target)[0][0]
+    return written_pages(_recorded(given, Words(columns, kinds), asked, target.stem), asked, target)[0][0]
 
 
 def _default(given: Names | InputTable | list[Event]) -> Path:
@@ -64,13 +73,11 @@ def _default(given: Names | InputTable | list[Event]) -> Path:
     return Path(name or "run").with_suffix(".html")
 
 
-def _recorded(
-    given: Names | InputTable | list[Event], columns: Mapping[str, str] | None, asked: Asked, title: str
-) -> Recorded:
+def _recorded(given: Names | InputTable | list[Event], words: Words, asked: Asked, title: str) -> Recorded:
     from thence.show.spacetime.findings import findings_of
     from thence.show.spacetime.pages import Recorded
 
-    result, events, origins = _audited(given, columns)
+    result, events, origins = _audited(given, words)
     with result:
         if not events:
             unused = next((str(row["reason"]) for row in result.rows("quarantine")), None)
@@ -80,7 +87,7 @@ def _recorded(
 
 
 def _audited(
-    given: Names | InputTable | list[Event], columns: Mapping[str, str] | None
+    given: Names | InputTable | list[Event], words: Words
 ) -> tuple[AuditResult, list[Event], Mapping[str, Mapping[Row, Origin]]]:
     """Return what an audit says, the events, and where they were read."""
     from thence.tables.contract.columns import EVENT_COLUMNS, renamed
@@ -91,11 +98,11 @@ def _audited(
     from thence.tables.files.source import Quarantined
 
     if isinstance(given, InputTable):
-        read = located_input(given, renamed(EVENT_COLUMNS, columns or {}))
+        read = located_input(given, renamed(EVENT_COLUMNS, *words))
         events = [each[1] for each in read if not isinstance(each, Quarantined)]
-        return audit_input(given, columns), events, {}
+        return audit_input(given, *words), events, {}
     if isinstance(given, Names):
-        opened = open_trace(given.names, columns=columns)
+        opened = open_trace(given.names, columns=words.columns, kinds=words.kinds)
         if "shiviz" in opened.files.values():
             raise MisuseError("a log with clocks has no messages to draw; a trace in JSONL or Parquet is accepted")
         return audit_trace(opened), *events_with_origins(opened)

@@ -13,9 +13,9 @@ from thence.tables.engines.local.audit import LocalAuditResult
 
 OWN: Mapping[str, tuple[set[str], set[str]]] = {
     "audit": ({"cores", "progress"}, {"chunk_rows", "block"}),
-    "cost": ({"columns"}, set()),
+    "cost": (set(), set()),
     "deliver": ({"data", "id", "causes"}, {"arrivals", "idle_seconds", "wait_seconds", "ttl_seconds", "give_up"}),
-    "stamp": ({"columns"}, {"run"}),
+    "stamp": (set(), {"run"}),
 }
 """Parameters that only this process may have, and those that only Spark may have."""
 

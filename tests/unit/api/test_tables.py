@@ -11,6 +11,10 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
+import duckdb
+import ibis
+import narwhals
+import narwhals.stable.v1
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -21,6 +25,7 @@ import thence
 from thence.core.model.events import Event
 from thence.errors import MisuseError, TraceError
 from thence.tables.contract.row_validity import event_of
+from thence.tables.files import inputs
 
 Rows = list[dict[str, Any]]
 
@@ -48,7 +53,18 @@ KINDS: dict[str, tuple[Callable[[Rows], Any], type, Callable[[Any], Rows]]] = {
     "reader": (lambda rows: batch_of(rows) and pa.table(batch_of(rows)).to_reader(), pa.RecordBatchReader,
                lambda out: out.read_all().to_pylist()),
     "capsule": (lambda rows: Capsule(pa.Table.from_pylist(rows)), pa.Table, lambda out: out.to_pylist()),
+    "duckdb": (lambda rows: duckdb.from_arrow(pa.Table.from_pylist(rows)), duckdb.DuckDBPyRelation,
+               lambda out: pa.RecordBatchReader.from_stream(out).read_all().to_pylist()),
+    "ibis": (lambda rows: ibis.memtable(pa.Table.from_pylist(rows)), ibis.Table,
+             lambda out: out.to_pyarrow().to_pylist()),
+    "narwhals": (lambda rows: narwhals.from_native(pl.DataFrame(rows)), narwhals.DataFrame,
+                 lambda out: out.to_native().to_dicts()),
 }  # fmt: skip
+
+
+def test_every_kind_that_is_taken_is_tried() -> None:
+    assert inputs.KINDS.keys() - {"arrow"} <= KINDS.keys()
+
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -146,6 +162,82 @@ def test_polars_keeps_types() -> None:
     found = thence.deliver(frame)
     assert found.schema["c"] == frame.schema["c"]
     assert found["message"].to_list() == ["a", "b"]
+
+
+def test_a_relation_keeps_its_types_and_its_connection() -> None:
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'America/Sao_Paulo'; CREATE TYPE mood AS ENUM ('sad', 'ok')")
+    relation = connection.sql(
+        """SELECT * FROM (VALUES
+        ('b', 'a', uuid(), 12345678901234567890::HUGEINT, 'ok'::mood, 1.10::DECIMAL(10, 2), '101'::BIT,
+         TIMESTAMPTZ '2024-01-01 10:00:00+00', INTERVAL 3 MONTH, {'x': [1]}, MAP {'k': 1}, '{"a":1}'::JSON),
+        ('a', NULL, uuid(), 1::HUGEINT, 'sad'::mood, 2.20::DECIMAL(10, 2), '1'::BIT,
+         TIMESTAMPTZ '2024-01-02 10:00:00+00', INTERVAL 1 DAY, {'x': [2]}, MAP {'k': 2}, 'null'::JSON)
+        ) AS t(id, parent, u, h, m, d, bits, "at ""z", i, s, mp, j)"""
+    )
+    found = thence.deliver(relation, id="id", causes="parent")
+    assert found.columns[: len(relation.columns)] == relation.columns
+    assert list(map(str, found.types))[: len(relation.types)] == list(map(str, relation.types))
+    first = dict(zip(found.columns, found.fetchall()[0], strict=True))
+    assert (first["id"], first["bits"], first["j"], first["position"]) == ("a", "1", "null", 1)
+    connection.execute("CREATE TABLE other AS SELECT 'a' AS id, 7 AS v")
+    assert found.join(connection.table("other"), "id").fetchall()[0][-1] == 7
+    assert connection.sql("SELECT * FROM duckdb_views() WHERE NOT internal").fetchall() == []
+
+
+def test_a_relation_is_read_once() -> None:
+    relation = duckdb.sql("SELECT range AS id, range - 1 AS parent, random() AS r FROM range(100) ORDER BY r")
+    found = thence.deliver(
+        relation.filter("true").project("id, nullif(parent, -1) AS parent, r"), id="id", causes="parent"
+    )
+    assert [row[0] for row in found.fetchall()] == list(range(100))
+
+
+def test_ibis_keeps_types() -> None:
+    table = ibis.memtable(pa.table({"id": ["b", "a"], "parent": ["a", None], "n": pa.array([1, 2], pa.int8())}))
+    table = table.mutate(u=ibis.uuid(), j=ibis.literal("1").cast("json"))
+    found = thence.deliver(table, id="id", causes="parent")
+    assert dict(list(found.schema().items())[:5]) == dict(table.schema().items())
+    assert found.to_pyarrow().column("id").to_pylist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("wrap", [narwhals.from_native, narwhals.stable.v1.from_native])
+def test_narwhals_is_wrapped_as_it_came(wrap: Any) -> None:
+    frame = wrap(pd.DataFrame({"message": ["b", "a"], "depends_on": [["a"], []], "any": [object(), {1}]}))
+    found = thence.deliver(frame)
+    assert type(found) is type(frame)
+    assert found.to_native()["any"].iloc[1] is frame.to_native()["any"].iloc[0]
+
+
+def test_an_offset_of_a_zone_is_kept(tmp_path: Path) -> None:
+    """Parquet in particular: Spark alone needs UTC."""
+    table = pa.table({
+        "message": ["b", "a"], "depends_on": [["a"], []],
+        "at": pa.array([dt.datetime(2024, 1, 1, tzinfo=dt.UTC)] * 2, pa.timestamp("us", "-03:00")),
+    })  # fmt: skip
+    pq.write_table(table, tmp_path / "rows.parquet")
+    for given in (table, tmp_path / "rows.parquet"):
+        assert thence.deliver(given).schema.field("at").type == pa.timestamp("us", "-03:00")
+    frame = table.to_pandas()
+    assert thence.deliver(frame)["at"].dtype == frame["at"].dtype
+
+
+@pytest.mark.parametrize("kind", [pa.uuid(), pa.int8(), pa.uint64(), pa.dictionary(pa.int8(), pa.string())])
+def test_ids_of_many_types(kind: pa.DataType) -> None:
+    values = [UUID(int=2).bytes, UUID(int=1).bytes] if kind == pa.uuid() else [2, 1]
+    values = values if not pa.types.is_dictionary(kind) else ["b", "a"]
+    table = pa.table({"id": pa.array(values, kind), "parent": pa.array([values[1], None], kind)})
+    assert thence.deliver(table, id="id", causes="parent").column("position").to_pylist() == [1, 2]
+    assert thence.deliver(table, id="id", causes="parent").column("id").to_pylist() == table["id"].to_pylist()[::-1]
+
+
+def test_pandas_parents_are_floats_because_of_nulls_alone() -> None:
+    frame = pd.DataFrame({"id": [2, 1], "parent": [1, None]})
+    assert frame["parent"].dtype == float
+    assert thence.deliver(frame, id="id", causes="parent")["id"].tolist() == [1, 2]
+    for parents in ([1.0, 2.0], [1.5, None]):
+        with pytest.raises(MisuseError, match=r"column 'id' is int64 and column 'parent' double"):
+            thence.deliver(frame.assign(parent=parents), id="id", causes="parent")
 
 
 def test_empty_tables_stay_empty() -> None:
@@ -264,6 +356,37 @@ def test_columns_have_other_names(kind: str) -> None:
     for call in (thence.audit, thence.cost):
         with pytest.raises(MisuseError, match="column process is missing; the table has run, host"):
             call(make(rows))
+
+
+WORDS = {"PRODUCED": "send", "CONSUMED": "deliver"}
+
+
+@each_kind
+def test_kinds_have_other_words(kind: str, tmp_path: Path) -> None:
+    make, _, listed = KINDS[kind]
+    theirs = {ours: word for word, ours in WORDS.items()}
+    rows = [{**row, "kind": theirs[row["kind"]]} for row in EVENTS]
+    assert thence.audit(make(rows), kinds=WORDS).violations == thence.audit(EVENTS).violations
+    assert thence.cost(make(rows), kinds=WORDS).json() == thence.cost(EVENTS).json()
+    assert listed(thence.stamp(make(rows), kinds=WORDS)) == thence.stamp(EVENTS)
+    assert thence.show(make(rows), tmp_path / "x.html", kinds=WORDS).read_text() == (
+        thence.show(EVENTS, tmp_path / "x.html").read_text()
+    )
+    with pytest.raises(MisuseError, match="kinds= maps 'PRODUCED' to 'sent'; one of crash"):
+        thence.audit(make(rows), kinds={"PRODUCED": "sent"})
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.parquet"])
+def test_kinds_of_files_have_other_words(name: str, tmp_path: Path) -> None:
+    theirs = {ours: word for word, ours in WORDS.items()}
+    rows = [{**row, "kind": theirs.get(row["kind"], row["kind"]), "order": place} for place, row in enumerate(EVENTS)]
+    if name.endswith("parquet"):
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / name)
+    else:
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert thence.audit(tmp_path / name, kinds=WORDS).violations == thence.audit(EVENTS).violations
+    assert thence.audit(tmp_path / name).verdict == "unknown"
+    assert thence.stamp(tmp_path / name, kinds=WORDS).to_pylist() == thence.stamp(EVENTS)
 
 
 @pytest.mark.parametrize("kind", ["dicts", "polars", "table", "pandas"])

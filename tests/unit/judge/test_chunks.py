@@ -52,13 +52,31 @@ def test_spoilt_rows_are_found_or_said_to_be_trouble(start: int) -> None:
     assert judged > 20
 
 
+@pytest.mark.parametrize("start", first(1, range(0, 2000, 100)))
+def test_any_tree_gives_what_the_sequence_gives(start: int) -> None:
+    judged = 0
+    for seed in range(start, start + 100):
+        events = random_trace(seed) if seed % 2 else spoil(random_trace(seed), seed)
+        if len(events) < 2:
+            continue
+        cuts = cuts_of(len(events), seed)
+        found = in_chunks(events, cuts, tree=seed)
+        if isinstance(found, str):
+            assert isinstance(in_chunks(events, cuts), str), f"seed {seed}: {found}"
+            continue
+        judged += 1
+        assert as_found(found) == by_definition(judge(events)), f"seed {seed}"
+    assert judged > 50
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_long_flights_cross_many_chunks(seed: int) -> None:
     knobs = Knobs(processes=9, steps=700, fanout=4, late=0.3, slow=0.8, lost=0.1, again=0.05, astray=0.05)
     events = random_trace(seed, knobs)
-    found = in_chunks(events, list(range(50, len(events), 50)))
-    assert not isinstance(found, str), found
-    assert as_found(found) == by_definition(judge(events)), f"seed {seed}"
+    for tree in (None, 2 * seed, 2 * seed + 1):
+        found = in_chunks(events, list(range(50, len(events), 50)), tree=tree)
+        assert not isinstance(found, str), found
+        assert as_found(found) == by_definition(judge(events)), f"seed {seed}, tree {tree}"
 
 
 @pytest.mark.parametrize("seed", range(20))

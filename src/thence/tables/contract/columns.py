@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypedDict
+from typing import Literal, NamedTuple, TypedDict
 
 from thence.core.model.events import KINDS
 from thence.errors import MisuseError
@@ -34,6 +34,8 @@ class Column:
     """Numbers: the least value."""
     below: str = ""
     """Numbers: what is said of a value below the least."""
+    words: tuple[tuple[str, str], ...] = ()
+    """Text: values that the caller's files write in another word, each with ours."""
 
     @property
     def theirs(self) -> str:
@@ -128,11 +130,15 @@ def names_of(columns: Iterable[Column]) -> list[str]:
     return [column.name for column in columns]
 
 
-def renamed(columns: Sequence[Column], called: Mapping[str, str]) -> tuple[Column, ...]:
+def renamed(
+    columns: Sequence[Column], called: Mapping[str, str] | None = None, kinds: Mapping[str, str] | None = None
+) -> tuple[Column, ...]:
     """Return columns with the names that the caller has for some of them; an empty one says that there is none.
 
-    A column that no audit reads is not there if the caller takes its name for another one.
+    A column that no audit reads is not there if the caller takes its name for another one. `kinds` are the caller's
+    words for values of `kind`, each with ours.
     """
+    called, words = called or {}, _checked_kinds(kinds or {})
     known = names_of(columns)
     for name, given in called.items():
         if name not in known:
@@ -140,7 +146,14 @@ def renamed(columns: Sequence[Column], called: Mapping[str, str]) -> tuple[Colum
         if not given and name in _REQUIRED:
             raise MisuseError(f"columns= gives {name!r} no name, and every event has one")
     unread = set(called.values()) - set(names_of(JUDGED_COLUMNS))
-    found = tuple(replace(c, called=called.get(c.name, "" if c.name in unread else None)) for c in columns)
+    found = tuple(
+        replace(
+            c,
+            called=called.get(c.name, "" if c.name in unread else None),
+            words=words if c.name == "kind" else (),
+        )
+        for c in columns
+    )
     theirs = [column.theirs for column in found]
     for column in found:
         if column.called and theirs.count(column.called) > 1:
@@ -148,10 +161,31 @@ def renamed(columns: Sequence[Column], called: Mapping[str, str]) -> tuple[Colum
     return found
 
 
-def their_names(columns: Sequence[Column]) -> dict[str, str] | None:
-    """Return what the caller calls each column; None if all have their own names."""
-    called = {column.name: column.theirs for column in columns}
-    return called if any(ours != theirs for ours, theirs in called.items()) else None
+def _checked_kinds(kinds: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    for theirs, ours in kinds.items():
+        if ours not in KINDS:
+            raise MisuseError(f"kinds= maps {theirs!r} to {ours!r}; one of {', '.join(sorted(KINDS))} is accepted")
+    return tuple(kinds.items())
+
+
+class Called(NamedTuple):
+    """How the caller's rows say our columns: the name of each, and words for values of `kind`."""
+
+    names: dict[str, str]
+    kinds: dict[str, str]
+
+
+def called_by(columns: Sequence[Column]) -> Called:
+    """Return how the caller's rows say these columns."""
+    return Called(
+        {column.name: column.theirs for column in columns}, dict(word for column in columns for word in column.words)
+    )
+
+
+def their_names(columns: Sequence[Column]) -> Called | None:
+    """Return how the caller's rows say these columns; None if they use our names and words."""
+    called = called_by(columns)
+    return called if called.kinds or any(ours != theirs for ours, theirs in called.names.items()) else None
 
 
 def ddl(columns: Sequence[Column] = EVENT_COLUMNS, *, nullable: bool = False) -> str:

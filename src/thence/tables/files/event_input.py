@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from thence.core.model.events import Event
 from thence.errors import MisuseError
-from thence.tables.contract.columns import Column
+from thence.tables.contract.columns import Column, called_by
 from thence.tables.contract.row_validity import event_of, readable
 from thence.tables.files.inputs import DictTable, InputTable
-from thence.tables.files.jsonl import Located
+from thence.tables.files.jsonl import Located, in_our_words
 from thence.tables.files.source import Quarantined
 
 if TYPE_CHECKING:
@@ -54,8 +54,9 @@ def _located_dicts(table: DictTable, columns: Sequence[Column], *, needs: bool) 
     for column in columns:
         if column.theirs not in table.names and (column.required or column.called):
             raise _unfit(f"column {column.theirs} is missing", table)
+    called = called_by(columns)
     for number, row in enumerate(table.rows, 1):
-        own = {column.name: row[column.theirs] for column in columns if column.theirs in row}
+        own = in_our_words(row, called)
         found = event_of(own, needs=needs)
         yield (number, found) if isinstance(found, Event) else Quarantined(TABLE, number, found, left=readable(own))
 

@@ -150,21 +150,22 @@ def _has_clocks(text: str) -> bool:
 
 
 def _lacking(text: str, columns: Sequence[Column]) -> str | None:
-    """Say which required column none of the first rows has."""
+    """Say which column none of the first rows has: one that the caller named, or after some rows a required one."""
     names: set[str] = set()
-    lines = text.split("\n", FIRST)[:FIRST]
-    if len(lines) < FIRST:
-        return None
+    lines = [line for line in text.split("\n", FIRST)[:FIRST] if line.strip()]
+    many = len(lines) == FIRST
     for line in lines:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
             return None
         names |= row.keys() if isinstance(row, dict) else set()
-    missing = [column for column in columns if (column.required or column.called) and column.theirs not in names]
+    asked = [column for column in columns if column.called or (column.required and many)]
+    missing = [column for column in asked if column.theirs not in names]
     if not missing or not names:
         return None
-    return f"none of its first {FIRST} rows has {missing[0].theirs}; {say_which(missing[0], names)}"
+    rows = f"first {FIRST} rows" if many else "rows"
+    return f"none of its {rows} has {missing[0].theirs}; {say_which(missing[0], names)}"
 
 
 def say_which(column: Column, found: Iterable[str]) -> str:

@@ -1,16 +1,16 @@
-"""Tables as callers have them: pandas, Polars, pyarrow, anything with Arrow's capsule interface, lists of dicts.
+"""Tables as callers have them: pandas, Polars, pyarrow, DuckDB, Ibis, Narwhals, Arrow's capsule interface, dicts.
 
 *Invariant.* Only the columns that are asked for become Arrow; row n there is row n of the caller's table. What comes
 out (`taken`, `made`) is of the caller's kind, and columns that were not asked for are moved as they are.
 
-Kinds are recognised by their methods and by the names of their classes, so that no library is imported for a look.
-narwhals is not used: it would be one more dependency for four methods, and its pandas route converts whole columns.
+Kinds are recognised by their methods and by the names of their classes, so that no library is imported for a look
+(`KINDS`). Why narwhals is not used for this: docs/dependencies.md.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard
 from uuid import UUID
@@ -21,7 +21,10 @@ from thence.errors import MisuseError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ACCEPTED = "a path; a pandas, Polars or pyarrow table, or anything else with Arrow's capsule interface; a list of dicts"
+ACCEPTED = (
+    "a path; a pandas, Polars or pyarrow table, a DuckDB relation, an Ibis or Narwhals table, or anything else with "
+    "Arrow's capsule interface; a list of dicts"
+)
 STREAM, ARRAY = "__arrow_c_stream__", "__arrow_c_array__"
 """Arrow's capsule interface: a table in batches, and one batch."""
 WHOLE = 2**53
@@ -70,8 +73,10 @@ TraceInput = (
 """A trace as callers have it: names of files, a table of any kind, or events. What else is given is refused."""
 
 
-def trace_input(data: TraceInput, columns: Mapping[str, str] | None = None) -> Names | InputTable | list[Event]:
-    """Tell what a trace was given as; `columns` are refused for events, which have none."""
+def trace_input(
+    data: TraceInput, columns: Mapping[str, str] | None = None, kinds: Mapping[str, str] | None = None
+) -> Names | InputTable | list[Event]:
+    """Tell what a trace was given as; `columns` and `kinds` are refused for events, which have neither."""
     if is_path(data):
         return Names([data])
     if (table := input_table(data)) is not None:
@@ -82,8 +87,8 @@ def trace_input(data: TraceInput, columns: Mapping[str, str] | None = None) -> N
     if given and all(map(is_path, given)):
         return Names(given)
     if all(isinstance(each, Event) for each in given):
-        if columns:
-            raise MisuseError("columns are of files and tables; events have none")
+        if columns or kinds:
+            raise MisuseError(f"{'columns' if columns else 'kinds'}= is for files and tables; events are in our words")
         return given
     if (table := input_table(given)) is None:
         raise refusal(given, ACCEPTED + "; a list of events")
@@ -111,21 +116,66 @@ class InputTable(ABC):
 
 def input_table(data: object) -> InputTable | None:
     """Return data as a table, or None if it is no table of a known kind."""
-    if _is_frame(data, "pandas"):
-        return PandasTable(data)
-    if _is_frame(data, "polars"):
-        return PolarsTable(data)
-    if hasattr(data, STREAM) or hasattr(data, ARRAY):
-        return ArrowTable(data)
-    if isinstance(data, Sequence) and not isinstance(data, str | bytes) and len(data):
-        return DictTable(data) if all(isinstance(each, Mapping) for each in data) else None
-    return None
+    return next((made for make in KINDS.values() if (made := make(data)) is not None), None)
 
 
-def _is_frame(data: object, library: str) -> bool:
-    return any(
-        each.__name__ == "DataFrame" and each.__module__.partition(".")[0] == library for each in type(data).__mro__
-    )
+def _is_of(data: object, name: str, *libraries: str) -> bool:
+    """Tell whether an object's class, or one above it, has this name in one of these libraries."""
+    return any(each.__name__ == name and each.__module__.partition(".")[0] in libraries for each in type(data).__mro__)
+
+
+def _pandas(data: object) -> InputTable | None:
+    return PandasTable(data) if _is_of(data, "DataFrame", "pandas") else None
+
+
+def _polars(data: object) -> InputTable | None:
+    return PolarsTable(data) if _is_of(data, "DataFrame", "polars") else None
+
+
+def _narwhals(data: object) -> InputTable | None:
+    if not _is_of(data, "DataFrame", "narwhals"):
+        return None
+    from thence.tables.files.relation_inputs import NarwhalsTable
+
+    return NarwhalsTable(data)
+
+
+def _duckdb(data: object) -> InputTable | None:
+    if not _is_of(data, "DuckDBPyRelation", "duckdb", "_duckdb"):
+        return None
+    from thence.tables.files.relation_inputs import DuckTable
+
+    return DuckTable(data)
+
+
+def _ibis(data: object) -> InputTable | None:
+    if not _is_of(data, "Table", "ibis"):
+        return None
+    from thence.tables.files.relation_inputs import IbisTable
+
+    return IbisTable(data)
+
+
+def _arrow(data: object) -> InputTable | None:
+    return ArrowTable(data) if hasattr(data, STREAM) or hasattr(data, ARRAY) else None
+
+
+def _dicts(data: object) -> InputTable | None:
+    if not isinstance(data, Sequence) or isinstance(data, str | bytes) or not len(data):
+        return None
+    return DictTable(data) if all(isinstance(each, Mapping) for each in data) else None
+
+
+KINDS: dict[str, Callable[[object], InputTable | None]] = {
+    "pandas": _pandas,
+    "polars": _polars,
+    "narwhals": _narwhals,
+    "duckdb": _duckdb,
+    "ibis": _ibis,
+    "arrow": _arrow,
+    "dicts": _dicts,
+}
+"""Every kind of table that is taken, and what makes an `InputTable` of one; the first that does is used."""
 
 
 class ArrowTable(InputTable):

@@ -20,7 +20,7 @@ from typing import IO, NoReturn
 
 from thence.core.model.events import Event
 from thence.errors import MisuseError
-from thence.tables.contract.columns import EVENT_COLUMNS, Column, their_names
+from thence.tables.contract.columns import EVENT_COLUMNS, Called, Column, called_by, their_names
 from thence.tables.contract.row_validity import event_of, readable, row_of, shown
 from thence.tables.files.line_reader import LINE_LIMIT, Line, lines
 from thence.tables.files.source import BROKEN, Quarantined, create, excerpt, first_line
@@ -53,13 +53,15 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return doubled
 
 
-def _in_our_names(row: dict[str, object], called: Mapping[str, str]) -> dict[str, object]:
-    """Return what an object says of our columns, which its writer called otherwise."""
-    found = {ours: row[theirs] for ours, theirs in called.items() if theirs in row}
+def in_our_words(row: Mapping[str, object], called: Called) -> dict[str, object]:
+    """Return what a row says of our columns, which its writer called otherwise."""
+    found = {ours: row[theirs] for ours, theirs in called.names.items() if theirs in row}
+    if called.kinds and isinstance(kind := found.get("kind"), str):
+        found["kind"] = called.kinds.get(kind, kind)
     if not isinstance(row, _Doubled):
         return found
     doubled = _Doubled(found)
-    doubled.twice = tuple(ours for ours, theirs in called.items() if theirs in row.twice)
+    doubled.twice = tuple(ours for ours, theirs in called.names.items() if theirs in row.twice)
     return doubled
 
 
@@ -100,11 +102,11 @@ def event_in(row: dict[str, object], order: int | None, *, needs: bool = True) -
     return event_of(row, order=order, needs=needs)
 
 
-def called_in(columns: Sequence[Column]) -> dict[str, str] | None:
+def called_in(columns: Sequence[Column]) -> Called | None:
     """Return what lines call the columns that are read of them; None if they are all that there are, in our names."""
     if len(columns) == len(EVENT_COLUMNS):
         return their_names(columns)
-    return {column.name: column.theirs for column in columns}
+    return called_by(columns)
 
 
 def _twice(row: dict[str, object]) -> str | None:
@@ -174,7 +176,7 @@ def located(
     start: int = 0,
     first: int = 1,
     length: int | None = None,
-    called: Mapping[str, str] | None = None,
+    called: Called | None = None,
     needs: bool = True,
 ) -> Iterator[Located]:
     """Yield (line number, event) or a quarantine record for each line of a stream that is not blank.
@@ -193,7 +195,7 @@ def located(
 
 
 def located_line(
-    line: Line, file: str, start: int, called: Mapping[str, str] | None = None, *, needs: bool = True
+    line: Line, file: str, start: int, called: Called | None = None, *, needs: bool = True
 ) -> Located | None:
     """Return what one line says; nothing if it is blank."""
     if not line.data or line.data.isspace():
@@ -202,7 +204,7 @@ def located_line(
         return Quarantined(file, line.number, f"the line is longer than {LINE_LIMIT} bytes", excerpt(line.data))
     row = parse_row(line.data)
     if called is not None and isinstance(row, dict):
-        row = _in_our_names(row, called)
+        row = in_our_words(row, called)
     found = row if isinstance(row, str) else event_in(row, start + line.number - 1, needs=needs)
     if isinstance(found, Event):
         return line.number, found

@@ -115,7 +115,19 @@ def in_our_names(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
     for place, column in enumerate(found):
         if column.type == "double" and pa.types.is_timestamp(table.schema.types[place]):
             table = table.set_column(place, column.theirs, _in_seconds(table.column(place)))
+        elif column.words:
+            table = table.set_column(place, column.theirs, in_our_words(table.column(place), column))
     return table.rename_columns([column.name for column in found])
+
+
+def in_our_words(values: pa.Array | pa.ChunkedArray, column: Column) -> pa.Array | pa.ChunkedArray:
+    """Return texts in which the caller's words are ours; other texts stay."""
+    if not column.words or pa.types.is_null(values.type):
+        return values
+    texts = values.cast(pa.string())
+    theirs, ours = zip(*column.words, strict=True)
+    places = pc.index_in(texts, value_set=pa.array(theirs, pa.string()))
+    return pc.coalesce(pc.take(pa.array(ours, pa.string()), places), texts)
 
 
 def _in_seconds(moments: pa.ChunkedArray) -> pa.ChunkedArray:

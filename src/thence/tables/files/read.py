@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from thence.core.model.events import Event
 from thence.errors import MisuseError, TraceError
-from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Column, names_of, renamed, their_names
+from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Called, Column, names_of, renamed, their_names
 from thence.tables.files.formats import FORMATS, Format, Unfit, detect
 from thence.tables.files.jsonl import Located, broken_off, called_in, located, located_line
 from thence.tables.files.line_reader import Block, blocks, lines_of
@@ -67,7 +67,7 @@ class Trace:
 
     @property
     def in_our_names(self) -> bool:
-        """Tell whether the tables call their columns as we do."""
+        """Tell whether the tables have our names and words."""
         return their_names(self.judged) is None
 
     def slices(self, size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS) -> Cut:
@@ -156,15 +156,16 @@ def open_trace(
     delimiter: str | None = None,
     *,
     columns: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> Trace:
     """Find the files behind names, folders and globs, and the format of each; only samples are read yet.
 
     A `pattern` says that what is no table by its name is a log; `columns`, what the tables call our columns, where
-    that is another name.
+    that is another name; `kinds`, their words for the values of `kind`, each with ours.
     """
     if format not in ("auto", *FORMATS):
         raise MisuseError(f"no format {format!r}; auto, {', '.join(FORMATS)} are accepted")
-    trace = Trace({}, pattern, delimiter, columns=renamed(EVENT_COLUMNS, columns or {}))
+    trace = Trace({}, pattern, delimiter, columns=renamed(EVENT_COLUMNS, columns, kinds))
     for file in find_files(paths):
         asked = next((name for name in FORMATS if name == format), None)
         kind = asked or detect(file.path, log=pattern is not None, kept=trace.kept, columns=trace.judged)
@@ -210,7 +211,7 @@ class _Lines:
         except BROKEN as error:
             yield broken_off(str(self._path), self.count + 1, error)
 
-    def located(self, start: int, called: Mapping[str, str] | None, *, needs: bool) -> Iterator[Located]:
+    def located(self, start: int, called: Called | None, *, needs: bool) -> Iterator[Located]:
         """Yield what each line says that is not blank."""
         for block in self.blocks():
             if isinstance(block, Quarantined):

@@ -107,6 +107,8 @@ class Summary:
     strangers: bytes = b""
     receipts: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
     """Places in `strangers` of receipts, which only need their message to have been sent."""
+    wanted: frozenset[str] = frozenset()
+    """Messages that leave though all their copies are delivered, because a later row names them."""
 
 
 def summarise(
@@ -139,6 +141,7 @@ def summarise(
         more, left = _summarise_lane(run, rows, lane, matched, place, want, block)
         parts += more
         summary.lanes.append(left)
+        summary.wanted |= frozenset(want).intersection(left.exports)
     summary.strangers = packed(_plain(table.select(COLUMNS).take(pa.array(strangers))))
     summary.receipts = np.flatnonzero(rows.kind[strangers] == RECEIVE).astype(np.int32)
     parts.append(tagged(findings.RUN, run, 1, chunk=chunk, events=len(rows), messages=messages, gaps=gaps))

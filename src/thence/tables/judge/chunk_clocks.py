@@ -84,7 +84,7 @@ def knew(before: Clocks, at: Ints, index: Longs, source: Longs, least: Longs, st
 def earliest(to: Longs, source: Longs, least: Longs, stack: Stack, contacts: Contacts) -> Longs:
     """For each question, the first delivery after which `to` knows of `least` or later of `source`; -1: in no good run.
 
-    The missing messages were sent before the chunk. `to` is a process, `source` a column.
+    The missing messages were sent before the chunk. `to` is a process that has rows in the chunk, `source` a column.
     """
     to, source, least = (np.ascontiguousarray(each) for each in (to, source, least))
     answer = np.full(len(to), contacts.none, np.int64)

@@ -68,9 +68,11 @@ def of_table(table: pa.Table, called: Mapping[str, str] | None = None) -> pa.Tab
     return of_input(ArrowTable(table), called)
 
 
-def of_input(table: InputTable, called: Mapping[str, str] | None = None) -> pa.Table:
+def of_input(
+    table: InputTable, called: Mapping[str, str] | None = None, kinds: Mapping[str, str] | None = None
+) -> pa.Table:
     """Return the caller's table of events, of any kind, as a normal table."""
-    return _unplaced(input_batches(table, renamed(JUDGED_COLUMNS, called or {}), needs=False))
+    return _unplaced(input_batches(table, renamed(JUDGED_COLUMNS, called, kinds), needs=False))
 
 
 def refused_table(refused: Quarantined) -> pa.Table:

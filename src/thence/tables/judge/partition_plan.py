@@ -22,6 +22,8 @@ TASKS, TASK_ROWS = 8, 250_000
 """Up to so many slots each has its own task; beyond, tiny slots share one."""
 FAR = 1 << 62
 """Differences of `order` below this can be taken in a long."""
+FAN = 16
+"""Neighbouring chunks that one task merges: more are merged along a tree, level by level."""
 LEAST_CHUNKS = 4
 """A large run is cut into so many chunks at least, so that there is work for several tasks."""
 

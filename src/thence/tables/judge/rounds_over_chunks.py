@@ -1,9 +1,9 @@
 """Rounds over chunks: what is judged again, and how. Every engine drives an audit by these lines.
 
-Invariant. A first round judges small runs whole and large ones in chunks, whose summaries are merged in order. A run
-whose merge *wants* messages (they were delivered to all their destinations, left no trace in the summaries, and turned
-up again) goes a second round with these messages kept. A run in *trouble* (its chunks are not in order, or a message is
-sent twice) is judged whole. A run counts in exactly one of these.
+Invariant. A first round judges small runs whole and large ones in chunks, whose summaries are merged in order, in one
+sequence or along a tree. A run whose merge *wants* messages (they were delivered to all their destinations, left no
+trace in the summaries, and turned up again) goes a second round with these messages kept. A run in *trouble* (its
+chunks are not in order, or a message is sent twice) is judged whole. A run counts in exactly one of these.
 
 An engine supplies partitions and runs functions over them; it decides nothing about rounds.
 """
@@ -58,11 +58,11 @@ def judged(engine: Engine[F]) -> tuple[list[F], set[str]]:
 
 
 class Merging:
-    """The chunks of one run, put together in order, and the hashes of the ids of all its messages."""
+    """The chunks of one run, or of a part of it, merged in order, and the hashes of the ids of all its messages."""
 
-    def __init__(self, run: str, *, last_round: bool) -> None:
-        """`last_round`: what is unknown now was never sent."""
-        self.run, self._merger = run, ChunkMerger(run, last_round=last_round)
+    def __init__(self, run: str, *, last_round: bool = False, opens: bool = True) -> None:
+        """`last_round`: what is unknown now was never sent. `opens`: no chunk comes before the first one taken."""
+        self.run, self._merger = run, ChunkMerger(run, last_round=last_round, opens=opens)
         self._hashes: list[bytes] = []
 
     def add(self, tag: str, payloads: Iterable[pa.Buffer]) -> None:
@@ -71,6 +71,10 @@ class Merging:
             self._merger.add(summary_of(payloads))
         else:
             self._hashes += [bytes(each) for each in payloads]
+
+    def stretch(self, number: int) -> pa.Table:
+        """Return the chunks taken so far as one, and what is known by then."""
+        return self._merger.stretch(number)
 
     def finish(self) -> pa.Table:
         """Return what the run turned out to be, or one row that says what is to be done about it."""

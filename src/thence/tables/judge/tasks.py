@@ -21,6 +21,7 @@ from thence.tables.judge.whole_run import judge
 
 Batches = Iterator[pa.RecordBatch]
 Work = Callable[[Batches], Batches]
+OfGroup = Callable[[tuple[pa.Scalar, ...], Batches], Batches]
 
 
 def _batches(table: pa.Table) -> Batches:
@@ -65,7 +66,7 @@ def split_by_run(table: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
             yield name, table.slice(start, end - start)
 
 
-def merging(*, last_round: bool) -> Callable[[tuple[pa.Scalar, ...], Batches], Batches]:
+def merging(*, last_round: bool) -> OfGroup:
     """Put the summaries of one run together, and compare the hashes of its ids if they come along.
 
     Rows come sorted by tag, by chunk, and by place in it.
@@ -73,13 +74,25 @@ def merging(*, last_round: bool) -> Callable[[tuple[pa.Scalar, ...], Batches], B
 
     def work(key: tuple[pa.Scalar, ...], batches: Batches) -> Batches:
         merging = Merging(key[0].as_py(), last_round=last_round)
-        columns = ("tag", "chunk", "payload")
-        rows = (row for batch in batches for row in zip(*(batch.column(name) for name in columns), strict=True))
-        for (tag, _), own in groupby(rows, key=lambda row: (row[0].as_py(), row[1].as_py())):
-            merging.add(tag, (payload.as_buffer() for _, _, payload in own))
+        _take(merging, batches)
         yield from _batches(merging.finish())
 
     return work
+
+
+def joining(key: tuple[pa.Scalar, ...], batches: Batches) -> Batches:
+    """Make one stretch of neighbouring chunks: a node of the tree over a run, numbered among its like."""
+    number = key[1].as_py()
+    merging = Merging(key[0].as_py(), opens=number == 0)
+    _take(merging, batches)
+    yield from _batches(merging.stretch(number))
+
+
+def _take(merging: Merging, batches: Batches) -> None:
+    columns = ("tag", "chunk", "payload")
+    rows = (row for batch in batches for row in zip(*(batch.column(name) for name in columns), strict=True))
+    for (tag, _), own in groupby(rows, key=lambda row: (row[0].as_py(), row[1].as_py())):
+        merging.add(tag, (payload.as_buffer() for _, _, payload in own))
 
 
 def comparing(key: tuple[pa.Scalar, ...], batches: Batches) -> Batches:

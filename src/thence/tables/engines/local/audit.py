@@ -77,6 +77,7 @@ def audit(
     *,
     cores: int | None = None,
     columns: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
     progress: Progress = silent,
 ) -> LocalAuditResult:
     """Audit a trace in this process: was every message delivered after its causes, and if not, which were not?
@@ -84,19 +85,20 @@ def audit(
     `events`: files, folders or globs; a table in the trace table's columns (pandas, Polars, pyarrow, anything else with
     Arrow's capsule interface, a list of dicts); or events. `cores` is how many chunks are judged at a time (default: as
     many as there are cores). `columns` says what files or a table call our columns where that is another name, as in
-    `{"process": "pid", "index": "seq"}`.
+    `{"process": "pid", "index": "seq"}`; `kinds` what they call the values of `kind`, as in `{"PRODUCED": "send"}`.
     """
-    given = trace_input(events, columns)
+    given = trace_input(events, columns, kinds)
     if isinstance(given, InputTable):
-        return audit_input(given, columns, cores=cores, progress=progress)
+        return audit_input(given, columns, kinds, cores=cores, progress=progress)
     if isinstance(given, Names):
-        return audit_trace(open_trace(given.names, columns=columns), cores=cores, progress=progress)
+        return audit_trace(open_trace(given.names, columns=columns, kinds=kinds), cores=cores, progress=progress)
     return audit_events(given, cores=cores, progress=progress)
 
 
 def audit_input(
     table: InputTable,
     columns: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
     *,
     cores: int | None = None,
     progress: Progress = silent,
@@ -105,7 +107,7 @@ def audit_input(
     from thence.tables.engines.local.chunks import audit_table
     from thence.tables.judge.normal_table import of_input
 
-    return audit_table(of_input(table, columns), cores=cores or os.cpu_count() or 1, progress=progress)
+    return audit_table(of_input(table, columns, kinds), cores=cores or os.cpu_count() or 1, progress=progress)
 
 
 def audit_events(events: Sequence[Event], *, cores: int | None = None, progress: Progress = silent) -> LocalAuditResult:

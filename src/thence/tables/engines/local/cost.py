@@ -41,14 +41,16 @@ def cost(
     sample: int = SAMPLE,
     options: Mapping[str, Fields] | None = None,
     columns: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> CostReport:
     """Replay a trace through protocols; `options` are those of each, by its name.
 
     `events` is what `thence.audit` takes: files, a table of any kind, or events. `columns` says what it calls our
-    columns where that is another name. `sample`: deliveries of a run and label that are replayed at most.
+    columns where that is another name, `kinds` what it calls the values of `kind`. `sample`: deliveries of a run and
+    label that are replayed at most.
     """
     names = asked_for(protocols, options or {}, sample)
-    rows_read, quarantine = _events(events, columns)
+    rows_read, quarantine = _events(events, columns, kinds)
     runs: list[Row] = []
     costs: list[Row] = []
     measured: dict[str, list[Cost]] = {name: [] for name in names}
@@ -73,17 +75,19 @@ def cost(
     return report
 
 
-def _events(trace: TraceInput, columns: Mapping[str, str] | None) -> tuple[list[Event], list[Quarantined]]:
+def _events(
+    trace: TraceInput, columns: Mapping[str, str] | None, kinds: Mapping[str, str] | None
+) -> tuple[list[Event], list[Quarantined]]:
     """Return the events of a trace, and what could not be read."""
-    given = trace_input(trace, columns)
+    given = trace_input(trace, columns, kinds)
     if isinstance(given, InputTable):
         from thence.tables.files.event_input import located_input
 
-        found = list(located_input(given, renamed(REPLAYED_COLUMNS, columns or {})))
+        found = list(located_input(given, renamed(REPLAYED_COLUMNS, columns, kinds)))
         unread = [each for each in found if isinstance(each, Quarantined)]
         return [each[1] for each in found if not isinstance(each, Quarantined)], unread
     if isinstance(given, Names):
-        opened = open_trace(given.names, columns=columns)
+        opened = open_trace(given.names, columns=columns, kinds=kinds)
         refuse_logs(opened)
         return list(opened.events(REPLAYED_COLUMNS)), opened.quarantine
     return given, []

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack, overload
 
 from thence.errors import MisuseError
 from thence.tables.delivery.columns import NAMES, Columns
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from thence.tables.delivery.key_state import Setup
+    from thence.tables.files.arrival_reader import Arrivals
 
 ROW = "__thence_row"
 """The column that says where a row stood."""
@@ -85,11 +86,12 @@ def deliver(
 ) -> Any:
     """Put the rows of a table into causal order, key by key, and say of each what became of it.
 
-    `data`: a pandas, Polars or pyarrow table or a list of dicts, which comes out as the same kind; anything else with
-    Arrow's capsule interface, or the path of files, comes out as a pyarrow Table. `id` and `causes` name the columns of
-    the ids and of the causes, short for `columns={"message": ..., "depends_on": ...}`. `key`: the columns whose values
-    separate independent orders; run and destination, where the table has them, if not given. `separator`: what stands
-    between the ids in a text of several causes. The other parameters are those of `thence.Orderer`.
+    `data`: a pandas, Polars, Narwhals or pyarrow table, a DuckDB relation, an Ibis table or a list of dicts comes out
+    as the same kind; anything else with Arrow's capsule interface, or the path of files, as a pyarrow Table. `id` and
+    `causes` name the columns of the ids and of the causes, short for `columns={"message": ..., "depends_on": ...}`.
+    `key`: the columns whose values separate independent orders; run and destination, where the table has them, if not
+    given. `separator`: what stands between the ids in a text of several causes. The other parameters are those of
+    `thence.Orderer`.
 
     Every row comes out once, with the columns of `thence.tables.delivery.OUTPUT_COLUMNS` added.
     """
@@ -102,14 +104,20 @@ def deliver(
     from thence.tables.delivery.key_state import Setup
 
     if is_path(data):
-        return _deliver_files(os.fspath(data), Setup(by, (), names, chosen, separator), roster, given, key is None)
+        from thence.tables.files.arrival_reader import arrival_files, read_arrivals
+
+        files = arrival_files(os.fspath(data))
+        roster = files.rosters() if roster is None and by == "stamp" else roster
+        setup = Setup(by, rosters_of(by, roster), names, chosen, separator)
+        return deliver_arrivals(read_arrivals(files, by, names), setup, given, default_key=key is None)[0]
     if isinstance(data, list | tuple) and not data:
         return data
     table = input_table(data)
     if table is None:
         raise refusal(data)
     setup = Setup(by, rosters_of(by, roster), names, chosen, separator)
-    return _deliver_input(table, setup, given, default_key=key is None)
+    places, added, _ = ordered_input(table, setup, given, default_key=key is None)
+    return table.taken(places, added)
 
 
 def _given(columns: Mapping[str, str], short: Mapping[str, str | None]) -> dict[str, str]:
@@ -125,7 +133,16 @@ def _given(columns: Mapping[str, str], short: Mapping[str, str | None]) -> dict[
     return found
 
 
-def _deliver_input(table: InputTable, setup: Setup, given: Mapping[str, str], *, default_key: bool) -> Any:
+class Ordered(NamedTuple):
+    """Rows in causal order: where each stood, what is added to it, and the setup with the key that was used."""
+
+    places: pa.Array
+    added: pa.Table
+    setup: Setup
+
+
+def ordered_input(table: InputTable, setup: Setup, given: Mapping[str, str], *, default_key: bool) -> Ordered:
+    """Put a table into causal order; `given` are the names of columns that the caller gave."""
     import numpy as np
     import pyarrow as pa
 
@@ -146,19 +163,17 @@ def _deliver_input(table: InputTable, setup: Setup, given: Mapping[str, str], *,
     if missing:
         raise names.lacks(missing[0], table.names)
     ordered = deliver_table(rows.append_column(ROW, pa.array(np.arange(len(rows)))), setup)
-    return table.taken(ordered.column(ROW).combine_chunks(), ordered.select(list(OUTPUT_COLUMNS)))
+    return Ordered(ordered.column(ROW).combine_chunks(), ordered.select(list(OUTPUT_COLUMNS)), setup)
 
 
-def _deliver_files(path: str, setup: Setup, roster: Rosters, given: Mapping[str, str], default_key: bool) -> pa.Table:
-    from dataclasses import replace
+def deliver_arrivals(
+    arrivals: Arrivals, setup: Setup, given: Mapping[str, str], *, default_key: bool
+) -> tuple[pa.Table, Setup]:
+    """Put rows that were read from files into causal order; return them, and the setup with the key that was used."""
+    from thence.tables.files.arrival_reader import with_lines_named
+    from thence.tables.files.inputs import ArrowTable
 
-    from thence.tables.engines.local.deliver import deliver_table, keyed
-    from thence.tables.files.arrival_reader import arrival_files, read_arrivals, with_lines_named
-
-    files = arrival_files(path)
-    found = files.rosters() if roster is None and setup.by == "stamp" else roster
-    setup = replace(setup, rosters=rosters_of(setup.by, found))
-    table, _, line_column = read_arrivals(files, setup.by, setup.columns)
-    setup.columns.check_given(given, table.column_names)
-    ordered = deliver_table(table, keyed(setup, table) if default_key else setup)
-    return ordered if line_column is None else with_lines_named(ordered, line_column)
+    rows = ArrowTable(arrivals.table)
+    places, added, setup = ordered_input(rows, setup, given, default_key=default_key)
+    ordered = rows.taken(places, added)
+    return ordered if arrivals.lines is None else with_lines_named(ordered, arrivals.lines), setup

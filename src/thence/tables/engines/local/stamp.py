@@ -46,29 +46,35 @@ RUN = "run"
 
 
 def stamp(
-    events: TraceInput, *, roster: Roster | Iterable[str] | None = None, columns: Mapping[str, str] | None = None
+    events: TraceInput,
+    *,
+    roster: Roster | Iterable[str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> Any:
     """Return one row for each copy of a message, with its last causes at its destination.
 
     `events`: a trace (it has `kind`), or a table of messages with `message, destinations, depends_on` and perhaps
     `sender` and `run`. What comes out is of the kind that went in; a list of dicts for events, a pyarrow Table for
     files. `roster`: the processes in order of position; with it, `stamp` is a stamp in the wire format. `columns` says
-    what a trace calls our columns.
+    what a trace calls our columns, `kinds` what it calls the values of `kind`.
     """
     names = roster if roster is None or isinstance(roster, Roster) else Roster(roster)
-    given = trace_input(events, columns)
+    given = trace_input(events, columns, kinds)
     if isinstance(given, InputTable):
-        return given.made(_arrow(_of_table(given, names, columns or {})))
+        return given.made(_arrow(_of_table(given, names, columns or {}, kinds or {})))
     if isinstance(given, Names):
-        return _arrow(stamped(open_trace(given.names, columns=columns).events(JUDGED_COLUMNS), names))
+        return _arrow(stamped(open_trace(given.names, columns=columns, kinds=kinds).events(JUDGED_COLUMNS), names))
     return stamped(given, names)
 
 
-def _of_table(table: InputTable, roster: Roster | None, columns: Mapping[str, str]) -> list[Row]:
+def _of_table(
+    table: InputTable, roster: Roster | None, columns: Mapping[str, str], kinds: Mapping[str, str]
+) -> list[Row]:
     from thence.tables.files.event_input import located_input
 
     if columns.get("kind", "kind") in table.names:
-        own = renamed(EVENT_COLUMNS, columns)
+        own = renamed(EVENT_COLUMNS, columns, kinds)
         found = located_input(table, [column for column in own if column.name in {c.name for c in JUDGED_COLUMNS}])
         return stamped([each[1] for each in found if not isinstance(each, Quarantined)], roster)
     if not set(MESSAGES) <= set(table.names):
@@ -78,8 +84,8 @@ def _of_table(table: InputTable, roster: Roster | None, columns: Mapping[str, st
         )
     if roster is not None:
         raise MisuseError("roster= goes with a trace; explicit causes stay explicit (by='depends_on')")
-    if columns:
-        raise MisuseError("columns= goes with a trace; rename the columns of messages")
+    if columns or kinds:
+        raise MisuseError(f"{'columns' if columns else 'kinds'}= goes with a trace; rename the columns of messages")
     rows = table.rows if isinstance(table, DictTable) else table.arrow([*MESSAGES, "sender", "run"]).to_pylist()
     return _stamped_messages(rows)
 

@@ -33,7 +33,7 @@ from thence.tables.engines.spark.transport import pack
 from thence.tables.engines.spark.versions import apply_to_groups, repartition_by_id
 from thence.tables.judge import findings
 from thence.tables.judge import tasks as stages
-from thence.tables.judge.partition_plan import CHUNK_ROWS, TASKS, Plan
+from thence.tables.judge.partition_plan import CHUNK_ROWS, FAN, TASKS, Plan
 from thence.tables.judge.pieces import DDL as PIECES
 from thence.tables.judge.pieces import pointer
 from thence.tables.judge.rounds_over_chunks import Round, judged
@@ -44,6 +44,7 @@ def audit(
     events: DataFrame,
     *,
     columns: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
     chunk_rows: int = CHUNK_ROWS,
     block: int | None = None,
 ) -> AuditResult:
@@ -51,11 +52,12 @@ def audit(
 
     `events` has the columns of the trace table; those that an audit does not use may be missing, and columns that are
     not of that table are not looked at. `columns` says what the frame calls our columns where that is another name, as
-    in `{"process": "pid"}`. `chunk_rows` sets how many rows one task judges at a time, `block` how many
-    columns of the clocks it keeps at a time (default: as many as fit).
+    in `{"process": "pid"}`; `kinds` what it calls the values of `kind`, as in `{"PRODUCED": "send"}`. `chunk_rows` sets
+    how many rows one task judges at a time, `block` how many columns of the clocks it keeps at a time (default: as many
+    as fit).
     """
     check_sizes(chunk_rows, block)
-    return audit_frame(with_event_columns(in_our_names(events, columns or {})), chunk_rows=chunk_rows, block=block)
+    return audit_frame(with_event_columns(in_our_names(events, columns, kinds)), chunk_rows=chunk_rows, block=block)
 
 
 def check_sizes(chunk_rows: int, block: int | None) -> None:
@@ -154,18 +156,31 @@ class Job:
     def _merge(self, judged: DataFrame, *, last_round: bool) -> DataFrame:
         """Put the summaries of each run together; compare the hashes of ids with them, or by themselves if many."""
         rows = judged.select("tag", "run", "chunk", "index", "payload")
-        together = (findings.SUMMARY, findings.IDS) if self._buckets == 1 else (findings.SUMMARY,)
+        ids = rows.where(F.col("tag") == findings.IDS)
+        summaries, found = rows.where(F.col("tag") == findings.SUMMARY), list[DataFrame]()
+        nodes = max(self.plan.large[run].chunks for run in self.plan.chunked)
+        while nodes > FAN:  # what a task of the last level takes does not grow with the run
+            nodes = -(-nodes // FAN)
+            level = self.kept(self._joined(summaries, nodes))
+            summaries = level.where(F.col("tag") == findings.SUMMARY).select(*rows.columns)
+            found.append(level.where(F.col("tag") != findings.SUMMARY))
+        together = summaries.unionByName(ids) if self._buckets == 1 else summaries
         by_run = (
-            rows.where(F.col("tag").isin(*together))
-            .repartition(min(TASKS // 2, len(self.plan.chunked)), "run")
+            together.repartition(min(TASKS // 2, len(self.plan.chunked)), "run")
             .sortWithinPartitions("run", "tag", "chunk", "index")
             .groupBy("run")
         )
-        merged = apply_to_groups(by_run, stages.merging(last_round=last_round), findings.DDL)
-        if findings.IDS in together:
-            return merged
-        ids = rows.where(F.col("tag") == findings.IDS)
-        return merged.unionByName(apply_to_groups(ids.groupBy("run", "chunk"), stages.comparing, findings.DDL))
+        found.append(apply_to_groups(by_run, stages.merging(last_round=last_round), findings.DDL))
+        if self._buckets > 1:
+            found.append(apply_to_groups(ids.groupBy("run", "chunk"), stages.comparing, findings.DDL))
+        return reduce(lambda one, two: one.unionByName(two), found)
+
+    def _joined(self, summaries: DataFrame, nodes: int) -> DataFrame:
+        """Make one stretch of every `FAN` neighbouring chunks; `nodes` of them at most in a run."""
+        numbered = summaries.withColumn("node", F.floor(F.col("chunk") / FAN))
+        placed = numbered.repartition(min(self.plan.tasks, nodes * len(self.plan.chunked)), "run", "node")
+        in_order = placed.sortWithinPartitions("run", "node", "chunk", "index")
+        return apply_to_groups(in_order.groupBy("run", "node"), stages.joining, findings.DDL)
 
     def _state(self, judged: DataFrame, merged: DataFrame) -> tuple[set[str], set[str]]:
         """Return the runs that are in trouble and those that want another round."""

@@ -44,11 +44,12 @@ def audit_files(
     paths: Paths,
     *,
     columns: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
     chunk_rows: int = CHUNK_ROWS,
     block: int | None = None,
 ) -> AuditResult:
     """Audit files, folders or globs that the driver can list and the workers can open; `columns` as for `audit`."""
-    return audit_trace(spark, open_trace(paths, columns=columns), chunk_rows=chunk_rows, block=block)
+    return audit_trace(spark, open_trace(paths, columns=columns, kinds=kinds), chunk_rows=chunk_rows, block=block)
 
 
 def audit_trace(

@@ -54,12 +54,13 @@ def cost(
     sample: int = SAMPLE,
     options: Mapping[str, Fields] | None = None,
     columns: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> CostResult:
     """Replay a table of events through protocols; `options` are those of each protocol, by its name.
 
-    `columns` says what the frame calls our columns where that is another name, as for `audit`.
+    `columns` and `kinds` say what the frame calls our columns and the values of `kind`, as for `audit`.
     """
-    events = in_our_names(events, columns or {}, REPLAYED_COLUMNS)
+    events = in_our_names(events, columns, kinds, REPLAYED_COLUMNS)
     names = asked_for(protocols, options or {}, sample)
     rows = _typed(events).where(~F.coalesce(F.col("run"), F.lit("")).endswith(HOPS))
     kept = _prefixes(rows, sample) if "order" in events.columns else rows

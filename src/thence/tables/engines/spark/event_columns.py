@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from thence.errors import MisuseError
@@ -56,18 +57,28 @@ def with_event_columns(events: DataFrame, *, located: bool = False) -> DataFrame
     return coded.selectExpr(*(f"`{name}`" for name in names), f"coalesce(`_odd`, {unknown}) AS `odd`")
 
 
-def in_our_names(events: DataFrame, called: Mapping[str, str], columns: Sequence[Column] = JUDGED_COLUMNS) -> DataFrame:
-    """Return the frame with our names for columns that the caller calls otherwise; those that stood in the way move."""
-    ours = {column.theirs: column.name for column in renamed(columns, called) if column.called}
+def in_our_names(
+    events: DataFrame,
+    called: Mapping[str, str] | None,
+    kinds: Mapping[str, str] | None = None,
+    columns: Sequence[Column] = JUDGED_COLUMNS,
+) -> DataFrame:
+    """Return the frame in our names and our kinds where the caller has others; columns that stood in the way move."""
+    called = called or {}
+    ours = {column.theirs: column.name for column in renamed(columns, called, kinds) if column.called}
     for theirs in ours:
         if events.columns.count(theirs) != 1:
             raise MisuseError(f"columns names {theirs!r}; the frame has {', '.join(events.columns)}")
-    if not called:
-        return events
-    names = [
-        ours.get(name, f"other {place} {name}" if name in called else name) for place, name in enumerate(events.columns)
-    ]
-    return events.toDF(*names)
+    if called:
+        names = [
+            ours.get(name, f"other {place} {name}" if name in called else name)
+            for place, name in enumerate(events.columns)
+        ]
+        events = events.toDF(*names)
+    if kinds and "kind" in events.columns:
+        cases = " ".join(f"WHEN {quoted(theirs)} THEN {quoted(word)}" for theirs, word in kinds.items())
+        events = events.withColumn("kind", F.expr(f"CASE CAST(`kind` AS STRING) {cases} ELSE `kind` END"))
+    return events
 
 
 def _apart(events: DataFrame, ours: set[str]) -> DataFrame:

@@ -10,7 +10,7 @@ else null), message, sender, label, depends_on, stamp (null without a roster). S
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -22,19 +22,34 @@ from thence.errors import MisuseError
 from thence.tables.contract.row_validity import event_of
 from thence.tables.contract.type_map import arrow_type
 from thence.tables.engines.local.stamp import STAMPED, messages_of_run, stamped_run
+from thence.tables.engines.spark.event_columns import in_our_names
 
 SCHEMA = ", ".join(f"{name} {kind}" for name, kind in STAMPED.items())
 _ARROW = pa.schema([(name, arrow_type(kind)) for name, kind in STAMPED.items()])
 
 
-def stamp(events: DataFrame, *, roster: Roster | Iterable[str] | None = None, run: str = "run") -> DataFrame:
-    """Stamp a trace (it has `kind`), or messages with `message, destinations, depends_on` and perhaps `sender`."""
+def stamp(
+    events: DataFrame,
+    *,
+    roster: Roster | Iterable[str] | None = None,
+    run: str = "run",
+    columns: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Stamp a trace (it has `kind`), or messages with `message, destinations, depends_on` and perhaps `sender`.
+
+    `columns` and `kinds` say what a trace calls our columns and the values of `kind`, as for `audit`.
+    """
+    if (columns or kinds) and (columns or {}).get("kind", "kind") in events.columns:
+        events = in_our_names(events, columns, kinds)
+    elif columns or kinds:
+        raise MisuseError(f"{'columns' if columns else 'kinds'}= goes with a trace; rename the columns of messages")
     names = roster if roster is None or isinstance(roster, Roster) else Roster(roster)
-    columns = set(events.columns)
-    table = events if run in columns else events.withColumn(run, F.lit("run"))
-    if "kind" in columns:
+    has = set(events.columns)
+    table = events if run in has else events.withColumn(run, F.lit("run"))
+    if "kind" in has:
         return table.groupBy(run).applyInArrow(_of_trace(names), SCHEMA)
-    if {"message", "destinations", "depends_on"} <= columns:
+    if {"message", "destinations", "depends_on"} <= has:
         if roster is not None:
             raise MisuseError("roster= goes with a trace; explicit causes stay explicit (by='depends_on')")
         return table.groupBy(run).applyInArrow(_of_causes(run), SCHEMA)
