@@ -124,7 +124,7 @@ def single(rows: int) -> dict[str, float]:
     import pyarrow as pa
 
     from thence import Orderer
-    from thence.tables.delivery.key_state import KeyState
+    from thence.tables.delivery.many_keys import ManyKeys, Span
 
     found: dict[str, float] = {}
     rows = min(rows, 4000)
@@ -132,11 +132,12 @@ def single(rows: int) -> dict[str, float]:
     for by, one in tables(rows).items():
         table = one.append_column("run", pa.array(["r"] * rows)).append_column("destination", pa.array([sink] * rows))
         setup = setup_of(by, {})
-        key = KeyState(setup, ("r", sink))
+        keys = ManyKeys(setup)
+        keys.begin(0, ("r", sink))
         batches = table.to_batches(max_chunksize=1)
         started = time.process_time()
         for batch in batches:
-            key.take(batch)
+            keys.take(batch, [Span(0, 0, 1)])
         found[f"{by}, a batch of one"] = 1e6 * (time.process_time() - started) / rows
         dicts = table.to_pylist()
         orderer = Orderer(by, roster=_data.ROSTER if by == "stamp" else None)  # type: ignore[arg-type]

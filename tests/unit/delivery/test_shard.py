@@ -7,17 +7,16 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.random_sets import BYS, Row, arrivals, policies, told
 from support.stored import Shelf
 
 from thence import Orderer
-from thence.errors import MisuseError
-from thence.tables.delivery import Columns, Policy, shard
-from thence.tables.delivery.key_state import Setup
-from thence.tables.delivery.shard import Shard, keep, opened
+from thence.tables.delivery import Columns, Policy, shard_memory
+from thence.tables.delivery.setup import Setup
+from thence.tables.delivery.shard import Shard
+from thence.tables.delivery.shard_memory import keep, opened
 
 SCHEMA = pa.schema(
     [("run", pa.string()), ("destination", pa.string()), ("n", pa.int64()), ("message", pa.string()),
@@ -45,7 +44,7 @@ class Worker:
         self, shelf: Shelf, rows: list[Row], how: Setup, schema: pa.Schema = SCHEMA, shards: int = 1, fail: bool = False
     ) -> list[Row]:
         """Take rows as one micro-batch; with `fail` the task ends before the head is kept."""
-        shard._KEPT = self.kept
+        shard_memory.KEPT = self.kept
         here = opened(shelf.head, shelf, Shard(how, schema, KEYS, shards))
         out = here.arrive(batch(rows, schema), ["n"], [], 0).to_pylist() if rows else []
         if fail and len(rows) % 2:
@@ -96,7 +95,7 @@ def a_stream(seed: int) -> None:
     cold = Shard(how, SCHEMA, KEYS, 1)
     if shelf.head is not None:
         cold = opened(shelf.head, shelf, cold)
-        shard._KEPT = OrderedDict()
+        shard_memory.KEPT = OrderedDict()
         cold = opened(shelf.head, shelf, Shard(how, SCHEMA, KEYS, 1))
     assert cold.held.count == len(rows) - len(out)
     assert sum(1 for _ in cold.explained()) == cold.held.count

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from thence.core.model.plain import Row
 from thence.errors import MisuseError
-from thence.tables.delivery.key_state import Setup
+from thence.tables.delivery.setup import Setup
 
 
 def made_with(setup: Setup, schema: pa.Schema) -> Row:

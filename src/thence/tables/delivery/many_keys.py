@@ -1,7 +1,7 @@
 """Many keys at once: their rules, and the rows they hold as Arrow batches.
 
 *Invariant.* A row that was taken leaves once or is in `held`. A row is known by its key's number and its ticket there,
-in one integer (`row_ids`). A visit of a key costs microseconds: rows are read, written and picked for all keys together.
+in one integer (`row_ids`). Rows are read and picked for all keys together, so a key costs microseconds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.outcome_cy import Outcome
 from thence.tables.delivery.partition_by_key import runs
 from thence.tables.delivery.reading import Read, Reading
-from thence.tables.delivery.key_state import Setup
+from thence.tables.delivery.setup import Setup
 
 TICKET_BITS = 40
 MOST_CHUNKS = 8
@@ -81,7 +81,8 @@ class HeldRows:
         """Hold nothing."""
         self.chunks: list[Chunk] = []
         self.fresh: list[Chunk] = []
-        """Those of `chunks` that were added since the last `compact`"""
+        """Where changes are recorded: those of `chunks` that were added since the last write"""
+        self.recorded = False
         self.count = 0
 
     def add(self, ids: Ints, rows: pa.RecordBatch) -> None:
@@ -89,13 +90,13 @@ class HeldRows:
         if not len(ids):
             return
         self.chunks.append(Chunk(ids, rows))
-        self.fresh.append(self.chunks[-1])
+        if self.recorded:
+            self.fresh.append(self.chunks[-1])
         self.count += len(ids)
 
     def compact(self) -> None:
         """Join small chunks, if they are many: the rows of a large one are copied again when as many came after it."""
-        self.fresh = []
-        if len(self.chunks) <= MOST_CHUNKS:
+        if self.fresh or len(self.chunks) <= MOST_CHUNKS:
             return
         alive = [chunk for chunk in (each.alive() for each in self.chunks) if len(chunk.ids)]
         small: list[Chunk] = []
@@ -152,8 +153,8 @@ class ManyKeys:
         """Keys whose rows cannot be delivered, and why"""
         self.shared = None if setup.by == "stamp" else setup.reading()
         """How rows are read, where no key has a protocol of its own"""
-        self.let_go: list[Ints] = []
-        """Ids of rows that were held before, and left"""
+        self.let_go: list[Ints] | None = None
+        """Where changes are recorded: ids of rows that were held before, and left"""
 
     def reading(self) -> Reading:
         """Return the reading of a new key."""
@@ -222,7 +223,7 @@ class ManyKeys:
         picked = rows
         if len(old):
             ids = row_ids(np.repeat([each.number for each in going], counts)[old], out.tickets[old])
-            self.let_go.append(ids)
+            self._note(ids)
             picked = pa.concat_batches([rows, self.held.pop(ids)])
             places[old] = len(rows) + np.arange(len(old))
         if len(places) != len(picked) or bool((places != np.arange(len(places))).any()):
@@ -230,6 +231,10 @@ class ManyKeys:
         if here.any():
             self._hold(rows, spans, going, np.flatnonzero(here))
         return joined(picked, out.columns)
+
+    def _note(self, ids: Ints) -> None:
+        if self.let_go is not None:
+            self.let_go.append(ids)
 
     def _hold(self, rows: pa.RecordBatch, spans: Sequence[Span], going: list[Going], here: Ints) -> None:
         lengths = [stop - start for _, start, stop in spans]
@@ -259,7 +264,7 @@ class ManyKeys:
             return None
         out = leaving(outcomes)
         ids = row_ids(number, out.tickets)
-        self.let_go.append(ids)
+        self._note(ids)
         return joined(self.held.pop(ids), out.columns)
 
 

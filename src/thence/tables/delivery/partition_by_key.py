@@ -36,7 +36,9 @@ def by_key(
     """
     places = in_order(rows, order) if order else np.arange(len(rows))
     code = _by_first(codes([_hashable(values) for values in key])[places])
-    firsts = np.flatnonzero(np.concatenate([[True], code[1:] > np.maximum.accumulate(code)[:-1]])) if len(code) else code
+    firsts = (
+        np.flatnonzero(np.concatenate([[True], code[1:] > np.maximum.accumulate(code)[:-1]])) if len(code) else code
+    )
     numbers = number(places[firsts])[code]
     together = np.argsort(numbers, kind="stable")
     places, numbers = places[together], numbers[together]

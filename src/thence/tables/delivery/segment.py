@@ -13,7 +13,7 @@ the same state as those they are made of. Tables, each with the number of the ke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,9 +21,11 @@ import numpy as np
 import pyarrow as pa
 
 from thence.tables.delivery.arrow_rows import Ints
+from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.many_keys import TICKET_BITS
 from thence.tables.delivery.packing import pack, unpack
 from thence.tables.delivery.partition_by_key import codes
+from thence.tables.delivery.sources_cy import Row as HeldRow
 
 NUMBER = ("number", pa.int64())
 _TEXTS = pa.list_(pa.string())
@@ -97,7 +99,11 @@ def merged(segments: Sequence[Segment], *, first: bool) -> Segment:
     dead = whole.tables.get("dead")
     if dead is not None:
         _keep(whole, lambda numbers: ~np.isin(numbers, dead.column("number").to_numpy()))
-    for name, of in (("state", ("number",)), ("sources", ("number", "label", "source")), ("receivers", ("number", "label"))):
+    for name, of in (
+        ("state", ("number",)),
+        ("sources", ("number", "label", "source")),
+        ("receivers", ("number", "label")),
+    ):
         if name in whole.tables:
             table = whole.tables[name]
             whole.tables[name] = table.take(pa.array(_latest(codes([table.column(each) for each in of]))))
@@ -135,7 +141,9 @@ def _renumber(whole: Segment, segments: Sequence[Segment]) -> None:
             made.append(np.array(places, np.int64)[segment.tables["state"].column("made").to_numpy() + before])
         before += len(segment.made)
     state = whole.tables["state"]
-    whole.tables["state"] = state.set_column(state.schema.get_field_index("made"), "made", pa.array(np.concatenate(made)))
+    whole.tables["state"] = state.set_column(
+        state.schema.get_field_index("made"), "made", pa.array(np.concatenate(made))
+    )
     whole.made = [whole.made[places.index(place)] for place in range(len(known))]
 
 
@@ -206,3 +214,51 @@ def table_of(schema: pa.Schema, columns: Sequence[Sequence[object]]) -> pa.Recor
     arrays = [pa.array(values, kind) for values, kind in zip(columns, schema.types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
+
+# -- what is written of a key ------------------------------------------------------------------------------------------
+
+
+def changed_columns(columns: dict[str, list[list[Any]]], number: int, rule: Rule, last: int, made: int) -> None:
+    """Add what changed in a key to the columns of a segment, and count it as written."""
+    kept = -1 if rule.recent is None else len(rule.recent)
+    state = (number, rule.rows, rule.position, last, kept, made, rule.now, rule.began, rule.doubted)
+    for column, value in zip(columns["state"], state, strict=True):
+        column.append(value)
+    for source in rule.changed:
+        source.noted = False
+        label = next((each for each, named in rule.orders.items() if named.get(source.name) is source), None)
+        holes = [] if source.holes is None else [end for hole in source.holes for end in hole]
+        about = (number, label, source.name, source.level, source.seen, source.quarantined, holes)
+        for column, value in zip(columns["sources"], about, strict=True):
+            column.append(value)
+    for name, values in (("ids", rule.fresh), ("gone", rule.gone)):
+        columns[name][0] += [number] * len(values)
+        columns[name][1] += values
+    for label, receiver in rule.foreign.items():
+        for column, value in zip(
+            columns["receivers"], (number, label, receiver.receiver.me, receiver.dump()), strict=True
+        ):
+            column.append(value)
+    rule.fresh, rule.gone, rule.changed = [], [], []
+
+
+def held_columns(columns: list[list[Any]], number: int, row: HeldRow) -> None:
+    """Add a held row to the columns of a segment."""
+    source = row.source
+    known = (number, row.ticket, row.label, row.since, row.ahead, row.came)
+    if source is None:  # of a protocol with a rule of its own, which says what it waits for
+        values: tuple[Any, ...] = (*known, None, 0, list(row.waited), [], [], [])
+    else:
+        waited = [True] * len(row.needs) if row.needs is row.waited else [need in row.waited for need in row.needs]
+        names, counts = [need[0].name for need in row.needs], [need[1] for need in row.needs]
+        values = (*known, source.name, row.number, None, names, counts, waited)
+    for column, value in zip(columns, values, strict=True):
+        column.append(value)
+
+
+def by_number(columns: list[list[Any]]) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the values of each key, in the order in which they are."""
+    found: dict[int, list[Any]] = {}
+    for number, value in zip(*columns, strict=True):
+        found.setdefault(number, []).append(value)
+    yield from found.items()

@@ -3,16 +3,15 @@
 *Invariant.* The head names the segments whose changes, applied in order, are the state. A micro-batch appends one
 segment with what it changed; when a level has `2 * FOUR` segments, the oldest `FOUR` become one of the next level, so
 that what is written follows what changed. Every write has a token of its own, the name of its segment. A worker keeps
-shards in memory (`opened`) under the token of the last segment it applied: if the head ends with that token, the shard
-is used as it is; if the head names it earlier, the segments after it are applied; else all of them are read. A task
-that is run again, or a head that was rolled back, ends with another token, so a stale shard is never used.
+shards in memory (`shard_memory.py`) with the token of the last segment applied: if the head ends with that token, the
+shard is used as it is; if the head names it earlier, the segments after it are applied; else all of them are read. A
+task that is run again, or a head that was rolled back, ends with another token, so a stale shard is never used.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, Protocol
 
@@ -20,26 +19,31 @@ import numpy as np
 import pyarrow as pa
 
 from thence.core.model.plain import Row
-from thence.core.model.roster import Roster
 from thence.errors import MisuseError
 from thence.tables.delivery.arrow_rows import Ints
-from thence.tables.delivery.checkpoint_terms import made_with, same_terms
-from thence.tables.delivery.columns import Columns, Key
+from thence.tables.delivery.checkpoint_terms import made_with
+from thence.tables.delivery.columns import Key
 from thence.tables.delivery.delivery_rule_cy import Rule
-from thence.tables.delivery.key_state import Setup
 from thence.tables.delivery.many_keys import TICKET_BITS, ManyKeys, Span, same_key, without_collection
-from thence.tables.delivery.packing import pack, unpack
+from thence.tables.delivery.packing import pack
 from thence.tables.delivery.partition_by_key import by_key
-from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.rule_state import held_row
-from thence.tables.delivery.segment import Segment, fitted, merged, schemas, table_of
-from thence.tables.delivery.sources_cy import DONE, Source
+from thence.tables.delivery.segment import (
+    Segment,
+    by_number,
+    changed_columns,
+    fitted,
+    held_columns,
+    merged,
+    schemas,
+    table_of,
+)
+from thence.tables.delivery.setup import Setup
+from thence.tables.delivery.sources_cy import DONE, Source, fingerprint
 from thence.tables.delivery.sources_cy import Row as HeldRow
 from thence.tables.delivery.state import State, agree, told
 
 FOUR = 4
-MOST_SHARDS = 256
-"""Shards that a worker keeps in memory."""
 TICKET = (1 << TICKET_BITS) - 1
 
 
@@ -63,28 +67,13 @@ class Store(Protocol):
         ...
 
 
-class ReadOnly:
-    """Segments that were read already."""
-
-    def __init__(self, found: Mapping[str, bytes]) -> None:
-        """Take segments by name."""
-        self.get = found.get
-
-    def put(self, name: str, data: bytes) -> None:
-        """Refuse."""
-        raise NotImplementedError
-
-    def delete(self, name: str) -> None:
-        """Refuse."""
-        raise NotImplementedError
-
-
 class Shard(ManyKeys):
     """The keys of one shard, and what is written of them."""
 
     def __init__(self, setup: Setup, schema: pa.Schema, keys: pa.Schema, shards: int) -> None:
         """Begin empty; `schema` is that of the rows, `keys` that of the key's columns as they travel."""
         super().__init__(setup)
+        self.let_go, self.held.recorded = [], True
         self.schema, self.keys, self.shards = schema, keys, shards
         self.made = made_with(setup, schema)
         self.name, self.segments = uuid.uuid4().hex, list[tuple[str, int]]()
@@ -212,7 +201,7 @@ class Shard(ManyKeys):
             if len(places) < 2 * FOUR:
                 return
             old = [self.segments[place] for place in places[:FOUR]]
-            whole = merged([Segment.decode(_read(store, each)) for each in old], first=places[0] == 0)
+            whole = merged([Segment.decode(read_segment(store, each)) for each in old], first=places[0] == 0)
             level += 1
             made = (old[-1][0], level)
             self._put(store, made, whole.encode())
@@ -227,7 +216,10 @@ class Shard(ManyKeys):
     def head(self) -> bytes:
         """Return the head: what the shard is made with, and the names of its segments."""
         names = ("name", "shards", "made", "segments", "next", "timer")
-        columns = {"keys": ("b", self.keys.serialize().to_pybytes()), "rows": ("b", self.schema.serialize().to_pybytes())}
+        columns = {
+            "keys": ("b", self.keys.serialize().to_pybytes()),
+            "rows": ("b", self.schema.serialize().to_pybytes()),
+        }
         return pack({name: getattr(self, name) for name in names}, columns)
 
     def _changes(self) -> Segment:
@@ -247,17 +239,17 @@ class Shard(ManyKeys):
             place = made.setdefault(repr(about), len(made))
             if place == len(segment.made):
                 segment.made.append(about)
-            _changed(columns, number, rule, self.last.get(number, 0), place)
+            changed_columns(columns, number, rule, self.last.get(number, 0), place)
         new = [chunk.alive() for chunk in self.held.fresh]
         ids = np.concatenate([np.zeros(0, np.int64), *(chunk.ids for chunk in new)])
         for each in ids.tolist():
             number = each >> TICKET_BITS
-            _held(columns["held"], number, self.rules[number].kept[each & TICKET])
+            held_columns(columns["held"], number, self.rules[number].kept[each & TICKET])
         rows = [fitted(chunk.rows, self.schema) for chunk in new if len(chunk.ids)]
         all_new = np.concatenate([np.zeros(0, np.int64), *(chunk.ids for chunk in self.held.fresh)])
-        left = np.concatenate([np.zeros(0, np.int64), *self.let_go])
+        left = np.concatenate([np.zeros(0, np.int64), *(self.let_go or ())])
         left = left[~np.isin(left, all_new)]
-        columns["left"] = [left >> TICKET_BITS, left & TICKET]
+        columns["left"] = [(left >> TICKET_BITS).tolist(), (left & TICKET).tolist()]
         for name, form in forms.items():
             segment.add(name, table_of(form, columns[name]))
         if rows:
@@ -283,11 +275,11 @@ class Shard(ManyKeys):
         missed = segments[tokens.index(self.token) + 1 if self.segments else 0 :]
         with without_collection():
             for each in missed:
-                self._apply(Segment.decode(_read(store, each)))
+                self._apply(Segment.decode(read_segment(store, each)))
         self.segments = segments
         if missed:
+            self.held.fresh, self.due = [], None
             self.held.compact()
-            self.due = None
         return True
 
     def _apply(self, segment: Segment) -> None:
@@ -315,15 +307,16 @@ class Shard(ManyKeys):
         self._apply_ids(segment, changed)
         self._apply_held(segment)
         for rule, source in changed:  # rows that watched what has come watch what they still wait for
-            if source.watchers is not None:
-                rule.wake(source, [])
+            rule.wake(source, [])
         for number, label, me, dump in zip(*segment.columns("receivers"), strict=True):
             rule = self.rules[number]
             tickets = sorted(row.ticket for row in rule.kept.values() if row.label == label)
             rule.receiver(label, me).load(dump, tickets)
 
     def _apply_state(self, segment: Segment) -> None:
-        for number, rows, position, last, kept, made, now, began, doubted in zip(*segment.columns("state"), strict=True):
+        for number, rows, position, last, kept, made, now, began, doubted in zip(
+            *segment.columns("state"), strict=True
+        ):
             rule = self.rules[number]
             rule.rows, rule.position, self.last[number] = rows, position, last
             rule.now, rule.began, rule.doubted = now, began, doubted
@@ -345,7 +338,7 @@ class Shard(ManyKeys):
             changed.append((rule, source))
 
     def _apply_ids(self, segment: Segment, changed: list[tuple[Rule, Source]]) -> None:
-        for number, names in _by_number(segment.columns("ids")):
+        for number, names in by_number(segment.columns("ids")):
             rule = self.rules[number]
             rule.named(None, names[0])
             sources = rule.orders[None]
@@ -359,8 +352,18 @@ class Shard(ManyKeys):
                 rule.recent.extend(names)
                 while len(rule.recent) > self.remembered.get(number, len(rule.recent)):
                     sources.pop(rule.recent.popleft(), None)
-        for number, prints in _by_number(segment.columns("gone")):
-            self.rules[number].forgotten.update(prints)
+        for number, prints in by_number(segment.columns("gone")):
+            self._apply_gone(self.rules[number], set(prints), changed)
+
+    def _apply_gone(self, rule: Rule, prints: set[int], changed: list[tuple[Rule, Source]]) -> None:
+        """Take over fingerprints; a merged segment may have the fingerprint alone of an id that rows wait for."""
+        rule.forgotten.update(prints)
+        sources = rule.orders.get(None, {}) if rule.kept else {}
+        for name, source in list(sources.items()):
+            if source is not DONE and not source.level and fingerprint(name) in prints:
+                source.level = 1
+                del sources[name]
+                changed.append((rule, source))
 
     def _apply_held(self, segment: Segment) -> None:
         if "held" not in segment.tables:
@@ -383,7 +386,11 @@ class Shard(ManyKeys):
         """Yield what is held back: the key, the message if rows have one, and why it waits."""
         ids, rows = self.held.all()
         name = self.setup.columns.message
-        found = [row for batch in rows for row in (batch.column(name).to_pylist() if name in batch.schema.names else [None] * len(batch))]
+        found = [
+            row
+            for batch in rows
+            for row in (batch.column(name).to_pylist() if name in batch.schema.names else [None] * len(batch))
+        ]
         messages = dict(zip(ids.tolist(), found, strict=True))
         for number, rule in self.rules.items():
             for each in rule.pending() if rule.kept else ():
@@ -391,114 +398,13 @@ class Shard(ManyKeys):
                 yield self.values[number], None if message is None else str(message), each._asdict()
 
 
-# -- what is written of a key ------------------------------------------------------------------------------------------
-
-
-def _changed(columns: dict[str, list[list[Any]]], number: int, rule: Rule, last: int, made: int) -> None:
-    """Add what changed in a key to the columns of a segment, and count it as written."""
-    kept = -1 if rule.recent is None else len(rule.recent)
-    state = (number, rule.rows, rule.position, last, kept, made, rule.now, rule.began, rule.doubted)
-    for column, value in zip(columns["state"], state, strict=True):
-        column.append(value)
-    for source in rule.changed:
-        source.noted = False
-        label = next((each for each, named in rule.orders.items() if named.get(source.name) is source), None)
-        holes = [] if source.holes is None else [end for hole in source.holes for end in hole]
-        about = (number, label, source.name, source.level, source.seen, source.quarantined, holes)
-        for column, value in zip(columns["sources"], about, strict=True):
-            column.append(value)
-    for name, values in (("ids", rule.fresh), ("gone", rule.gone)):
-        columns[name][0] += [number] * len(values)
-        columns[name][1] += values
-    for label, receiver in rule.foreign.items():
-        for column, value in zip(columns["receivers"], (number, label, receiver.receiver.me, receiver.dump()), strict=True):
-            column.append(value)
-    rule.fresh, rule.gone, rule.changed = [], [], []
-
-
-def _held(columns: list[list[Any]], number: int, row: HeldRow) -> None:
-    """Add a held row to the columns of a segment."""
-    source = row.source
-    known = (number, row.ticket, row.label, row.since, row.ahead, row.came)
-    if source is None:  # of a protocol with a rule of its own, which says what it waits for
-        values: tuple[Any, ...] = (*known, None, 0, list(row.waited), [], [], [])
-    else:
-        waited = [True] * len(row.needs) if row.needs is row.waited else [need in row.waited for need in row.needs]
-        names, counts = [need[0].name for need in row.needs], [need[1] for need in row.needs]
-        values = (*known, source.name, row.number, None, names, counts, waited)
-    for column, value in zip(columns, values, strict=True):
-        column.append(value)
-
-
-def _by_number(columns: list[list[Any]]) -> Iterator[tuple[int, list[Any]]]:
-    """Yield the values of each key, in the order in which they are."""
-    found: dict[int, list[Any]] = {}
-    for number, value in zip(*columns, strict=True):
-        found.setdefault(number, []).append(value)
-    yield from found.items()
-
-
 def _name(segment: tuple[str, int]) -> str:
     return f"{segment[0]}/{segment[1]}"
 
 
-def _read(store: Store, segment: tuple[str, int]) -> bytes:
+def read_segment(store: Store, segment: tuple[str, int]) -> bytes:
+    """Return a segment that a head names."""
     data = store.get(_name(segment))
     if data is None:
         raise MisuseError(f"the checkpoint lacks segment {_name(segment)} of a shard: it is not complete")
     return data
-
-
-# -- shards in memory --------------------------------------------------------------------------------------------------
-
-_KEPT: OrderedDict[str, Shard] = OrderedDict()
-
-
-def opened(head: bytes | None, store: Store, fresh: Shard) -> Shard:
-    """Return the shard that a head describes: the one in memory if it is the same, else `fresh`, filled.
-
-    The shard is taken out of memory until `keep` puts it back, so that one whose micro-batch failed is not used.
-    """
-    if head is None:
-        return fresh
-    about = unpack(head)[0]
-    same_terms(about["made"], fresh.made)
-    if about["shards"] != fresh.shards:
-        raise MisuseError(
-            f"this checkpoint has {about['shards']} shards, and the stream was started with {fresh.shards}: pass "
-            f"shards={about['shards']}, or change the number with `thence reshard` while the stream is stopped"
-        )
-    known = _KEPT.pop(about["name"], None)
-    alike = known is not None and (known.setup, known.schema) == (fresh.setup, fresh.schema)
-    if known is not None and alike and known.follow(about, store):
-        return known
-    fresh.follow(about, store)
-    return fresh
-
-
-def key_schema(head: bytes) -> pa.Schema:
-    """Return the columns of the key as a checkpoint names them."""
-    about, columns = unpack(head)
-    kinds = pa.ipc.read_schema(pa.py_buffer(columns["keys"])).types
-    return pa.schema(list(zip(about["made"]["key"], kinds, strict=True)))
-
-
-def as_written(head: bytes, store: Store) -> Shard:
-    """Return a shard by what its head and its segments say alone, to look at it."""
-    about, columns = unpack(head)
-    made = about["made"]
-    given = dict(zip(("run", "destination", "message", "sender", "time", made["by"]), made["columns"], strict=True))
-    segments = [Segment.decode(_read(store, (token, level))) for token, level in about["segments"]]
-    names = {tuple(roster): None for segment in segments for _, roster in segment.made if roster is not None}
-    setup = Setup(made["by"], tuple(map(Roster, names)), Columns(made["by"], given, made["key"]), Policy())
-    schema, keys = (pa.ipc.read_schema(pa.py_buffer(columns[name])) for name in ("rows", "keys"))
-    shard = Shard(setup, schema, keys, about["shards"])
-    shard.follow(about, store)
-    return shard
-
-
-def keep(shard: Shard) -> None:
-    """Keep a shard in memory, as it was written."""
-    _KEPT[shard.name] = shard
-    while len(_KEPT) > MOST_SHARDS:
-        _KEPT.popitem(last=False)

@@ -9,7 +9,8 @@ stream still holds back is shown by `waiting`. Outcomes are those of `thence.Ord
 order, key by key. A key is never split and keys never wait for each other: no global sort, no single partition.
 
 Batch: a partition has the rows of its keys one after the other, sorted by arrival; they go through in Arrow batches of
-many keys, and memory follows one batch and the held rows. Stream: `stream.py`. Rows are processed in the order of `arrival`, null first, then `message`, within what arrives together;
+many keys, and memory follows one batch and the held rows. Stream: `stream.py`. Rows are processed in the order of
+`arrival`, null first, then `message`, within what arrives together;
 a table without that column is taken in the order it is read.
 """
 
@@ -44,11 +45,11 @@ from pyspark.sql.types import (
 from thence.core.model.roster import Roster
 from thence.errors import MisuseError
 from thence.tables.delivery.columns import Columns, Family
-from thence.tables.delivery.key_state import Setup
 from thence.tables.delivery.many_keys import delivered
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 from thence.tables.delivery.policy import Name, Policy, policy_of
 from thence.tables.delivery.reading import By, Rosters, rosters_of
+from thence.tables.delivery.setup import Setup
 from thence.tables.engines.spark.spark_types import spark_type
 from thence.tables.engines.spark.stream_options import READ_ORDER, StreamOptions
 
@@ -56,7 +57,6 @@ ROSTERS = "thence.rosters"
 """Metadata of the stamp column that says its rosters; `with_rosters` puts it there."""
 MADE = "thence.tables.delivery"
 """Metadata of the column `blocker` that says the key and the name of the message column, for `waiting`."""
-
 
 
 def deliver(
@@ -92,7 +92,7 @@ def deliver(
     - `ttl_seconds`: a key that holds nothing and gets no row for so long is forgotten;
     - `give_up`: the folder in which `thence give-up` says what will not come;
     - `shards`: into how many shards the keys are divided, `spark.sql.shuffle.partitions` if it is not given. It is
-      chosen at the first start of a checkpoint; `thence reshard` changes it.
+      chosen at the first start of a checkpoint, which then refuses another number.
     """
     names = _names(arrivals, by, columns, key)
     if roster is None and by == "stamp":
@@ -104,7 +104,9 @@ def deliver(
     setup = Setup(by, rosters_of(by, roster), names, chosen.of(by), separator)
     setup.reading()  # refuses a separator that has no meaning
     _check(arrivals, setup)
-    options = StreamOptions(idle_seconds, wait_seconds, ttl_seconds, None if give_up is None else os.fspath(give_up), shards)
+    options = StreamOptions(
+        idle_seconds, wait_seconds, ttl_seconds, None if give_up is None else os.fspath(give_up), shards
+    )
     if arrivals.isStreaming:
         from thence.tables.engines.spark.stream import deliver_stream
 

@@ -10,19 +10,19 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from thence.tables.delivery import shard as shards_in_memory
+from thence.tables.delivery import shard_memory
 from thence.tables.delivery.arrow_rows import in_utc
-from thence.tables.delivery.key_state import Setup
 from thence.tables.delivery.orderer import BY_HAND
 from thence.tables.delivery.outcome import KINDS
 from thence.tables.delivery.segment import batches, ipc
+from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.shard import Shard, Store
 from thence.tables.engines.spark.stream_options import READ_ORDER, StreamOptions
 
 SHARD, PACKED, ACTION, CAUSE = "__thence_shard", "__thence_rows", "__thence_action", "__thence_cause"
 """Columns on the way to the stateful step and in what operators say: no column of a caller has such names."""
 NUMBERS = "__thence_numbers"
-"""On the way out, beside the packed rows: a number for each of `COUNTS`, and how long the row held longest has waited."""
+"""On the way out, beside packed rows: a number for each of `COUNTS`, and how long the row held longest has waited."""
 DRAIN, GIVE_UP = "drain", "give up"
 COUNTS = (*(kind for kind in KINDS if kind != "blocked"), "held", "held_before", "state_bytes")
 MOST_ROWS = 1 << 16
@@ -71,7 +71,9 @@ def _packed(tables: list[pa.RecordBatch]) -> pa.RecordBatch:
     starts = np.flatnonzero(np.concatenate([[True], shards[1:] != shards[:-1]]))
     stops = np.append(starts[1:], len(shards)).tolist()
     blobs = [ipc(rows.slice(start, stop - start)) for start, stop in zip(starts.tolist(), stops, strict=True)]
-    return pa.RecordBatch.from_arrays([pa.array(shards[starts], pa.int32()), pa.array(blobs, pa.binary())], [SHARD, PACKED])
+    return pa.RecordBatch.from_arrays(
+        [pa.array(shards[starts], pa.int32()), pa.array(blobs, pa.binary())], [SHARD, PACKED]
+    )
 
 
 def unpack(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -98,7 +100,7 @@ class Visits:
         self, head: bytes | None, store: Store, blobs: list[bytes], moment: int
     ) -> tuple[Shard, list[pa.RecordBatch], int]:
         """Take rows, then what operators say, then what has waited too long; also return how much was held before."""
-        shard = shards_in_memory.opened(head, store, Shard(self.setup, self.schema, self.keys, self.shards))
+        shard = shard_memory.opened(head, store, Shard(self.setup, self.schema, self.keys, self.shards))
         held = shard.held.count
         tables = [table for blob in blobs for table in batches(blob)]
         rows = [table for table in tables if ACTION not in table.schema.names]
@@ -110,7 +112,9 @@ class Visits:
                 order.append(self.setup.columns.message)  # where a row was read says it all
             drop = [name for name in names if name not in self.schema.names]
             out.append(shard.arrive(pa.concat_batches(rows), order, drop, moment))
-        commands = {tuple(row.values()) for table in tables if ACTION in table.schema.names for row in table.to_pylist()}
+        commands = {
+            tuple(row.values()) for table in tables if ACTION in table.schema.names for row in table.to_pylist()
+        }
         for *key, action, cause in sorted(commands, key=str):
             number = shard.number(tuple(key))
             shard.touched[number] = None
@@ -123,13 +127,15 @@ class Visits:
         return shard, [batch for batch in out if len(batch)], held
 
     def _too_long(self, shard: Shard, moment: int) -> Iterator[pa.RecordBatch]:
-        """Let go rows that have been held for too long, or all of a key that is idle; forget keys that have finished."""
+        """Let go rows that were held for too long, or all of an idle key; forget keys that have finished."""
         wait, idle, ttl = self.options.wait_seconds, self.options.idle_seconds, self.options.ttl_seconds
         for number in shard.expired(moment, self.when) if self.options.timed else ():
             last, rule = shard.last[number], shard.rules[number]
             for batch in (
                 None if wait is None else shard.flush(number, f"after {wait:g} s of waiting", moment - _ms(wait)),
-                None if idle is None or moment < last + _ms(idle) else shard.flush(number, f"since nothing came for {idle:g} s"),
+                None
+                if idle is None or moment < last + _ms(idle)
+                else shard.flush(number, f"since nothing came for {idle:g} s"),
             ):
                 if batch is not None:
                     yield batch
@@ -159,13 +165,13 @@ class Visits:
         told = [*(float(numbers[name]) for name in COUNTS), oldest]
         slices = [batch.slice(at, MOST_ROWS) for batch in out for at in range(0, len(batch), MOST_ROWS)]
         columns = np.empty((max(1, len(slices)), 2), object)
-        columns[:, 0] = [ipc(each) for each in slices] or [None]
+        columns[: len(slices), 0] = [ipc(each) for each in slices]
         columns[0, 1] = told
         return pd.DataFrame(columns, columns=[PACKED, NUMBERS], copy=False)
 
     def keep(self, shard: Shard) -> None:
         """Keep a shard in memory, as it was written."""
-        shards_in_memory.keep(shard)
+        shard_memory.keep(shard)
 
 
 def _ms(seconds: float) -> int:

@@ -3,7 +3,7 @@
 *Invariant.* One micro-batch after the other, a key's rows go through its state in the order of arrival. Spark commits
 input offsets, state and output together, so that after a crash the sink shows what an undisturbed run shows. An
 operator's give-up command comes through a source of its own, so that offsets say which micro-batch took it. No
-watermark may reach the stateful step: Spark would drop late rows before we see them, and late rows are what this is for.
+watermark may reach the stateful step: Spark would drop late rows before we see them.
 
 A visit of the stateful step costs milliseconds, whatever it does, so keys are grouped into shards by their hash, and
 rows travel packed: one binary row per shard and partition on the way in, one per shard on the way out. The state of a
@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, DoubleType, IntegerType, StringType, StructField, StructType
 
 from thence.errors import MisuseError
-from thence.tables.delivery.key_state import Setup
+from thence.tables.delivery.setup import Setup
 from thence.tables.engines.spark.deliver import column, keyed, output_schema
 from thence.tables.engines.spark.shard_visit import (
     ACTION,
@@ -93,9 +93,7 @@ def _refuse(arrivals: DataFrame, setup: Setup, options: StreamOptions) -> None:
         raise MisuseError(f"a stream needs the RocksDB state store: spark.conf.set({PROVIDER!r}, {ROCKSDB!r})")
 
 
-def _commands(
-    arrivals: DataFrame, keys: StructType, names: Sequence[str], folder: str, shards: int
-) -> DataFrame:
+def _commands(arrivals: DataFrame, keys: StructType, names: Sequence[str], folder: str, shards: int) -> DataFrame:
     """Return what operators say, packed like rows."""
     if "://" not in folder:
         Path(folder).mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ from thence.core.model.plain import Row
 from thence.errors import MisuseError
 from thence.tables.delivery.columns import Key
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS, WAITING_COLUMNS
-from thence.tables.delivery.shard import ReadOnly, as_written, key_schema
+from thence.tables.delivery.shard_memory import ReadOnly, as_written, key_schema
 from thence.tables.engines.spark.deliver import MADE, column, resolved
 from thence.tables.engines.spark.shard_visit import SHARD
 from thence.tables.engines.spark.spark_types import spark_type
@@ -34,8 +34,8 @@ from thence.tables.engines.spark.versions import arrow_schema
 
 OF_ANOTHER_RELEASE = (
     "this checkpoint keeps its state by key, as thence 0.1.0 wrote it, and this release keeps it by shard: let 0.1.0 "
-    "finish what it holds (`thence waiting` and `thence give-up` of that release), then begin with a new checkpoint and "
-    "the sources at the offsets that the old one reached"
+    "finish what it holds (`thence waiting` and `thence give-up` of that release), then begin with a new checkpoint "
+    "and with the sources at the offsets that the old one reached"
 )
 READABLE = "/_-.~!'()*:@&=+$,;"
 """Signs that stand for themselves in a path of Spark's reader of states, beside letters and digits."""
@@ -122,7 +122,9 @@ def _explained(schema: pa.Schema) -> Callable[[pa.Table], pa.Table]:
         found = dict(zip(table.column("name").to_pylist(), table.column("data").to_pylist(), strict=True))
         if not found.get(""):
             return schema.empty_table()
-        rows = [[*key, message, *(about[name] for name in WAITING_COLUMNS)] for key, message, about in explained_in(found)]
+        rows = [
+            [*key, message, *(about[name] for name in WAITING_COLUMNS)] for key, message, about in explained_in(found)
+        ]
         columns = zip(*rows, strict=True) if rows else [()] * len(schema)
         arrays = [pa.array(list(values), kind) for values, kind in zip(columns, schema.types, strict=True)]
         return pa.Table.from_arrays(arrays, schema=schema)
