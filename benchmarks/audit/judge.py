@@ -28,7 +28,7 @@ def measure() -> dict[str, float]:
 
     from thence.tables.judge.chunk import summarise, summary_of
     from thence.tables.judge.coded_rows import code
-    from thence.tables.judge.label_scan import lanes, meet, open_copies, run_clocks
+    from thence.tables.judge.label_scan import meet, open_copies, rows_by_label, run_clocks
     from thence.tables.judge.merge_chunks import ChunkMerger
     from thence.tables.judge.usable_in_run import GOOD, fates
     from thence.tables.judge.whole_run import in_order, judge
@@ -40,8 +40,8 @@ def measure() -> dict[str, float]:
         coded = code(rows)
 
         def scan(coded=coded) -> None:  # type: ignore[no-untyped-def]
-            for lane in lanes(coded, fates(coded) == GOOD):
-                ordered, _ = in_order(lane)
+            for of_label in rows_by_label(coded, fates(coded) == GOOD):
+                ordered, _ = in_order(of_label)
                 matched = meet(ordered)
                 run_clocks(ordered, matched, open_copies(ordered, matched))
 

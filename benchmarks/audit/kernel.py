@@ -58,8 +58,8 @@ def main() -> None:
         summary = summary_of(parts)
         composer.add(summary)
         spent["compose"] += time.process_time() - began
-        found["imports"] += sum(len(lane.imports) for lane in summary.lanes)
-        found["exports"] += sum(len(lane.exports) for lane in summary.lanes)
+        found["imports"] += sum(len(of_label.imports) for of_label in summary.labels)
+        found["exports"] += sum(len(of_label.exports) for of_label in summary.labels)
     began = time.process_time()
     rest = composer.finish()
     spent["compose"] += time.process_time() - began

@@ -44,10 +44,10 @@ OWN = {
     "row groups": [
         "auditing.row_groups:chunks_of", "auditing.row_groups:plan_of_chunks", "auditing.row_groups:_filled",
         "auditing.row_groups:Chunk", "auditing.transport:pointer", "spark.auditing:pointers",
-        "auditing.event_rows:GroupPiece",
+        "auditing.event_rows:RowGroupRows",
     ],
     "packed": [
-        "spark.transport:pack", "spark.transport:_packer", "auditing.transport:pieces_of",
+        "spark.transport:pack", "spark.transport:_packer", "auditing.transport:packed_rows_of",
         "auditing.row_groups:plan_of_overlapping", "spark.files:_split",
     ],
 }  # fmt: skip

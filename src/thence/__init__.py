@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from thence.show.page import show as show
+    from thence.tables.delivery import Gate as Gate
     from thence.tables.delivery import Orderer as Orderer
     from thence.tables.delivery import Policy as Policy
     from thence.tables.engines.local.audit import audit as audit
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from thence.tables.engines.local.deliver_input import deliver as deliver
     from thence.tables.engines.local.stamp import stamp as stamp
 
-__all__ = ["Orderer", "Policy", "__version__", "audit", "cost", "deliver", "show", "stamp"]
+__all__ = ["Gate", "Orderer", "Policy", "__version__", "audit", "cost", "deliver", "show", "stamp"]
 
 
 def _refuse_stale_modules() -> None:
@@ -49,6 +50,7 @@ def _refuse_stale_modules() -> None:
 
 
 _WHERE = {
+    "Gate": "thence.tables.delivery",
     "Orderer": "thence.tables.delivery",
     "Policy": "thence.tables.delivery",
     "audit": "thence.tables.engines.local.audit",

@@ -57,7 +57,8 @@ def rows(found: list[dict[str, Any]]) -> set[tuple[str, int]]:
 
 def test_choosing_a_violation_lights_its_proof(open_page: Open) -> None:
     opened = open_page(html(parse(TRIANGLE)))
-    assert "violated, 1 finding" in opened.inner_text("#left h2")
+    assert opened.inner_text("#left h2") == "Not causal: 1 violation"
+    assert opened.inner_text("#findings button").split() == ["1", "b1", "before", "a1", "at", "c"]
     opened.click("#findings button")
     lit = ask(opened, "lit")
     path = {("a", 1), ("a", 2), ("b", 2), ("b", 3)}
@@ -68,7 +69,7 @@ def test_choosing_a_violation_lights_its_proof(open_page: Open) -> None:
     assert found["early"] == ask(opened, "find", 0, "c", 2)
     assert found["late"] == ask(opened, "find", 0, "c", 4)
     assert opened.get_attribute("#findings button", "aria-pressed") == "true"
-    assert "c delivered b1 before a1" in opened.inner_text("#said") + opened.inner_text("#details")
+    assert "c delivered b1 before a1" in opened.inner_text("#proof")
 
 
 @pytest.mark.parametrize("seed", range(0, 24, 2))
@@ -170,7 +171,7 @@ def test_search_by_message_process_and_kind(open_page: Open) -> None:
 def test_the_keyboard_alone(open_page: Open) -> None:
     opened = open_page(html(parse(TRIANGLE)))
     opened.keyboard.press("n")
-    assert ask(opened, "finding")["number"] == 0
+    assert ask(opened, "finding")["number"] == 1
     opened.keyboard.press("Escape")
     opened.keyboard.press("ArrowRight")
     opened.keyboard.press("ArrowRight")
@@ -382,3 +383,69 @@ def test_what_is_missing_doubled_misplaced_or_set_aside_is_lit_too(open_page: Op
         "misdelivered": [{("a", 2), ("c", 1)}],
         "quarantine": [{("c", 2)}],
     }
+
+
+def test_a_proof_stays_while_its_events_are_looked_at(open_page: Open) -> None:
+    opened = open_page(html(parse(TRIANGLE)))
+    opened.click("#findings button")
+    opened.click("#proof li:nth-child(3) button")
+    assert ask(opened, "finding")["number"] == 1  # the audit's number
+    assert opened.inner_text("#proof [aria-current]") == opened.inner_text("#details-title") == "b delivered a2"
+    other = open_page(html(parse(TRIANGLE)), fragment=link_of(opened))
+    assert ask(other, "finding") == ask(opened, "finding")
+    assert ask(other, "lit")["chosen"] == ask(opened, "lit")["chosen"]
+    opened.evaluate("thence.choose(0, thence.query.find(0, 'b', 1))")  # an arrival, which is not part of the proof
+    assert ask(opened, "finding") is None
+    assert opened.is_hidden("#proof")
+
+
+def test_copies_in_flight_are_drawn_while_stepping(open_page: Open) -> None:
+    opened = open_page(html(parse("a!1>bc b<a1 b?a1 c<a1 c?a1")))
+    assert ask(opened, "drawn")[0]["flights"] == 0
+    flights = []
+    for _ in range(5):
+        opened.keyboard.press("ArrowRight")
+        flights.append(ask(opened, "drawn")[0]["flights"])
+    assert flights == [2, 1, 1, 0, 0]  # sent to two, then arrived at b, then at c
+
+
+def test_labels_where_there_is_room_and_lanes_fill_the_height(open_page: Open) -> None:
+    opened = open_page(html(parse(TRIANGLE)))
+    drawn = ask(opened, "drawn")[0]
+    assert drawn["labels"] == 6  # three sends and three deliveries
+    height = opened.evaluate("document.querySelector('figure canvas').clientHeight")
+    assert 3 * drawn["step"] == pytest.approx(height - 28)
+    crowded = open_page(html(parse(" ".join(f"a!{n}>b b?a{n}" for n in range(1, 250)))))
+    assert 0 < ask(crowded, "drawn")[0]["labels"] < 249
+
+
+def test_the_overview_lies_under_the_lanes(open_page: Open) -> None:
+    opened = open_page(html(parse(TRIANGLE)))
+    before = ask(opened, "view")
+    point = ask(opened, "point", 0, 4)
+    opened.evaluate("thence.show(0, 4)")
+    box = opened.locator("#minimap").bounding_box()
+    assert box is not None
+    opened.mouse.click(point["x"], box["y"] + 5)  # under the event as it stood in the whole run
+    after = ask(opened, "view")
+    assert before["from"] <= after["from"]
+    assert (after["from"] + after["to"]) / 2 == pytest.approx(4, abs=0.2)
+
+
+def test_crashes_are_listed_and_lead_to_their_event(open_page: Open) -> None:
+    opened = open_page(html(parse("a!1>b b?a1 b# a!2>b b?a2 b#")))
+    assert opened.inner_text("#crashes-part summary") == "Crashes (2)"
+    opened.click("#crashes-part summary")
+    opened.click("#crashes li:nth-child(2) button")
+    assert rows(ask(opened, "lit")["chosen"]) == {("b", 4)}
+    assert open_page(html(parse(TRIANGLE))).is_hidden("#crashes-part")
+
+
+def test_search_results_open_by_themselves(open_page: Open) -> None:
+    opened = open_page(html(parse(TRIANGLE)))
+    assert opened.is_hidden("#results")
+    opened.fill("#search", "a1")
+    assert opened.locator("#results li").count() == 3
+    assert opened.is_visible("#results")
+    opened.fill("#search", "")
+    assert opened.is_hidden("#results")

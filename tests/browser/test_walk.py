@@ -39,13 +39,13 @@ def test_the_readmes_steps(open_page: Open, tmp_path: Path, monkeypatch: pytest.
 
     opened = open_page(tmp_path / "late.html")  # 1. choose the first entry
     opened.click("#findings li:first-child button")
-    assert opened.inner_text("#findings li:first-child").startswith(
-        f"{first.destination} delivered {first.early} before {first.missing}"
-    )
+    brief = opened.inner_text("#findings li:first-child").split()
+    assert brief == f"1 {first.early} before {first.missing} at {first.destination}".split()
+    assert f"{first.destination} delivered {first.early} before {first.missing}" in opened.inner_text("#proof")
     found = opened.evaluate("thence.query.finding()")  # 2. the picture moves there
     view = opened.evaluate("thence.query.view()")
     assert all(view["from"] <= event <= view["to"] for event in found["path"])
-    cause = opened.locator("#details ol li button").first  # 3. the cause
+    cause = opened.locator("#proof ol li button").first  # 3. the cause
     execution = Execution([e for e in events if e.kind != "receive"])
     sender = execution.events[execution.send[first.missing]]
     assert cause.inner_text() == f"{sender.process} sent {first.missing}"
@@ -78,18 +78,18 @@ def test_a_hundred_thousand_events(open_page: Open) -> None:
     print(f"first picture after {first:.0f} ms")
     (drawn,) = opened.evaluate("thence.query.drawn()")
     assert drawn["thinned"] == 100_000
-    assert "Thinned out: 100000 events are in the window" in opened.inner_text("#thinned")
+    assert "100000 events are in the window" in opened.inner_text("#thinned")
     opened.evaluate("thence.query.frames()")
     opened.evaluate(
         """async () => { for (let k = 0; k < 40; k++) {
-             thence.show(30000 + 100 * k, 35000 + 100 * k);
+             thence.show(30000 + 100 * k, 31500 + 100 * k);
              await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0))); } }"""
     )
     frames = sorted(opened.evaluate("thence.query.frames()"))
     print(f"p95 of {len(frames)} frames: {frames[int(0.95 * len(frames))]:.1f} ms")
     (drawn,) = opened.evaluate("thence.query.drawn()")
     assert drawn["thinned"] == 0
-    assert 0 < drawn["arrows"] <= 5000
+    assert 0 < drawn["arrows"] <= 2000
     assert opened.is_hidden("#thinned")
     opened.evaluate("thence.chooseFinding(0)")
     found = opened.evaluate("thence.query.finding()")

@@ -17,12 +17,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from thence import Orderer
-from thence.cli import main
+from thence.cli import deliver, main
 from thence.core.model.message import Copy
 from thence.core.model.roster import Roster
 from thence.core.protocols.bss import BSS
 from thence.core.protocols.wire import encode
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
+from thence.tables.files.formats import by_name
+from thence.tables.files.source import open_bytes
+from thence.tables.files.whole_tables import read_whole
 
 ROWS = [
     {"run": "r", "destination": "d", "arrival": 3, "message": "c", "depends_on": ["b"], "line": 1},
@@ -318,3 +321,78 @@ def test_a_name_that_no_column_has_is_refused(tmp_path: Path, capsys: pytest.Cap
     assert "--columns says 'arrival' is called 'number'; the table has run" in capsys.readouterr().err
     assert main([*asked, "arrival="]) == 0
     assert pq.read_table(tmp_path / "out").column("arrival").to_pylist() == ["by train"]
+
+
+EVENTS = [
+    {"id": "b", "parent": "a", "note": "é", "tags": ["x"], "at": "2024-01-01"},
+    {"id": "a", "parent": None, "note": None, "tags": [], "at": "2024-01-02"},
+]
+
+
+def given(tmp_path: Path) -> list[str]:
+    file = tmp_path / "in.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in EVENTS))
+    return ["deliver", str(file), "--id", "id", "--causes", "parent", "--out"]
+
+
+@pytest.mark.parametrize(
+    "name", ["o.parquet", "o.csv", "o.csv.gz", "o.tsv.zst", "o.jsonl", "o.json.gz", "o.ndjson.zst", "o.arrow", "folder"]
+)
+def test_the_name_of_the_output_says_its_format(name: str, tmp_path: Path) -> None:
+    out = tmp_path / name
+    assert main([*given(tmp_path), str(out)]) == 0
+    assert out.is_dir() == (name == "folder")
+    folder = out if out.is_dir() else tmp_path
+    assert not [each for each in folder.iterdir() if "unfinished" in each.name]
+    table = pq.read_table(out) if out.is_dir() else None
+    if table is None:
+        kind = by_name(out)
+        assert kind is not None
+        if kind == "jsonl":
+            with open_bytes(out) as stream:
+                table = pa.Table.from_pylist([json.loads(line) for line in stream])
+        else:
+            table = pq.read_table(out) if kind == "parquet" else read_whole(out, kind, {})
+    assert table.column("id").to_pylist() == ["a", "b"]
+    assert table.column("position").to_pylist() == [1, 2]
+    assert table.column("note").to_pylist() == [None, "é"]
+    lists = table.column("waited_for").to_pylist()
+    assert lists == (["[]", '["a"]'] if "sv" in name else [[], ["a"]])
+
+
+def test_what_is_there_is_replaced_only_when_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("o.csv", "folder"):
+        ask = [*given(tmp_path), str(tmp_path / name)]
+        assert main(ask) == 0
+        assert main(ask) == 2
+        assert "--overwrite" in capsys.readouterr().err
+        assert main([*ask, "--overwrite"]) == 0
+    (tmp_path / "folder" / "thesis.tex").write_text("years of work")
+    assert main([*ask, "--overwrite"]) == 2
+    assert "holds thesis.tex, which no delivery has written" in capsys.readouterr().err
+    assert (tmp_path / "folder" / "thesis.tex").exists()
+    assert main([*given(tmp_path), str(tmp_path / "in.jsonl"), "--overwrite"]) == 2
+    assert "which is read" in capsys.readouterr().err
+    assert main([*given(tmp_path), str(tmp_path / "x.parquet.gz")]) == 2
+    assert "leave .gz out" in capsys.readouterr().err
+    assert main([*given(tmp_path), str(tmp_path / "x.csv"), "--engine", "spark"]) == 2
+    assert "Spark writes a folder" in capsys.readouterr().err
+
+
+def test_a_second_stream_on_one_checkpoint_is_refused_before_spark_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("thence.cli.deliver.start_spark", lambda *_: pytest.fail("Spark was started"))
+    given(tmp_path)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in.jsonl").rename(tmp_path / "in" / "rows.jsonl")
+    ask = ["deliver", str(tmp_path / "in"), "--id", "id", "--causes", "parent", "--stream", "--out"]
+    ask += [str(tmp_path / "out"), "--checkpoint", str(tmp_path / "c")]
+    with deliver._alone(tmp_path / "c"):
+        assert main(ask) == 2
+    assert f"another stream runs on --checkpoint {tmp_path / 'c'}; stop it first" in capsys.readouterr().err
+    assert main([*ask, "--overwrite"]) == 2
+    assert main([*ask[:-3], str(tmp_path / "out.csv"), *ask[-2:]]) == 2
+    assert "a stream goes on in a folder of Parquet" in capsys.readouterr().err
+    assert main(["deliver", str(tmp_path / "nowhere"), *ask[2:]]) == 2
+    assert "is no file, folder or glob" in capsys.readouterr().err

@@ -78,7 +78,7 @@ def package(tmp_path: Path) -> Path:
 def test_compiled_modules_are_counted(package: Path) -> None:
     for name in ("log_cy", "rule_cy"):
         (package / f"{name}{EXTENSION_SUFFIXES[0]}").touch()
-    assert doctor.compiled_modules(package) == doctor.Finding("compiled modules", "ok", "all 2")
+    assert doctor.compiled_modules(package) == doctor.Check("compiled modules", "ok", "all 2")
 
 
 def test_modules_that_are_not_compiled_are_named(package: Path) -> None:

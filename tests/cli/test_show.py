@@ -1,4 +1,4 @@
-"""`thence show` and `thence audit --page`: files, slices, what is refused; without Spark."""
+"""`thence show` and `thence audit --page`: files, excerpts, what is refused; without Spark."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_page_named_after_the_trace(trace: Path, capsys: pytest.CaptureFixture
     assert data_of(page)["files"] == [str(trace)]
 
 
-def test_slices(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_excerpts(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = {
         "violation": ("--violation", "1"),
         "message": ("--message", "d1"),
@@ -62,7 +62,7 @@ def test_slices(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (("--violation", "2"), "there is no violation 2; there is 1"),
         (("--message", "zz"), "no run of the trace sends a message 'zz'"),
         (("--time", "1"), "FROM:TO is accepted"),
-        (("--time", "1:2"), "no row of the trace is in this slice"),
+        (("--time", "1:2"), "no row of the trace is in this excerpt"),
         (("--violation", "1", "--message", "a1"), "one of them is accepted"),
         (("--violation", "1", "--processes", "a"), "one of them is accepted"),
         (("--engine", "cloud"), "no engine 'cloud'"),
@@ -91,18 +91,27 @@ def test_rows_that_cannot_be_read_are_on_the_page(trace: Path, capsys: pytest.Ca
     capsys.readouterr()
 
 
-def test_logs_have_no_messages(capsys: pytest.CaptureFixture[str]) -> None:
+def test_logs_are_drawn_from_their_clocks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = Path(__file__).parents[1] / "data" / "shiviz" / "reliable-broadcast.log"
-    assert main(["show", str(log)]) == 2
-    assert main(["audit", str(log), "--page", "none.html"]) == 2
-    assert "has no messages to draw" in capsys.readouterr().err
+    assert main(["show", str(log), "--out", str(tmp_path / "log.html")]) == 0
+    assert '"processes":["' in (tmp_path / "log.html").read_text()
+    assert main(["audit", str(log), "--page", str(tmp_path / "audit.html")]) in (0, 1)
+    assert '"processes":["' in (tmp_path / "audit.html").read_text()
+    assert main(["show", str(log), "--violation", "1", "--out", str(tmp_path / "none.html")]) == 2
+    assert "there is no violation 1" in capsys.readouterr().err
+
+
+def test_logs_and_tables_are_drawn_one_at_a_time(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = Path(__file__).parents[1] / "data" / "shiviz" / "reliable-broadcast.log"
+    assert main(["show", str(log), str(trace)]) == 2
+    assert "draw them one at a time" in capsys.readouterr().err
 
 
 def test_the_page_of_an_audit(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", str(trace), "--page", "audit.html"]) == 1
     assert "audit.html (0." in capsys.readouterr().out
     text = trace.with_name("audit.html").read_text()
-    assert "<h2>violated, 1 finding</h2>" in text
+    assert "<h2>Not causal: 1 violation</h2>" in text
     assert SAID in text
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.corpus import files
+from explorer.corpus import files
 
 from thence.errors import MisuseError
 from thence.lab.explorer.witness import Impossible, Witness, loads

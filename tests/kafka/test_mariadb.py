@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from support.mariadb import MariaDB, mariadb
+from kafka.mariadb_server import MariaDB, mariadb
 
 from thence import Orderer
 from thence.sources import Record, from_changes

@@ -11,7 +11,7 @@ from support.live_pair import configure, folder, run, take
 from support.ports import free_ports
 
 from thence.errors import MisuseError
-from thence.live.config import KEYS, Address, Limits
+from thence.live.config import KEYS, Address, Limits, Nats
 from thence.runtime import Endpoint, load
 
 assert folder is not None
@@ -43,7 +43,7 @@ def test_every_key_comes_from_the_environment_too(folder: Path) -> None:
         "LIMITS__JOURNAL_BYTES": "2000000",
         "LIMITS__HEARTBEAT_SECONDS": "0.25",
     }
-    keys = {key.upper() for key in KEYS[""]} - {"TLS", "LIMITS"}
+    keys = {key.upper() for key in KEYS[""] if key not in KEYS}
     keys |= {f"{table.upper()}__{key.upper()}" for table in ("tls", "limits") for key in KEYS[table]}
     assert said.keys() == keys - {"PLAIN"}
     found = load(file, {f"THENCE_LIVE_{key}": value for key, value in said.items()})
@@ -52,6 +52,41 @@ def test_every_key_comes_from_the_environment_too(folder: Path) -> None:
     assert (found.limits.away, found.limits.payload_bytes, found.limits.heartbeat_seconds) == ("spill", 5000, 0.25)
     assert found.tls is not None
     assert found.tls.key == folder / "b.key"
+
+
+def test_the_keys_of_nats_come_from_the_environment_too(folder: Path) -> None:
+    file = folder / "a.toml"
+    file.write_text('name = "a"\nprocesses = ["a", "b"]\njournal = "j"\nplain = true\n')
+    said = {
+        "SERVERS": '["nats://127.0.0.1:1"]',
+        "USER": "u",
+        "PASSWORD": "p",
+        "STREAM": "s",
+        "SYNC_INTERVAL": "always",
+        "REPLICAS": "3",
+        "MONITOR": "http://127.0.0.1:2",
+    }
+    assert said.keys() == {key.upper() for key in KEYS["nats"]}
+    found = load(file, {f"THENCE_LIVE_NATS__{key}": value for key, value in said.items()}).nats
+    assert found == Nats(("nats://127.0.0.1:1",), "u", folder / "p", "s", "always", 3, "http://127.0.0.1:2")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("SERVERS", '["nats://example.org:4222"]', "plain = true, but .*example.org:4222; without TLS only loopback"),
+        ("SERVERS", "[]", r"nats\.servers is \[\]; a list of addresses"),
+        ("SYNC_INTERVAL", "sometimes", r"nats\.sync_interval is 'sometimes'; what the servers have"),
+        ("STREAM", "a.b", r"nats\.stream is 'a\.b'; a name of letters"),
+        ("REPLICAS", "0", r"nats\.replicas is 0; a whole number of at least 1"),
+    ],
+)
+def test_mistakes_in_the_table_nats_are_told(folder: Path, variable: str, value: str, told: str) -> None:
+    file = folder / "a.toml"
+    table = '[nats]\nservers = ["nats://127.0.0.1:1"]\npassword = "p"\nsync_interval = "always"\n'
+    file.write_text('name = "a"\nprocesses = ["a", "b"]\njournal = "j"\nplain = true\n' + table)
+    with pytest.raises(MisuseError, match=told):
+        load(file, {f"THENCE_LIVE_NATS__{variable}": value})
 
 
 def test_the_environment_takes_the_place_of_the_file(folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from support.live_pair import PATIENCE, configure, folder, run, take, until
 
 from thence.errors import MisuseError, ThenceError
-from thence.live import endpoint, heartbeat, tcp
+from thence.live import endpoint, tcp
 from thence.live.frames import ACK, BEAT, DATA, HELLO, data_frame, frame
 from thence.live.listener import Listener
 from thence.live.process import Station
@@ -114,7 +114,7 @@ BROKEN: dict[str, tuple[object, str, object]] = {
     "committing": (Station, "commit", _raise),
     "releasing": (Station, "release", _raise),
     "renewing": (tcp.TcpTransport, "renew", _raise),
-    "the heartbeat": (heartbeat, "_beat", _raise),
+    "the heartbeat": (tcp.TcpTransport, "beat", _raise),
     "listening": (Listener, "_place", _break),
     "dialling": (tcp.TcpTransport, "_connect", _break),
     "an item": (Station, "item", _raise),

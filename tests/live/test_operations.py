@@ -17,7 +17,9 @@ from support.live_pair import PATIENCE, configure, folder, run, take, until
 from support.ports import free_ports
 
 import thence
+from thence.cli.why import _show as show_why
 from thence.errors import MisuseError
+from thence.live.admin import why
 from thence.live.logs import EVENTS, JsonFormatter
 from thence.live.stdio import _read
 from thence.runtime import Endpoint
@@ -178,3 +180,35 @@ def test_endpoints_run_on_uvloop(folder: Path) -> None:
             assert [int(m.payload) for m in await take(b, 200)] == list(range(200))
 
     uvloop.run(go())
+
+
+def test_why_names_the_root_of_a_jam_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """c hears b's answers to a message of a that it cannot get: all of them wait for a."""
+
+    async def go() -> None:
+        files = configure(folder, "abc")
+        async with Endpoint(files[1]) as b, Endpoint(files[2]) as c:
+            async with Endpoint(files[0]) as a:
+                await until(lambda: all(link.open for link in a.station.links[1:]))
+                a.station.sessions[2].flush = lambda: None  # type: ignore[method-assign]
+                await a.send({"b", "c"}, b"question")
+                await take(b, 1)
+                for _ in range(30):
+                    await b.send({"c"}, b"answer")
+                await until(lambda: len(c.station.core.payloads) == 30)
+                a.station.sessions[2].channel.abort()  # type: ignore[attr-defined]
+                a.transport._stopping = True  # type: ignore[attr-defined]
+                for task in a.transport._diallers:  # type: ignore[attr-defined]
+                    task.cancel()
+                await until(lambda: not c.station.links[0].open)
+                answer = why(c)
+                (root,) = answer["roots"]
+                assert (root["process"], root["reachable"], root["messages"]) == ("a", False, 30)
+                show_why(answer, None)
+
+    run(go())
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("All 30 held messages wait for a, which is away, the first for ")
+    assert any("the first 20 of 30" in line for line in lines)
+    assert sum("answer" in line or " b1 " in line or "waits" in line for line in lines) < 25
+    assert len(lines) < 40

@@ -25,12 +25,12 @@ assert folder is not None
 
 
 class Counted(StandardDatabase):
-    """Counts the rows that are written by many at once."""
+    """Counts the rows of the inbox that are written."""
 
     rows = 0
 
     def execute_many(self, sql: str, rows: list) -> None:  # type: ignore[override,type-arg]
-        self.rows += len(rows)
+        self.rows += len(rows) if "thence_inbox" in sql else 0
         super().execute_many(sql, rows)
 
 

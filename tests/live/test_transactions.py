@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import live_burst
+from live import burst as live_burst
 from support.live_pair import PATIENCE, configure, folder, run, take, until
 
 from thence.errors import MisuseError

@@ -19,7 +19,7 @@ from thence.core.model.roster import Roster
 from thence.core.protocols.bounded import Bounded
 from thence.core.protocols.epochs import Epochs, ThreeEpochs
 from thence.core.protocols.gossip import Gossip, GossipReceiver
-from thence.core.protocols.time_rows import PackedRow
+from thence.core.protocols.timestamp_vectors import PackedRow
 from thence.core.protocols.wire import HEADER_BYTES, encode
 from thence.core.wire.reader_cy import Reader
 from thence.errors import MisuseError, PeerError

@@ -1,4 +1,4 @@
-"""Walks, clocks, slices and paths against the definition, on random executions."""
+"""Walks, clocks, excerpts and paths against the definition, on random executions."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_a_trace_as_a_log_keeps_the_rules_of_clocks(seed: int, labels: int) -> N
 
 
 @given(SEEDS)
-def test_a_slice_keeps_what_happened_before_what(seed: int) -> None:
+def test_an_excerpt_keeps_what_happened_before_what(seed: int) -> None:
     events = execution(seed)
     judged = Execution(events)
     place = {(e.process, e.index): number for number, e in enumerate(judged.events)}

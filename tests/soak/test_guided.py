@@ -18,7 +18,7 @@ from support.soak import keep
 
 RUNS = int(os.environ.get("THENCE_RUNS", "20000"))
 SEED = int(os.environ.get("THENCE_SEED", "1"))
-HARNESS = Path(__file__).parents[1] / "support" / "guided.py"
+HARNESS = Path(__file__).with_name("guided_fuzz.py")
 
 
 @pytest.mark.timeout(0)

@@ -20,8 +20,8 @@ from support.live_fleet import Fleet
 from support.soak import RESULTS, keep
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "live"))
-from test_explored import explored
-from test_power import cut_power
+from test_explored_endpoints import explored
+from test_power_cuts import cut_power
 
 
 def asked(name: str, default: int) -> int:

@@ -72,8 +72,8 @@ def test_a_long_list_is_brought_a_few_rows_at_a_time(
     file = tmp_path / "trace.jsonl"
     write_jsonl([e for events in small_runs()[:10] for e in events], file)
     _, _, at_once = call(capsys, "audit", file, "spark", "--paths", "0")
-    monkeypatch.setattr(results, "FEW", 0)
-    monkeypatch.setattr(results, "SHARE", 20)
+    monkeypatch.setattr(results, "ONE_JOB_ROWS", 0)
+    monkeypatch.setattr(results, "ROWS_AT_A_TIME", 20)
     _, _, in_shares = call(capsys, "audit", file, "spark", "--paths", "0")
     assert len(at_once["violations"]) > 20
     assert in_shares == at_once

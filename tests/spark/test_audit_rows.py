@@ -97,7 +97,7 @@ def test_a_trace_cut_off_in_the_middle_is_unknown(spark: SparkSession, tmp_path:
         assert [(run["run"], run["verdict"]) for run in result.runs] == [("run", "unknown")]
 
 
-def test_jsonl_is_read_in_slices(spark: SparkSession, tmp_path: Path) -> None:
+def test_jsonl_is_read_in_splits(spark: SparkSession, tmp_path: Path) -> None:
     runs = small_runs()[:40]
     files = []
     for number, events in enumerate(runs):

@@ -14,7 +14,7 @@ from support.family import kill_family
 
 from thence import cli
 from thence.lab.simulator import simulate
-from thence.lab.simulator.stats import estimate
+from thence.lab.simulator.confidence import estimate
 from thence.lab.sweep.driver import LEAST, OVERHEAD, SHARE, places, sweep
 from thence.lab.sweep.grid import Grid, parse_grid
 from thence.lab.sweep.task import MEASURES, Store, run_one

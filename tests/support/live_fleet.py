@@ -46,11 +46,12 @@ class Fleet:
         options: dict[str, int | str | bool] | None = None,
         proxied: bool = False,
         run: str = "run",
+        nats: str | None = None,
     ) -> None:
         self.folder, self.names, self.sends, self.seed = folder, names, sends, seed
         self.chance = Random(seed)
         ports = free_ports(len(names))
-        made = initialise(folder, names, protocol=protocol, options=options, run=run, ports=ports)
+        made = initialise(folder, names, protocol=protocol, options=options, run=run, ports=ports, nats=nats)
         self.files = dict(zip(names, made, strict=True))
         self.stops = self.cuts = 0
         self.proxies = self._proxies() if proxied else None
@@ -194,8 +195,11 @@ class Fleet:
         answers = self.answers() if self.all_sent() else None
         if answers is None or any(answer["held"] for answer in answers):
             return False
-        links = [link for answer in answers for link in answer["links"] if link["process"] in self.running]
-        return all(link["sent"] == link["acknowledged"] for link in links)
+        sent = {(answer["process"], link["process"]): link["sent"] for answer in answers for link in answer["links"]}
+        came = {
+            (link["process"], answer["process"]): link["received"] for answer in answers for link in answer["links"]
+        }
+        return all(came[pair] == number for pair, number in sent.items() if set(pair) <= set(self.running))
 
     def done(self) -> bool:
         """Tell whether the applications have dealt with everything, too."""

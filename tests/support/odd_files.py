@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import csv
 
 from thence.core.model.events import Event, parse
 from thence.tables.contract.row_validity import row_of
@@ -253,8 +254,48 @@ def _array(good: bytes, indent: int | None = None) -> bytes:
     return json.dumps([json.loads(line) for line in good.splitlines()], indent=indent).encode()
 
 
-def _csv(good: bytes) -> bytes:
-    return b"run,process,index,kind,message\nr,a,1,internal,\n"
+def _csv(folder: Path, order: bool) -> list[str]:
+    rows = table(EVENTS, order).drop_columns(["dependencies"]).to_pylist()
+    for row in rows:
+        row["destinations"] = row["destinations"] and json.dumps(row["destinations"])
+    csv.write_csv(pa.Table.from_pylist(rows), folder / "t.csv")
+    return ["t.csv"]
+
+
+def _arrow(folder: Path, order: bool) -> list[str]:
+    rows = table(EVENTS, order)
+    with pa.ipc.new_file(folder / "t.arrow", rows.schema) as writer:
+        writer.write_table(rows)
+    return ["t.arrow"]
+
+
+def _folder_of(write: Callable[[Path, pa.Table], None]) -> Make:
+    """Return a case of a folder that is a table, of which removed files are still there."""
+
+    def make(folder: Path, order: bool) -> list[str]:
+        write(folder / "t", table(EVENTS, order).drop_columns(["dependencies"]))
+        return ["t"]
+
+    return make
+
+
+def write_delta(folder: Path, rows: pa.Table) -> None:
+    """Write a table twice: the files of the first time are no longer part of it."""
+    from deltalake import write_deltalake
+
+    write_deltalake(folder, rows)
+    write_deltalake(folder, rows, mode="overwrite")
+
+
+def write_iceberg(folder: Path, rows: pa.Table) -> None:
+    """Write a table twice, as `write_delta` does."""
+    from pyiceberg.catalog.memory import InMemoryCatalog
+
+    catalog = InMemoryCatalog("here", warehouse=folder.parent.absolute().as_uri())
+    catalog.create_namespace("n")
+    made = catalog.create_table("n.t", schema=rows.schema, location=folder.absolute().as_uri())
+    made.append(rows)
+    made.overwrite(rows)
 
 
 _UNKNOWN = {"exit": 1, "verdict": "unknown", "runs": {"r": "unknown"}}
@@ -350,7 +391,14 @@ CORPUS: tuple[OddFile, ...] = (
             reasons=("this looks like UTF-16 text; UTF-8 is accepted",), **_REFUSED),
     OddFile("a zip archive", "said to look like that", _zip,
             reasons=("this looks like a zip archive; unpack it first",), **_REFUSED),
-    OddFile("CSV", "said to look like that", _bytes(_csv, "t.csv"), reasons=("this looks like CSV",), **_REFUSED),
+    OddFile("CSV, lists written as JSON", "its rows", _csv),
+    OddFile("Arrow", "its rows", _arrow),
+    OddFile("packed by zstandard, whatever its name", "its rows",
+            _bytes(lambda good: bytes(pa.Codec("zstd").compress(good, asbytes=True)))),
+    OddFile("a folder of Delta, in which removed files are left", "the rows of its newest version",
+            _folder_of(write_delta)),
+    OddFile("a folder of Iceberg, in which removed files are left", "the rows of its newest version",
+            _folder_of(write_iceberg)),
     OddFile("a file of no format known here, named itself", "refused, with what would be accepted",
             _bytes(lambda good: b"Dear reader,\n", "letter.txt"),
             reasons=("it begins like no format known here",), **_REFUSED),

@@ -8,7 +8,7 @@ from thence.core.model.message import MESSAGE, Copy
 from thence.core.model.roster import HASH_BYTES, Roster
 from thence.core.protocols.base import Member
 from thence.core.protocols.history import Past
-from thence.core.protocols.time_rows import ROW
+from thence.core.protocols.timestamp_vectors import ROW
 from thence.core.protocols.wire import MOST_LABEL_BYTES, WIRE_VERSION
 from thence.core.wire.codec import INT, MASK, PROCESS, TEXT, ByCount, ByProcess, Optional, Record, Seq, Shape, Vector
 from thence.core.wire.entries import Entries

@@ -57,7 +57,7 @@ def test_an_installed_package_is_not_checked(tmp_path: Path) -> None:
 def answers(package: Path, kind: str, seed: int, *makers: str) -> list[str]:
     """Return what the modules of a package answer, in a process of its own that asserts their kind."""
     env = os.environ | {"PYTHONPATH": os.pathsep.join((str(package), str(ROOT / "tests")))}
-    script = [sys.executable, str(ROOT / "tests/support/answers.py"), kind, str(seed), *makers]
+    script = [sys.executable, str(ROOT / "tests/unit/compiled_answers.py"), kind, str(seed), *makers]
     run = subprocess.run(script, env=env, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     return run.stdout.splitlines()

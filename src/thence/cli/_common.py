@@ -113,6 +113,30 @@ def _place(row: Mapping[str, object]) -> str:
     return f"run {row.get('run')}, process {row.get('process')}, index {row.get('index')}"
 
 
+@contextmanager
+def standard_input(names: T) -> Iterator[T]:
+    """Yield names of files; standard input, `-`, is written to a file first, named by how it begins."""
+    if not isinstance(names, list) or "-" not in names or Path("-").exists():
+        yield names
+        return
+    from shutil import copyfileobj
+    from tempfile import TemporaryDirectory
+
+    from thence.tables.files.whole_tables import suffix_of
+
+    with TemporaryDirectory(prefix="thence-") as folder:
+        begins = sys.stdin.buffer.read(SAMPLE)
+        file = Path(folder) / f"standard-input{suffix_of(begins)}"
+        with file.open("wb") as into:
+            into.write(begins)
+            copyfileobj(sys.stdin.buffer, into)
+        yield [str(file) if name == "-" else name for name in names]  # type: ignore[misc]
+
+
+SAMPLE = 1 << 16
+"""Bytes of standard input by which its format is told."""
+
+
 class Talk(Enum):
     """How much a verb says to people, beside its JSON, its files and its exit code."""
 
@@ -144,7 +168,8 @@ def talking(verb: Callable[..., None]) -> Callable[..., None]:
             check_targets(own.parameters, options)
             if options.get("engine") == "spark":
                 needs("pyspark", "pyarrow")
-            verb(*args, **options)
+            with standard_input(options.get("trace")) as names:
+                verb(*args, **options if names is None else options | {"trace": names})
         except MisuseError as error:
             error.args = (as_options(str(error), own.parameters),)
             raise

@@ -1,7 +1,7 @@
-"""Space-time pages for verbs: what an audit found and the rows it speaks of, brought together and written.
+"""Space-time pages for commands: reads the rows that an audit's findings need, and writes the pages.
 
-Law. What is asked for is data (`Asked`). Rows are read in this process if it judged, else Spark cuts out those that the
-pages take. Every file that is written is said, with its size.
+*Invariant.* What is wanted is data (`Wanted`). Rows are read in this process if it judged, else Spark takes those that
+the pages show. Every file that is written is reported, with its size.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from thence.cli._common import working
-from thence.show.page import Asked, written_pages
+from thence.show.page import Wanted, unread, wanted_events, written_pages
 from thence.tables.engines.choice import Choice, Engine
 
 if TYPE_CHECKING:
@@ -24,24 +24,31 @@ if TYPE_CHECKING:
 
 
 def recorded(
-    opened: Trace, result: AuditResult, choice: Choice | None, asked: Asked, title: str, *, cores: int, paths: int = 100
+    opened: Trace,
+    result: AuditResult,
+    choice: Choice | None,
+    asked: Wanted,
+    title: str,
+    *,
+    cores: int,
+    paths: int = 100,
 ) -> Recorded:
     """Return the rows to be shown and what the audit says of them."""
     from thence.show.spacetime.findings import findings_of
     from thence.show.spacetime.pages import Recorded
-    from thence.tables.explain.origins import events_with_origins
 
     findings = findings_of(result, paths=max(paths, asked.violation or 0))
     verdicts = {run["run"]: run["verdict"] for run in result.runs}
-    everything = Recorded([], findings, verdicts, {}, title)
+    counted = sum(int(run["violations"]) for run in result.runs)
+    everything = Recorded([], findings, verdicts, {}, title, violations=counted)
     if choice is None or choice.engine is Engine.LOCAL:
         with working("Reading"):
-            events, origins = events_with_origins(opened)
-        return replace(everything, events=events, origins=origins)
+            events, origins = wanted_events(opened, everything, asked)
+        return replace(everything, events=events, origins=origins, rest=unread(result, events, asked))
     from thence.show.spacetime import PAGE_EVENTS
     from thence.tables.engines.spark.excerpt import (
-        cut_events,
-        cut_frame,
+        excerpt_frame,
+        first_events,
         read_frame,
         rows_about,
         rows_around,
@@ -57,12 +64,12 @@ def recorded(
         ):
             rows = rows_around(frame, violations)
         else:
-            rows = cut_events(cut_frame(frame, asked.cut), PAGE_EVENTS + 1)
+            rows = first_events(excerpt_frame(frame, asked.excerpt), PAGE_EVENTS + 1)
     events, origins = with_origins(rows)
     return replace(everything, events=events, origins=origins, rest=max(0, result.events - len(events)))
 
 
-def write_pages(made: Recorded, asked: Asked, target: Path) -> list[tuple[Path, int]]:
+def write_pages(made: Recorded, asked: Wanted, target: Path) -> list[tuple[Path, int]]:
     """Write the pages; return each file with its size, the one to open first."""
     with working("Drawing"):
         return written_pages(made, asked, target)
@@ -73,13 +80,13 @@ def said(written: Iterable[tuple[Path, int]]) -> list[str]:
     return [f"{path} ({size / 1e6:.1f} MB)" for path, size in written]
 
 
-def _around(made: Recorded, asked: Asked) -> list[tuple[str, Finding]] | None:
-    """Return the violations that slices are cut around; None if rows are not cut by violation."""
-    from thence.show.spacetime.pages import SLICES
+def _around(made: Recorded, asked: Wanted) -> list[tuple[str, Finding]] | None:
+    """Return the violations that excerpts are made around; None if the excerpt is not by violation."""
+    from thence.show.spacetime.pages import EXCERPTS
 
     if asked.violation is not None:
         return [made.violation(asked.violation)]
-    if asked.message is not None or asked.cut:
+    if asked.message is not None or asked.excerpt:
         return None
     violations = [(run, each) for run, each in made.findings if each.what == "violation" and run is not None]
-    return violations[:SLICES]
+    return violations[:EXCERPTS]

@@ -44,7 +44,9 @@ SHOWN = 20
 """Rows of each table for people; `--json` has them all."""
 
 TraceArgument = Annotated[list[str], typer.Argument(metavar="TRACE...", help="Files, folders or globs.")]
-FormatOption = Annotated[str, typer.Option(help="auto, jsonl, parquet or shiviz.")]
+FormatOption = Annotated[
+    str, typer.Option("--format", "--from", metavar="FORMAT", help="jsonl, parquet, csv, otlp, ...; default: by form.")
+]
 PatternOption = Annotated[str | None, typer.Option(metavar="RE", help="A log's lines: groups host, clock and event.")]
 DelimiterOption = Annotated[str | None, typer.Option(metavar="RE", help="What parts executions in a log.")]
 CoresOption = Annotated[int, typer.Option(help="Cores to work on.", min=1)]
@@ -83,10 +85,6 @@ def command(
         refuse_full(out)
 
     opened = open_trace(trace, format, pattern, delimiter, columns=named_columns(columns), kinds=named_kinds(kinds))
-    if page is not None and set(opened.files.values()) == {"shiviz"}:
-        raise MisuseError(
-            "--page draws messages, and a log with clocks has none; a trace in JSONL or Parquet is accepted"
-        )
     with audited(opened, engine, cores) as (result, choice):
         result.allow_empty = allow_empty
         detail(f"route: {result.route}")
@@ -131,20 +129,28 @@ def _write_page(
     opened: Trace, result: AuditResult, choice: Choice | None, page: Path, paths: int, cores: int, out: Console
 ) -> None:
     from thence.cli._pages import recorded, said, write_pages
-    from thence.show.page import Asked
+    from thence.show.page import Wanted, recorded_log
 
-    made = recorded(opened, result, choice, Asked(), page.stem, cores=cores, paths=paths)
-    for line in said(write_pages(made, Asked(), page)):
+    logs_only = set(opened.files.values()) == {"shiviz"}
+    made = recorded_log(opened, page.stem) if logs_only else None
+    made = made or recorded(opened, result, choice, Wanted(), page.stem, cores=cores, paths=paths)
+    for line in said(write_pages(made, Wanted(), page)):
         out.print(line)
 
 
 @contextmanager
 def audited(opened: Trace, engine: str, cores: int) -> Iterator[tuple[AuditResult, Choice | None]]:
     """Audit an opened trace, its tables and its logs, by the engine that is asked for."""
-    from thence.tables.engines.choice import Engine, choose
+    from thence.tables.engines.choice import Choice, Engine, choose
 
     tables = [path for path, kind in opened.files.items() if kind != "shiviz"]
     choice = choose(engine, tables)
+    if opened.records:
+        if engine == Engine.SPARK:
+            raise MisuseError(
+                "spans, events and changes in files are audited in this process; leave --engine spark out"
+            )
+        choice = Choice(Engine.LOCAL, "records are read here alone")
     logs_only = not tables and "shiviz" in opened.files.values()
     if choice.engine is Engine.SPARK and not logs_only:
         result = _on_spark(opened, cores)
@@ -205,7 +211,7 @@ def tell(result: AuditResult, choice: Choice | None, opened: Trace, paths: int, 
         say(f"judged {choice}")
         for line in _runs(result, out):
             say(line)
-    for line in (*_clocks(result), *_findings(result, paths), *skipped_files(opened.skipped)):
+    for line in (*_clocks(result), *_records(result), *_findings(result, paths), *skipped_files(opened.skipped)):
         say(line)
     if not result.events:
         unused = next(iter(result.rows("quarantine")), None)
@@ -261,6 +267,26 @@ def _clocks(result: AuditResult) -> Iterator[str]:
         yield f"... and {len(audited.findings) - SHOWN} more clock findings; --json has them all"
     for note in audited.notes[:SHOWN]:
         yield f"note: {note}"
+
+
+def _records(result: AuditResult) -> Iterator[str]:
+    """Yield what is said of spans, events and changes: causes that are not there, and clocks."""
+    if result.records is None:
+        return
+    orphans, skews = result.records.orphans, result.records.skews
+    yield f"records: {result.records.records:,}; causes that are not among them: {len(orphans):,}"
+    for row in orphans[:SHOWN]:
+        names = list(row["named_by"])  # type: ignore[call-overload]
+        more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+        yield f"orphan: {row['cause']} is not there; {names[0]}{more} named it"
+    if len(orphans) > SHOWN:
+        yield f"... and {len(orphans) - SHOWN:,} more orphans; --json has them all"
+    for skew in skews[:SHOWN]:
+        what = f"{len(skew.pairs):,} of {skew.child} start before their parents of {skew.parent}"
+        if skew.offset is None:
+            yield f"violated: {what}, and no difference of the clocks explains it; the first: {skew.pairs[0][1]}"
+        else:
+            yield f"clock skew: {what}; the clock of {skew.child} is {skew.offset:.6g} s behind"
 
 
 def _findings(result: AuditResult, paths: int) -> Iterator[str]:

@@ -110,7 +110,7 @@ def _on_spark(trace: Trace, protocols: Sequence[str] | None, sample: int, cores:
     refuse_logs(trace)
     spark = start_spark(cores)
     events = read_events(
-        spark, trace.files, trace.called(REPLAYED_COLUMNS)
+        spark, trace.files, trace.called(REPLAYED_COLUMNS), whole=trace.whole
     ).persist()  # or files would be read once for each pass
     with working("Replaying"), cost(events.where("reason IS NULL"), protocols, sample=sample) as result:
         report = result.report()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from shutil import copyfileobj
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -21,6 +20,7 @@ from thence.cli._common import (
     detail,
     finish,
     named_columns,
+    standard_input,
     start_spark,
     working,
     write_json,
@@ -28,21 +28,26 @@ from thence.cli._common import (
 from thence.cli._common import Engine as EngineOption
 from thence.cli._console import table
 from thence.cli._packages import needs
+from thence.cli._targets import check_target
 from thence.core.model.plain import Field, Row
 from thence.errors import MisuseError, TraceError
 from thence.tables.engines.choice import Choice, Engine, choose
+from thence.tables.files.formats import RECORDS, WHOLE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from thence.tables.files.arrival_reader import ArrivalFiles
+    from thence.tables.files.formats import Format
+
 EXAMPLE = "thence deliver events.parquet --id event_id --causes parent_id --key account --out ordered"
 SHOWN = 20
-SAMPLE = 1 << 16
 
 
 class Asked(NamedTuple):
     """What is to be delivered, and how."""
 
+    files: ArrivalFiles
     arrivals: str
     out: Path
     by: str
@@ -65,10 +70,16 @@ def command(
     arrivals: Annotated[
         str,
         typer.Argument(
-            help="A file, a folder or a glob: Parquet, JSON lines, CSV or TSV, also .gz; - is standard input."
+            help="A file, folder or glob (Parquet, JSON lines, CSV, TSV, Arrow, Delta, Iceberg); - is standard input."
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the ordered rows go, as Parquet.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE|DIR",
+            help="Where the ordered rows go: a folder, as Parquet, or a file (.parquet, .csv, .jsonl).",
+        ),
+    ],
     by: Annotated[
         str | None,
         typer.Option(help="What rows say of their causes: stamp, clock or depends_on, which --causes implies."),
@@ -82,6 +93,12 @@ def command(
     ] = None,
     roster: Annotated[
         str | None, typer.Option(metavar="A,B,...", help="The processes, for stamps; default: as the files say.")
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--from", "--format", metavar="FORMAT", help="otlp, cloudevents, debezium, csv, ...; default: by form."
+        ),
     ] = None,
     columns: ColumnsOption = None,
     key: Annotated[
@@ -101,6 +118,7 @@ def command(
         typer.Option(help="With --stream and --policy release: let go what a key holds, idle for so long."),
     ] = None,
     ttl_seconds: Annotated[float | None, typer.Option(help="With --stream: forget a key idle for so long.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what --out names, if it is there.")] = False,
     stream: Annotated[bool, typer.Option("--stream", help="Go on as files arrive; needs --checkpoint.")] = False,
     once: Annotated[bool, typer.Option("--once", help="With --stream: take what is there, then stop.")] = False,
     checkpoint: Annotated[Path | None, typer.Option(metavar="DIR", help="Where a stream keeps its state.")] = None,
@@ -115,14 +133,14 @@ def command(
     Exit code 0, also if rows are blocked; 1 if policy fail or a full key stopped it, if no row got a position or more
     were quarantined than got one; 2 if the input cannot be read.
     """
-    by, named = _named(by, id, causes, named_columns(columns))
+    named = named_columns(columns)
+    records = by in (None, "depends_on") and not (named or id or causes)
     if stream != (checkpoint is not None):
         raise MisuseError("--stream and --checkpoint DIR go together")
     for name, given in (("--once", once), ("--files-per-batch", files_per_batch is not None)):
         if given and not stream:
             raise MisuseError(f"{name} is for streams; it goes with --stream")
-    if not stream and out.exists() and any(out.iterdir()):
-        raise MisuseError(f"{out} is not empty; name a new folder")
+    kind = _checked_out(out, stream=stream, overwrite=overwrite)
     options: Row = {"policy": policy, "after_rows": after_rows, "after_seconds": after_seconds}
     options |= {"remember": remember, "held_limit": held_limit, "when_full": when_full, "max_jump": max_jump}
     options |= {"filter_limit": filter_limit, "wait_seconds": wait_seconds}
@@ -131,11 +149,20 @@ def command(
         options["give_up"] = checkpoint / "give-up"
     names = roster.split(",") if roster is not None else None
     keys = None if key is None else [name.strip() for name in key.split(",")]
-    asked = Asked(arrivals, out, by, names, named, keys, separator, options)
-    with _named_file(arrivals, stream) as file:
-        asked = asked._replace(arrivals=file)
-        choice = _choice(engine, file, stream)
-        result = _delivered(asked, choice, Streaming(checkpoint, once, files_per_batch), cores)
+    if stream and arrivals == "-" and not Path("-").exists():
+        raise MisuseError("--stream watches a folder, and standard input is none; leave --stream out")
+    with standard_input([arrivals]) as (file,):
+        if stream and engine == Engine.LOCAL:
+            raise MisuseError("--stream runs on Spark; --engine local is for batches")
+        found = _found(file, form, stream, records=records)
+        if found.kind in RECORDS:
+            by = "depends_on"
+        by, named = _named(by, id, causes, named)
+        asked = Asked(found, file, out, by, names, named, keys, separator, options)
+        choice = _choice(engine, found, stream, one_file=kind is not None)
+        _refuse_own_input(found, out)
+        with _alone(checkpoint):
+            result = _delivered(asked, choice, Streaming(checkpoint, once, files_per_batch), cores)
     _show(result, json_file)
     detail(f"delivered {choice}")
     write_json(json_file, result | {"engine": choice.engine})
@@ -172,65 +199,102 @@ def _failure(result: Row) -> str | None:
     return f"{of_all}, {unusable} quarantined" + (f" ({shown})" if shown else "") + waits
 
 
-@contextmanager
-def _named_file(arrivals: str, stream: bool) -> Iterator[str]:
-    """Yield a name for the arrivals; standard input is written to a file first, named by how it begins."""
-    if arrivals != "-" or Path("-").exists():
-        yield arrivals
-        return
-    if stream:
-        raise MisuseError("--stream watches a folder, and standard input is none; leave --stream out")
-    from tempfile import TemporaryDirectory
-
-    with TemporaryDirectory(prefix="thence-") as folder:
-        from thence.tables.files.csv_arrivals import suffix_of
-
-        begins = sys.stdin.buffer.read(SAMPLE)
-        file = Path(folder) / f"standard-input{suffix_of(begins)}"
-        with file.open("wb") as into:
-            into.write(begins)
-            copyfileobj(sys.stdin.buffer, into)
-        yield str(file)
-
-
 def _delivered(asked: Asked, choice: Choice, streaming: Streaming, cores: int) -> Row:
     return _local(asked) if choice.engine is Engine.LOCAL else _on_spark(asked, streaming, cores)
 
 
-def _choice(engine: str, arrivals: str, stream: bool) -> Choice:
+def _checked_out(out: Path, *, stream: bool, overwrite: bool) -> Format | None:
+    """Refuse a place that cannot be written, and make room; return the format of a file, None for a folder."""
+    from thence.tables.files.write_table import output_format
+
+    kind = None if out.is_dir() else output_format(out)
+    check_target("--out", out, folder=kind is None)
+    if stream and (kind is not None or overwrite):
+        what = f"--out {out} names a file" if kind is not None else "--overwrite is for batches"
+        raise MisuseError(f"{what}; a stream goes on in a folder of Parquet")
+    if kind is not None and out.exists() and not overwrite:
+        raise MisuseError(f"{out} exists; name another file, or say --overwrite")
+    if stream or kind is not None or not out.exists():
+        return kind
+    held = sorted(out.iterdir())
+    if held and not overwrite:
+        raise MisuseError(f"{out} is not empty; name a new folder, or say --overwrite")
+    strange = [each.name for each in held if each.is_dir() or not _WRITTEN.fullmatch(each.name)]
+    if strange:  # a slip of the hand must not cost a folder of other things
+        raise MisuseError(f"{out} holds {strange[0]}, which no delivery has written; --overwrite replaces deliveries")
+    return None
+
+
+_WRITTEN = re.compile(r"(\.?part-.*\.parquet(\.crc)?|\.?_SUCCESS(\.crc)?)")
+"""The files of a delivery in a folder."""
+
+
+def _refuse_own_input(found: ArrivalFiles, out: Path) -> None:
+    """Refuse to write where rows are read."""
+    target = out.resolve()
+    for file in found.files:
+        if target in (file.resolve(), *file.resolve().parents) and out.exists():
+            raise MisuseError(f"--out {out} holds {file}, which is read; name another place")
+
+
+@contextmanager
+def _alone(checkpoint: Path | None) -> Iterator[None]:
+    """Refuse a second stream on one checkpoint while the first runs; Spark would end one of them in the middle."""
+    if checkpoint is None:
+        yield
+        return
+    import fcntl
+
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    with (checkpoint / ".thence-lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise MisuseError(
+                f"another stream runs on --checkpoint {checkpoint}; stop it first, or name another folder"
+            ) from None
+        yield
+
+
+def _found(arrivals: str, form: str | None, stream: bool, *, records: bool) -> ArrivalFiles:
+    """Find the files; what a stream cannot watch is refused before Spark starts."""
     from thence.tables.files.arrival_reader import arrival_files
 
-    if stream and engine == Engine.LOCAL:
-        raise MisuseError("--stream runs on Spark; --engine local is for batches")
     if stream and Path(arrivals).is_file():
         raise MisuseError(
             f"--stream watches a folder, and {arrivals} is a file; name its folder, or deliver it as a batch"
         )
-    found = arrival_files(arrivals)
-    if found.kind not in ("csv", "tsv"):
-        return Choice(Engine.SPARK, "a stream") if stream else choose(engine, found.files)
+    return arrival_files(arrivals, form, records=records and not stream)
+
+
+def _choice(engine: str, found: ArrivalFiles, stream: bool, *, one_file: bool) -> Choice:
     if stream or engine == Engine.SPARK:
-        raise MisuseError(f"{found.kind.upper()} is read in this process alone; write {arrivals} as Parquet for Spark")
-    return Choice(Engine.LOCAL, f"{found.kind.upper()} is read here alone")
+        found.check_for_spark()
+    if found.kind in (*WHOLE, *RECORDS):
+        return Choice(Engine.LOCAL, f"{found.kind.upper()} is read here alone")
+    if one_file and engine == Engine.SPARK:
+        raise MisuseError("Spark writes a folder; give --out the name of one, or leave --engine spark out")
+    if one_file:
+        return Choice(Engine.LOCAL, "one file is written here alone")
+    return Choice(Engine.SPARK, "a stream") if stream else choose(engine, found.files)
 
 
 def _local(asked: Asked) -> Row:
-    """Deliver in this process; what comes out is one Parquet file in the folder."""
+    """Deliver in this process; what comes out is one file, which is Parquet in a folder."""
     needs("pyarrow", "numpy")
     from thence.tables.files.without_pandas import without_pandas
 
     without_pandas()  # before modules are imported that make Arrow arrays: Arrow would look for pandas
-    import pyarrow.parquet as pq
-
     from thence.tables.engines.local.deliver import counts_in, setup_of, waiting_in
     from thence.tables.engines.local.deliver_input import deliver_arrivals
-    from thence.tables.files.arrival_reader import arrival_files, read_arrivals
+    from thence.tables.files.arrival_reader import read_arrivals
+    from thence.tables.files.write_table import output_format, write_table
 
     options = dict(asked.options)
     for name in ("wait_seconds", "idle_seconds", "ttl_seconds"):
         if options.pop(name) is not None:
             raise MisuseError(f"{name} is for streams; a batch has an end")
-    files = arrival_files(asked.arrivals)
+    files = asked.files
     roster = files.rosters() if asked.roster is None and asked.by == "stamp" else asked.roster
     setup = setup_of(asked.by, roster, asked.columns, asked.key, options)
     setup = replace(setup, separator=asked.separator)
@@ -238,10 +302,19 @@ def _local(asked: Asked) -> Row:
     arrivals = read_arrivals(files, setup.by, setup.columns)
     with working("Delivering"), _policy_may_stop():
         ordered, setup = deliver_arrivals(arrivals, setup, asked.columns, default_key=asked.key is None)
-    asked.out.mkdir(parents=True, exist_ok=True)
-    pq.write_table(ordered, asked.out / "part-00000.parquet")
+    kind = None if asked.out.is_dir() else output_format(asked.out)
+    if kind is None:
+        _emptied(asked.out)
+    write_table(ordered, asked.out if kind else asked.out / "part-00000.parquet", kind or "parquet")
     lines: list[Row] = [{"file": each.file, "line": each.line, "reason": each.reason} for each in arrivals.unread]
     return _result(asked.out, counts_in(ordered), waiting_in(ordered, setup)) | ({"unread": lines} if lines else {})
+
+
+def _emptied(folder: Path) -> None:
+    """Make a folder, or remove the delivery that it holds."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in folder.iterdir():
+        file.unlink()
 
 
 def _on_spark(asked: Asked, streaming: Streaming, cores: int) -> Row:
@@ -253,7 +326,7 @@ def _on_spark(asked: Asked, streaming: Streaming, cores: int) -> Row:
         if streaming.checkpoint is not None:
             _run_stream(ordered, asked.out, streaming.checkpoint, streaming.once)
         else:
-            ordered.write.parquet(str(asked.out))
+            ordered.write.mode("overwrite" if asked.out.exists() else "error").parquet(str(asked.out))
     waits = _waiting(session, asked.out, streaming.checkpoint, asked.key)
     return _result(asked.out, _counts(session, asked.out), waits)
 

@@ -28,7 +28,7 @@ PACKAGE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
-class Finding:
+class Check:
     """One thing looked at: `ok`, `missing`, `broken`, or `note` (fine, but there is something to know)."""
 
     what: str
@@ -62,7 +62,7 @@ def command(
         if start:
             findings.extend(_spark(java))
     elif start:
-        findings.append(Finding("spark session", "missing", "not started", "see the lines above"))
+        findings.append(Check("spark session", "missing", "not started", "see the lines above"))
     fine = all(finding.fine for finding in findings)
     rows = [(f.what, f.status, f.found, f.advice) for f in findings]
     console(json_file).print(table("what", "status", "found", "what to do", rows=rows))
@@ -70,17 +70,17 @@ def command(
     finish(0 if fine else 1)
 
 
-def _python() -> Iterator[Finding]:
-    yield Finding("thence", "ok", __version__)
+def _python() -> Iterator[Check]:
+    yield Check("thence", "ok", __version__)
     # The package does not install on an older one, but a checkout on the path would be imported by it.
     status, advice = ("ok", None) if sys.version_info >= (3, 11) else ("broken", "use Python 3.11 or newer")
-    yield Finding("python", status, f"{platform.python_version()}, {sys.executable}", advice)
+    yield Check("python", status, f"{platform.python_version()}, {sys.executable}", advice)
     yield compiled_modules()
-    yield Finding("cores", "ok", str(os.cpu_count()))
+    yield Check("cores", "ok", str(os.cpu_count()))
     yield _sqlite()
 
 
-def compiled_modules(package: Path = PACKAGE) -> Finding:
+def compiled_modules(package: Path = PACKAGE) -> Check:
     """Look for the compiled form of every module that has one; Python imports it before the source beside it."""
     sources = sorted(package.rglob("*_cy.py"))
     plain = [
@@ -89,26 +89,26 @@ def compiled_modules(package: Path = PACKAGE) -> Finding:
         if not any(source.with_suffix(suffix).exists() for suffix in EXTENSION_SUFFIXES)
     ]
     if not plain:
-        return Finding("compiled modules", "ok", f"all {len(sources)}")
+        return Check("compiled modules", "ok", f"all {len(sources)}")
     which = "none of" if len(plain) == len(sources) else f"{len(sources) - len(plain)} of"
     names = "" if len(plain) == len(sources) else f"; plain Python: {', '.join(plain)}"
     clone = (package.parents[1] / "setup.py").exists()
     again = "make install" if clone else "pip install --force-reinstall --no-deps --no-binary thence thence"
     advice = f"answers are the same, but slower; install a C compiler and Python's headers, then run: {again}"
-    return Finding("compiled modules", "note", f"{which} {len(sources)}{names}", advice)
+    return Check("compiled modules", "note", f"{which} {len(sources)}{names}", advice)
 
 
-def _sqlite() -> Finding:
+def _sqlite() -> Check:
     from thence.live.database import WAL_RESET_FIXED
 
     if sqlite3.sqlite_version_info >= WAL_RESET_FIXED:
-        return Finding("sqlite", "ok", sqlite3.sqlite_version)
+        return Check("sqlite", "ok", sqlite3.sqlite_version)
     fixed = ".".join(map(str, WAL_RESET_FIXED))
     advice = f"before {fixed} two writers can lose a log; a journal has one, so leave journals to their endpoints"
-    return Finding("sqlite", "note", sqlite3.sqlite_version, advice)
+    return Check("sqlite", "note", sqlite3.sqlite_version, advice)
 
 
-def _packages() -> Iterator[Finding]:
+def _packages() -> Iterator[Check]:
     """Look at every package that an extra of ours names."""
     seen: set[str] = set()
     for requirement in metadata.requires("thence") or ():
@@ -118,9 +118,9 @@ def _packages() -> Iterator[Finding]:
         seen.add(match[1])
         version = _installed(match[1])
         if version:
-            yield Finding(match[1], "ok", version)
+            yield Check(match[1], "ok", version)
         else:
-            yield Finding(match[1], "missing", "not installed", f'pip install "thence[{match[2]}]"')
+            yield Check(match[1], "missing", "not installed", f'pip install "thence[{match[2]}]"')
 
 
 def _installed(package: str) -> str | None:
@@ -130,35 +130,35 @@ def _installed(package: str) -> str | None:
         return None
 
 
-def _java(findings: list[Finding]) -> Java | None:
+def _java(findings: list[Check]) -> Java | None:
     """Find a Java, add what was found to the findings, and return it."""
     try:
         java = find_java()
     except MisuseError as error:
-        findings.append(Finding("java", "missing", str(error), 'pip install "thence[java]"'))
+        findings.append(Check("java", "missing", str(error), 'pip install "thence[java]"'))
         return None
-    findings.append(Finding("java", "ok", f"{java.version} from {java.origin}, {java.home}"))
+    findings.append(Check("java", "ok", f"{java.version} from {java.origin}, {java.home}"))
     return java
 
 
-def _archive(java: Java, *, make: bool) -> Finding:
+def _archive(java: Java, *, make: bool) -> Check:
     from thence.tables.engines.spark import archive
 
     if make:
         with working("Making the class archive (a minute or less)"):
-            return Finding("class archive", "ok", str(archive.build(java)))
+            return Check("class archive", "ok", str(archive.build(java)))
     if archive.options(java):
-        return Finding("class archive", "ok", str(archive.archive_path(java)))
+        return Check("class archive", "ok", str(archive.archive_path(java)))
     if not archive.supported(java):
-        return Finding("class archive", "note", "cannot be used with this Java; sessions start without it")
+        return Check("class archive", "note", "cannot be used with this Java; sessions start without it")
     if archive.asked() is not archive.Use.AUTO:
-        return Finding("class archive", "note", f"none is made: {archive.VARIABLE}={archive.asked()}")
-    return Finding(
+        return Check("class archive", "note", f"none is made: {archive.VARIABLE}={archive.asked()}")
+    return Check(
         "class archive", "note", "none yet", "made after the first session ends; `thence doctor --warm` makes it now"
     )
 
 
-def _spark(java: Java) -> Iterator[Finding]:
+def _spark(java: Java) -> Iterator[Check]:
     """Start a session on `java`, run a job through its workers, and say how that went."""
     from thence.tables.engines.spark.probe import probe
 
@@ -167,25 +167,25 @@ def _spark(java: Java) -> Iterator[Finding]:
         spark = start_spark(quick=True, what=f"Starting Spark on Java {java.version}")
         started = time.perf_counter()
     except Exception as error:  # whatever Spark throws is the finding
-        yield Finding("spark session", "broken", _first_line(error), "see the log above; try another JAVA_HOME")
+        yield Check("spark session", "broken", _first_line(error), "see the log above; try another JAVA_HOME")
         return
-    yield Finding("spark session", "ok", f"Spark {spark.version}, started in {started - began:.1f} s")
+    yield Check("spark session", "ok", f"Spark {spark.version}, started in {started - began:.1f} s")
     try:
         with working("Running a small job"):
             workers = probe(spark)
         yield _workers(workers, time.perf_counter() - started)
     except Exception as error:
-        yield Finding("workers", "broken", _first_line(error), "the Python of the workers lacks a package")
+        yield Check("workers", "broken", _first_line(error), "the Python of the workers lacks a package")
     finally:
         spark.stop()
 
 
-def _workers(workers: list[dict[str, str]], seconds: float) -> Finding:
+def _workers(workers: list[dict[str, str]], seconds: float) -> Check:
     here = (platform.python_version(), __version__)
     found = "; ".join(", ".join(f"{name} {version}" for name, version in row.items()) for row in workers)
     if [(row["python"], row["thence"]) for row in workers] == [here]:
-        return Finding("workers", "ok", f"{found}, first job in {seconds:.1f} s")
-    return Finding("workers", "broken", found, f"workers must run Python {here[0]} with thence {here[1]}")
+        return Check("workers", "ok", f"{found}, first job in {seconds:.1f} s")
+    return Check("workers", "broken", found, f"workers must run Python {here[0]} with thence {here[1]}")
 
 
 def _first_line(error: Exception) -> str:

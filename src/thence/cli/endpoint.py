@@ -27,6 +27,12 @@ def command(
         list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="With --init: an option of the protocol.")
     ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="With --init: without TLS and certificates.")] = False,
+    nats: Annotated[
+        str | None,
+        typer.Option(
+            "--nats", metavar="STREAM", help="With --init: through a NATS server, whose configuration is made."
+        ),
+    ] = None,
     manual: Annotated[
         bool, typer.Option("--manual", help='A delivery is done when a line {"done": NUMBER} says so.')
     ] = False,
@@ -46,7 +52,7 @@ def command(
         raise MisuseError("either a configuration file or --init DIR is expected")
     if init is not None:
         names = [name.strip() for name in processes.split(",") if name.strip()]
-        _init(init, names, protocol, options_of(option), plain, json_file)
+        _init(init, names, protocol, options_of(option), plain, nats, json_file)
         return
     from thence.live import Endpoint
     from thence.live.stdio import converse
@@ -99,18 +105,21 @@ def _init(
     protocol: str,
     options: dict[str, int | str | bool],
     plain: bool,
+    nats: str | None,
     json_file: str | None,
 ) -> None:
-    from thence.live.init import initialise
+    from thence.live.init import SERVER, initialise
 
-    if not plain:
+    if not plain and nats is None:
         try:
             needs("cryptography")
         except MisuseError as error:
             raise MisuseError(f"{error}; or --plain makes a set without certificates") from None
 
-    files = initialise(folder, names, protocol=protocol, plain=plain, options=options)
+    files = initialise(folder, names, protocol=protocol, plain=plain, options=options, nats=nats)
     out = console(json_file)
+    if nats is not None:
+        out.print(f"Start the server first: nats-server -c {quote(str(folder / SERVER))}")
     out.print(f"{len(files)} endpoint{'s' * (len(files) != 1)}. Start each in a terminal of its own:")
     for file in files:
         out.print(f"  thence endpoint {quote(str(file))}")

@@ -24,7 +24,7 @@ from thence.cli.audit import CoresOption, FormatOption, TraceArgument, audited
 from thence.errors import MisuseError, TraceError
 
 if TYPE_CHECKING:
-    from thence.tables.explain.excerpt import Cut
+    from thence.tables.explain.excerpt import Excerpt
     from thence.tables.files.read import Trace
 
 EXAMPLE = "thence show run.jsonl --violation 1 --out why.html"
@@ -53,24 +53,22 @@ def command(
 ) -> None:
     """Write a run as one HTML page to look at: no server, no network; light and dark, keyboard and screen reader.
 
-    A trace of more than 100,000 events is cut into slices, and the page is an index of them.
+    A trace of more than 100,000 events is divided into excerpts, and the page is an index of them.
     """
     from thence.cli._pages import recorded, said, write_pages
-    from thence.show.page import Asked
+    from thence.show.page import Wanted, recorded_log
     from thence.tables.files.read import open_trace
 
-    cut = _cut(run, time, order, processes)
-    if sum((violation is not None, message is not None, bool(cut) and run is None)) > 1:
+    excerpt = _excerpt(run, time, order, processes)
+    if sum((violation is not None, message is not None, bool(excerpt) and run is None)) > 1:
         raise MisuseError("--violation, --message and other conditions were given together; one of them is accepted")
     opened = open_trace(trace, format, columns=named_columns(columns), kinds=named_kinds(kinds))
-    if "shiviz" in opened.files.values():
-        raise MisuseError("a log with clocks has no messages to draw; a trace in JSONL or Parquet is accepted")
     target = out or Path(_name(trace, opened)).with_suffix(".html")
     check_target("--out", target, folder=False)
-    asked = Asked(cut, violation, message)
+    asked = Wanted(excerpt, violation, message)
     with audited(opened, engine, cores) as (result, choice):
         detail(f"judged {choice}")
-        made = recorded(opened, result, choice, asked, target.stem, cores=cores)
+        made = recorded_log(opened, target.stem) or recorded(opened, result, choice, asked, target.stem, cores=cores)
         unused = list(dict.fromkeys(map(str, opened.quarantine)))
         if unused and not made.events:
             raise TraceError(f"the trace has no event to draw; {unused[0]}")
@@ -92,11 +90,11 @@ def _name(given: list[str], opened: Trace) -> str:
     return name.removesuffix(".gz").replace("*", "all") or "run"
 
 
-def _cut(run: str | None, time: str | None, order: str | None, processes: str | None) -> Cut:
-    from thence.tables.explain.excerpt import Cut, range_of
+def _excerpt(run: str | None, time: str | None, order: str | None, processes: str | None) -> Excerpt:
+    from thence.tables.explain.excerpt import Excerpt, range_of
 
     orders = None if order is None else range_of(order, "--order")
-    return Cut(
+    return Excerpt(
         run,
         times=None if time is None else range_of(time, "--time"),
         orders=None if orders is None else (_whole(orders[0]), _whole(orders[1])),

@@ -14,6 +14,8 @@ from thence.core.model.plain import Row
 from thence.errors import MisuseError
 
 EXAMPLE = "thence why trio/c.toml"
+ROWS = 20
+"""held messages that are listed; --json has all"""
 
 
 def command(
@@ -43,8 +45,18 @@ def _show(answer: Row, json_file: str | None) -> None:
         (row["message"], row["sender"], ", ".join(row["waits_for"]) or row["reason"], _ago(row["since"], now))
         for row in answer["held"]
     ]
+    for root in answer["roots"]:
+        away = "connected" if root["reachable"] else "away"
+        since = "" if root["since"] is None else f", the first for {_ago(root['since'], now)}"
+        count = root["messages"]
+        which = f"All {count}" if count == len(held) > 1 else f"{count} of {len(held)}" if len(held) > 1 else "1"
+        verb = "waits" if count == 1 else "wait"
+        noun = f"held message{'s' * (len(held) > 1)}"
+        out.print(f"{which} {noun} {verb} for {root['process']}, which is {away}{since}.")
     if held:
-        out.print(table("held", "from", "waits for", "since", rows=held, title="Messages that wait for their causes"))
+        more = f" (the first {ROWS} of {len(held)})" if len(held) > ROWS else ""
+        title = f"Messages that wait for their causes{more}"
+        out.print(table("held", "from", "waits for", "since", rows=held[:ROWS], title=title))
     else:
         out.print(f"{answer['process']} holds nothing back.")
     for row in answer["deferred"]:

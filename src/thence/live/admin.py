@@ -85,6 +85,7 @@ def why(endpoint: Endpoint) -> Answered:
         "protocol": core.member.name,
         "failure": None if endpoint.failure is None else str(endpoint.failure),
         "held": [_explained(each) | {"since": since.get(_name(each))} for each in pending if each.what == "copy"],
+        "roots": _roots(endpoint, pending, since),
         "deferred": [_explained(each) for each in pending if each.what != "copy"],
         "payloads_awaited": [core.name(key) for key in core.aside],
         "inbox": len(core.inbox),
@@ -98,6 +99,44 @@ def why(endpoint: Endpoint) -> Answered:
             "path": str(endpoint.config.journal),
         },
     }
+
+
+def _roots(endpoint: Endpoint, pending: list[Pending], since: dict[str, float | None]) -> list[Answered]:
+    """Name the processes whose missing messages hold up the rest: how many wait, directly or not, and since when.
+
+    A cause that is itself held here is no root; what it waits for is.
+    """
+    station = endpoint.station
+    held = {_name(each): each for each in pending if each.what == "copy"}
+    lacks: dict[str, frozenset[str]] = {}
+
+    def lacking(name: str) -> frozenset[str]:
+        todo = [name]
+        while todo:
+            each = held[todo[-1]]
+            suffix = f"/{each.label}" if each.label else ""
+            causes = [(f"{cause}{suffix}", cause.sender) for cause in each.waits_for]
+            open_ones = [cause for cause, _ in causes if cause in held and cause not in lacks and cause not in todo]
+            if open_ones:
+                todo += open_ones
+                continue
+            found = {sender for cause, sender in causes if cause not in held}
+            found.update(*(lacks.get(cause, ()) for cause, _ in causes))
+            lacks[todo.pop()] = frozenset(found)
+        return lacks[name]
+
+    waiting: dict[str, list[str]] = {}
+    for name in held:
+        for process in sorted(lacking(name)):
+            waiting.setdefault(process, []).append(name)
+    here = endpoint.transport.reachable()
+    rows: list[Answered] = []
+    for process, names in waiting.items():
+        times = [at for at in map(since.get, names) if at is not None]
+        reachable = station.core.roster.position(process) in here
+        oldest = min(times, default=None)
+        rows.append({"process": process, "reachable": reachable, "messages": len(names), "since": oldest})
+    return sorted(rows, key=lambda row: (-row["messages"], row["process"]))
 
 
 def _explained(pending: Pending) -> Answered:

@@ -6,6 +6,7 @@ Paths are relative to the file. What may stand in it is the table `KEYS`; docs/l
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -51,6 +52,21 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True)
+class Nats:
+    """Servers of NATS JetStream that carry the items instead of connections between the processes."""
+
+    servers: tuple[str, ...]
+    user: str
+    password: Path
+    stream: str
+    sync_interval: str
+    """the servers' own setting: how long an acknowledged item may be in memory only; "always": never"""
+    replicas: int = 1
+    monitor: str | None = None
+    """address of a server's monitoring port (http://host:port), where `sync_interval` is compared"""
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """What is bounded, and what happens at the bound."""
 
@@ -90,6 +106,7 @@ class Config:
     dead_letter: str | None = None
     synchronous: Synchronous = "full"
     tls: Tls | None = None
+    nats: Nats | None = None
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -116,9 +133,11 @@ KEYS = {
         "addresses",
         "tls",
         "plain",
+        "nats",
         "limits",
     ),
     "tls": ("certificate", "key", "authority"),
+    "nats": ("servers", "user", "password", "stream", "sync_interval", "replicas", "monitor"),
     "limits": tuple(Limits.__dataclass_fields__),
 }
 
@@ -198,9 +217,13 @@ def read(values: Mapping[str, Toml], folder: Path, file: str) -> Config:
     if limits.away == "abandon" and (why := entry.protocol.cannot_abandon):
         accepted = f"protocol {protocol} cannot abandon anybody ({why}); wait and spill are accepted"
         raise MisuseError(f'{file}: limits.away is "abandon"; {accepted}')
-    addresses = _addresses(top, processes)
+    synchronous = cast(Synchronous, top.choice("synchronous", "full", "normal"))
+    nats = None if "nats" not in top.values else read_nats(top, folder, synchronous)
+    addresses = _addresses(top, processes) if nats is None else {}
     metrics, health, bind = (_optional_address(top, key) for key in ("metrics", "health", "bind"))
-    tls = _tls(top, folder, {f"addresses.{each}": at for each, at in addresses.items()}, bind)
+    places = {f"addresses.{each}": at for each, at in addresses.items()}
+    places |= {} if nats is None else {f"nats.servers ({url})": _of_url(top, url) for url in nats.servers}
+    tls = _tls(top, folder, places, bind)
     return Config(
         name=name,
         processes=processes,
@@ -215,8 +238,9 @@ def read(values: Mapping[str, Toml], folder: Path, file: str) -> Config:
         health=health,
         bind=bind,
         dead_letter=_dead_letter(top, processes, entry, limits),
-        synchronous=cast(Synchronous, top.choice("synchronous", "full", "normal")),
+        synchronous=synchronous,
         tls=tls,
+        nats=nats,
         limits=limits,
     )
 
@@ -242,6 +266,48 @@ def _addresses(top: _Table, processes: tuple[str, ...]) -> dict[str, Address]:
         if key not in processes:
             raise MisuseError(f"{top.file}: addresses.{key} is none of processes: {', '.join(processes)}")
     return {name: _address(table, name) for name in processes}
+
+
+def read_nats(top: _Table, folder: Path, synchronous: Synchronous) -> Nats:
+    """Read the table `nats`; refuse to promise more than the servers do."""
+    table = top.table("nats")
+    servers = table.values.get("servers")
+    if not isinstance(servers, list) or not servers or not all(isinstance(each, str) for each in servers):
+        raise table.wrong("servers", 'a list of addresses, as ["nats://127.0.0.1:4222"],')
+    for key in ("addresses", "bind"):
+        if key in top.values:
+            raise MisuseError(f"{top.file}: {key} beside a table nats; with NATS only the servers listen")
+    stream = table.text("stream", "thence")
+    if not stream.replace("-", "").replace("_", "").isalnum() or not stream.isascii():
+        raise table.wrong("stream", "a name of letters, digits, - and _")
+    interval = table.text("sync_interval")
+    if interval != "always" and not SYNC_INTERVAL.fullmatch(interval):
+        raise table.wrong("sync_interval", 'what the servers have, "always" or a duration like "2m" (their default),')
+    if synchronous == "full" and interval != "always":
+        raise MisuseError(
+            f'{top.file}: synchronous is "full", but nats.sync_interval is "{interval}": a server may forget what it '
+            'acknowledged in that time; set sync_interval: always in the servers, or synchronous = "normal" here'
+        )
+    return Nats(
+        servers=tuple(cast(list[str], servers)),
+        user=table.text("user", top.text("name")),
+        password=table.path("password", folder),
+        stream=stream,
+        sync_interval=interval,
+        replicas=int(table.number("replicas", 1, 1)),
+        monitor=table.text("monitor") if "monitor" in table.values else None,
+    )
+
+
+SYNC_INTERVAL = re.compile(r"(\d+(\.\d+)?(ms|s|m|h))+")
+
+
+def _of_url(top: _Table, url: str) -> Address:
+    scheme, _, place = url.rpartition("://")
+    host, colon, port = place.rpartition("@")[2].rpartition(":")
+    if scheme not in ("nats", "tls") or not colon or not port.isdecimal() or int(port) > 65535:
+        raise MisuseError(f"{top.file}: nats.servers: {url!r:.60}; nats://host:port or tls://host:port is expected")
+    return Address(host.strip("[]"), int(port))
 
 
 def _address(table: _Table, key: str) -> Address:

@@ -59,7 +59,7 @@ from thence.live.inputs import (
     read_item,
 )
 from thence.live.outbox import Outbox
-from thence.live.rows import ROSTER_LIMIT, Rows
+from thence.live.trace_rows import ROSTER_LIMIT, Rows
 
 GIVEN: tuple[Need, ...] = (
     "fifo",
@@ -170,15 +170,12 @@ class Core:
         return step
 
     def _digest(self, kind: int, step: Step) -> bytes:
-        digest = blake2b(self.digest, digest_size=DIGEST_BYTES)
-        digest.update(b"%d " % kind)
-        digest.update(step.data)
+        covered = [self.digest, b"%d " % kind, step.data]
         for peer, entry, _ in step.sent:
-            digest.update(b"|%d %d %d " % (peer, entry.number, entry.ref))
-            digest.update(entry.head)
-        for delivery in step.delivered:
-            digest.update(repr(delivery).encode())
-        return digest.digest()
+            covered += (b"|%d %d %d " % (peer, entry.number, entry.ref), entry.head)
+        for number, key, ref in step.delivered:
+            covered.append(f"Delivery(number={number}, key={key!r}, ref={ref})".encode())
+        return blake2b(b"".join(covered), digest_size=DIGEST_BYTES).digest()
 
     def _send(self, given: Send, number: int, time: float, step: Step) -> None:
         self.check_send(given)
@@ -245,6 +242,7 @@ class Core:
             raise PeerError(f"{self.roster.name(peer)} says order {item.order}; below {ORDER_LIMIT} is accepted")
         copy = self.member.decode(item.stamp, source=peer)
         self._check_copy(copy, item, peer)
+        step.body = item.payload
         key = (copy.label, copy.sender, copy.count)
         if item.payload is None and self._lacks(copy, key):
             self._hop_arrived(copy, given.number, item.order, time, step)
@@ -297,6 +295,7 @@ class Core:
 
     def _payload(self, item: PayloadItem, number: int, time: float, step: Step) -> None:
         waiting = self.aside.get(item.key)
+        step.body = item.payload
         if waiting and self._new(item.key):
             copy = self.member.decode(waiting[0].stamp, source=waiting[0].peer)
             self._arrived(copy, item.key, number, item, len(waiting[0].stamp), time, step)

@@ -44,6 +44,8 @@ class Step:
 
     data: bytes
     digest: bytes = b""
+    body: bytes | None = None
+    """payload that the input brought"""
     sent: list[tuple[int, Entry, bool]] = field(default_factory=list)
     """(peer, item, whether it belongs into the journal)"""
     done: list[Delivery] = field(default_factory=list)

@@ -23,7 +23,6 @@ from thence.errors import MisuseError, ThenceError
 from thence.live.admin import Admin
 from thence.live.config import Config, load
 from thence.live.database import JournalError, StandardDatabase
-from thence.live.frames import BYE, frame
 from thence.live.health import Health
 from thence.live.heartbeat import watch
 from thence.live.inbox import Inbox
@@ -37,7 +36,7 @@ from thence.live.process import Station
 from thence.live.record import Records
 from thence.live.recovery import Recovered, recover
 from thence.live.tasks import to_the_end
-from thence.live.tcp import TcpTransport
+from thence.live.transport import Factory, Transport, configured
 from thence.live.work import Handler, Work
 from thence.live.writer import Writer
 from thence.tables.files.formats import MARK
@@ -50,8 +49,9 @@ RENEW_SECONDS = 5.0
 class Endpoint:
     """One live process. Use it as `async with Endpoint("a.toml") as me`."""
 
-    def __init__(self, config: Config | Path | str) -> None:
-        """Take the configuration, or the file that holds it."""
+    def __init__(self, config: Config | Path | str, *, transport: Factory = configured) -> None:
+        """Take the configuration, or the file that holds it; `transport` makes what carries the items."""
+        self._make_transport = transport
         self.config = config if isinstance(config, Config) else load(config)
         self.stopping = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -63,7 +63,7 @@ class Endpoint:
         self._reader: object = None
         self._reading = False
         """whether a reader of deliveries waits"""
-        self._parts: list[TcpTransport | Admin | LiveMetrics | Health] = []
+        self._parts: list[Transport | Admin | LiveMetrics | Health] = []
         """what listens, in the order in which it began to"""
 
     @property
@@ -107,7 +107,7 @@ class Endpoint:
         threaded = config.synchronous == "full" and sqlite3.threadsafety == 3
         self.writer = Writer(config.name, self.station, self.inbox, threaded=threaded)
         self.warnings = Warnings(config.name)
-        self.transport = TcpTransport(config, self.station, self.warnings)
+        self.transport = self._make_transport(config, self.station, self.warnings)
         self.writer.ended = self.transport.shut
         self.admin = None if config.admin is None else Admin(self, config.admin)
         self.metrics = None if config.metrics is None else LiveMetrics(self, config.metrics)
@@ -217,7 +217,7 @@ class Endpoint:
                 await self.writer.last_words()
                 self.writer.stopped = True
                 for session in list(self.station.sessions.values()):
-                    session.channel.write(frame(BYE))
+                    session.goodbye()
 
     async def _end(self) -> None:
         """End all tasks and connections, and let go of the files."""
@@ -324,10 +324,10 @@ class Endpoint:
             raise MisuseError("deliveries() is being read already; one reader keeps the order")
         self._reader = reader = object()
         handed = 0
-        while await self._more():
+        while (self.inbox and self.failure is None and not self.writer.stopped) or await self._more():
             if self._reader is not reader:
                 raise MisuseError("deliveries() is read by another reader since; one reader keeps the order")
-            if not await self._worth_handing_over():
+            if not self._next_is_fit() and not await self._worth_handing_over():
                 continue
             if self._reader is not reader:
                 continue  # which says so
@@ -342,15 +342,18 @@ class Endpoint:
         self._counted = False
         return Message(self, delivery, payload, redelivered=again, attempt=attempt, clock=clock)
 
+    def _next_is_fit(self) -> bool:
+        """Tell whether the next delivery is not done, and its attempts need not be looked at."""
+        delivery, _, again = self.inbox.next()
+        return delivery.number in self.station.core.inbox and not (again and self.config.limits.attempts)
+
     async def _worth_handing_over(self) -> bool:
         """Deal with what is done or was tried often enough; note first that a message of an earlier life is tried."""
-        delivery, _, again = self.inbox.next()
+        delivery = self.inbox.next()[0]
         if delivery.number not in self.station.core.inbox:
             self.inbox.drop()
             return False
         limit = self.config.limits.attempts
-        if not (limit and again):
-            return True
         begun = self.station.attempts.get(delivery.number, 0) + 1
         if begun > limit:
             payload = self.journal.payload(delivery.ref)

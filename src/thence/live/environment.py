@@ -28,6 +28,7 @@ TEXTS = {
     "dead_letter",
 }
 TEXTS |= {f"tls.{key}" for key in KEYS["tls"]} | {"limits.away"}
+TEXTS |= {f"nats.{key}" for key in KEYS["nats"] if key not in ("servers", "replicas")}
 
 
 def overlay(values: Mapping[str, Toml], environment: Mapping[str, str]) -> dict[str, Toml]:
@@ -63,6 +64,6 @@ def _value(variable: str, key: str, text: str) -> Toml:
 
 
 def _known() -> str:
-    names = [key.upper() for key in KEYS[""] if key not in ("tls", "limits")]
-    names += [f"{table.upper()}__{key.upper()}" for table in ("tls", "limits") for key in KEYS[table]]
+    names = [key.upper() for key in KEYS[""] if key not in KEYS]
+    names += [f"{table.upper()}__{key.upper()}" for table in KEYS if table for key in KEYS[table]]
     return ", ".join(names)

@@ -72,7 +72,8 @@ class Health:
         fine, body = self.healthy()
         station = self.endpoint.station
         stopping, full = self.endpoint.stopping, station.full
-        away = [link.name for p, link in enumerate(station.links) if p != station.core.me and not link.open]
+        here = self.endpoint.transport.reachable() | {station.core.me}
+        away = [link.name for position, link in enumerate(station.links) if position not in here]
         return fine and not stopping and not full, {**body, "stopping": stopping, "journal_full": full, "away": away}
 
     async def stop(self) -> None:

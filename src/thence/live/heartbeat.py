@@ -1,8 +1,5 @@
 """Heartbeats on every link: they keep it alive, show a dead one, and drive the failure detector where there is one.
 
-Invariant: a link counts as dead by the number of our own heartbeats that nothing answered, not by the clock: a process
-that did not run for a while has sent none, and ends no link for that.
-
 Whom a process trusts is an input like any other: it is journaled, and replayed after a restart. Told to the member is
 only what differs from what it was told before.
 """
@@ -15,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from thence.core.protocols.ack_member import AckMember
 from thence.live.detector import Detector
-from thence.live.frames import BEAT, frame
 from thence.live.inputs import Trusted
 from thence.live.logs import note
 
@@ -28,24 +24,10 @@ async def watch(endpoint: Endpoint) -> None:
     seconds = endpoint.config.limits.heartbeat_seconds
     trust = Trust(endpoint) if endpoint.station.core.relays else None
     while True:
-        _beat(endpoint)
+        endpoint.transport.beat()
         await asyncio.sleep(seconds)
         if trust is not None:
             trust.tick()
-
-
-def _beat(endpoint: Endpoint) -> None:
-    limits, links = endpoint.config.limits, endpoint.station.links
-    for channel in list(endpoint.transport.channels):
-        session = channel.session
-        if session is None or session.peer is None or not session.open:
-            continue
-        channel.quiet += 1
-        if links[session.peer].beats and channel.quiet * limits.heartbeat_seconds > limits.silence_seconds:
-            session.lost(f"nothing was heard for {limits.silence_seconds:g} s (limits.silence_seconds)")
-            channel.abort()
-        else:
-            channel.write(frame(BEAT))
 
 
 class Trust:

@@ -13,6 +13,7 @@ from thence.core.protocols.registry import lookup
 from thence.errors import MisuseError
 from thence.live.config import load
 from thence.live.core import Core
+from thence.live.private import make_private
 
 PORTS = range(20_000, 30_000)
 """below those that systems give to connections by themselves"""
@@ -27,9 +28,17 @@ record = "{file}.jsonl"
 admin = "{file}.sock"
 {tls}
 {options}
-[addresses]
-{addresses}
+{places}
 """
+NATS = """\
+[nats]
+servers = ["nats://127.0.0.1:{port}"]
+user = {name}
+password = "{file}.password"
+stream = "{stream}"
+sync_interval = "always"
+"""
+SERVER = "nats-server.conf"
 TLS = """
 [tls]
 certificate = "{file}.crt"
@@ -47,8 +56,13 @@ def initialise(
     plain: bool = False,
     ports: Sequence[int] | None = None,
     options: dict[str, int | str | bool] | None = None,
+    nats: str | None = None,
 ) -> list[Path]:
-    """Write configurations, and certificates unless `plain`, into a folder; return the files, one for each process."""
+    """Write configurations, and certificates unless `plain`, into a folder; return the files, one for each process.
+
+    `nats` names a stream: the set talks through a NATS server on this machine, whose configuration is written too.
+    """
+    plain = plain or nats is not None
     lookup(protocol)
     new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
@@ -57,8 +71,9 @@ def initialise(
         raise MisuseError(f"{file} exists already; a new folder is expected")
     if len({str(file) for file in files}) != len(processes):
         raise MisuseError(f"processes {', '.join(processes)}: two of these names give the same file name")
-    chosen = list(ports) if ports is not None else free_ports(len(processes))
-    addresses = "\n".join(f'{json.dumps(n)} = "127.0.0.1:{p}"' for n, p in zip(processes, chosen, strict=True))
+    chosen = list(ports) if ports is not None else free_ports(1 if nats else len(processes))
+    if nats is not None:
+        _server(folder, processes, files, nats, chosen[0])
     chosen_options = "".join(f"{key} = {json.dumps(value)}\n" for key, value in (options or {}).items())
     for name, file in zip(processes, files, strict=True):
         text = CONFIG.format(
@@ -69,7 +84,7 @@ def initialise(
             file=file.stem,
             tls="plain = true" if plain else TLS.format(file=file.stem),
             options=f"[options]\n{chosen_options}" if options else "",
-            addresses=addresses,
+            places=_addresses(processes, chosen) if nats is None else _through(name, file, nats, chosen[0]),
         )
         file.write_text(text, encoding="utf-8")
     try:
@@ -85,6 +100,31 @@ def initialise(
             folder.rmdir()
         raise
     return files
+
+
+def _addresses(processes: Sequence[str], ports: Sequence[int]) -> str:
+    lines = [f'{json.dumps(name)} = "127.0.0.1:{port}"' for name, port in zip(processes, ports, strict=True)]
+    return "[addresses]\n" + "\n".join(lines)
+
+
+def _through(name: str, file: Path, stream: str, port: int) -> str:
+    return NATS.format(port=port, name=json.dumps(name), file=file.stem, stream=stream)
+
+
+def _server(folder: Path, processes: Sequence[str], files: Sequence[Path], stream: str, port: int) -> None:
+    """Write the configuration of a NATS server, and a password for each process."""
+    from thence.live.nats_server import new_password, server_configuration
+
+    passwords = [new_password() for _ in processes]
+    store = (folder / "jetstream").resolve()
+    _private(folder / SERVER, server_configuration(stream, processes, passwords, port=port, store=store))
+    for file, password in zip(files, passwords, strict=True):
+        _private(file.with_suffix(".password"), password + "\n")
+
+
+def _private(path: Path, text: str) -> None:
+    make_private(path)
+    path.write_text(text, encoding="utf-8")
 
 
 def _certify(folder: Path, processes: Sequence[str]) -> None:

@@ -23,7 +23,7 @@ _COPY = Struct(">BBQI")
 _KEY = Struct(">BQHQH")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Send:
     """The application sends a payload to a set of positions."""
 
@@ -32,7 +32,7 @@ class Send:
     label: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Receive:
     """The item with this number came over the link from the process at position `peer`."""
 
@@ -147,7 +147,7 @@ def payload_in(kind: int, data: bytes) -> bytes:
     return read_key(item)[2]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CopyItem:
     """A copy on a link: the sender's clock at its send, its stamp, and its payload unless that travels apart."""
 
@@ -163,7 +163,7 @@ class WantItem:
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PayloadItem:
     """The payload of a message, sent apart."""
 

@@ -73,12 +73,9 @@ class Message:
         "attempt",
         "clock",
         "given_back",
-        "id",
-        "label",
         "number",
         "payload",
         "redelivered",
-        "sender",
     )
 
     def __init__(
@@ -92,7 +89,6 @@ class Message:
         clock: int | None = None,
     ) -> None:
         """Take the delivery and its payload."""
-        core = endpoint.station.core
         self._endpoint, self._delivery = endpoint, delivery
         self.clock = clock
         """clock of its send: lower than that of whatever depends on it; None if that is not known"""
@@ -100,14 +96,26 @@ class Message:
         """whether it was given back, and will be handed over again"""
         self.attempt = attempt
         """how often it was handed over, this time included, as far as the journal knows"""
-        self.id = core.name(delivery.key)
-        """unique in its run: the key to be idempotent by"""
-        self.label, self.sender = delivery.key[0], core.roster.name(delivery.key[1])
         self.number = delivery.number
         """its place among all deliveries here, from 1"""
         self.payload = payload
         self.redelivered = redelivered
         """whether it may have been handed over before: the process ended before it was done"""
+
+    @property
+    def id(self) -> str:
+        """Unique in its run: the key to be idempotent by."""
+        return self._endpoint.station.core.name(self._delivery.key)
+
+    @property
+    def sender(self) -> str:
+        """The process that sent it."""
+        return self._endpoint.station.core.roster.name(self._delivery.key[1])
+
+    @property
+    def label(self) -> str | None:
+        """The causal order it belongs to; None is the one without a name."""
+        return self._delivery.key[0]
 
     async def done(self) -> None:
         """Say that the message is dealt with; it will not come again after a crash."""

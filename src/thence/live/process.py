@@ -19,15 +19,15 @@ from thence.errors import MisuseError, PeerError
 from thence.live.core import HELD_LIMIT, Core
 from thence.live.database import JournalError
 from thence.live.deliveries import Step
-from thence.live.frames import Hello, ack_frame, data_frame
+from thence.live.frames import Hello
 from thence.live.group import Asked, Group, Released, Waiter
-from thence.live.inputs import KIND_OF, Abandon, Done, Input, Receive, payload_in
+from thence.live.inputs import KIND_OF, Abandon, Done, Input, Receive
 from thence.live.journal import RELEASE, InputRow, Journal
 from thence.live.link import Link, Refused
 from thence.live.logs import shown
 from thence.live.outbox import LIMIT_ITEMS, Entry
 from thence.live.payloads import Payloads
-from thence.live.session import Channel, Session
+from thence.live.session import Carrier, Channel, Session
 from thence.live.snapshots import Snapshots
 
 SNAPSHOT_EVERY = 2000
@@ -82,7 +82,7 @@ class Station:
         self.intake = True
         """whether items are taken; what is not taken will come again"""
         self._checkpoint = False
-        self.sessions: dict[int, Session] = {}
+        self.sessions: dict[int, Carrier] = {}
         core.held_most = 2 * HELD_LIMIT + len(core.roster) * window // SMALLEST_ITEM
         known = journal.peers()
         self.links = [
@@ -106,7 +106,7 @@ class Station:
         earlier = self.sessions.get(session.peer)
         if earlier is not None and earlier is not session:
             earlier.lost("another connection took its place")
-            earlier.channel.close()
+            earlier.close()
         self.sessions[session.peer] = session
 
     def expect_dialler(self, session: Session) -> None:
@@ -134,8 +134,12 @@ class Station:
         link.meet(ours, theirs)
         self.notice("connected", link.name, None)
         if new:
-            self._met.append((link.name, theirs.identity))
-            self.wake()
+            self.acquaint(link.name, theirs.identity)
+
+    def acquaint(self, name: str, identity: str) -> None:
+        """Write down which journal a peer has."""
+        self._met.append((name, identity))
+        self.wake()
 
     def refuse(self, session: Session, error: PeerError) -> None:
         """Remember why a peer is refused; stop if it is this process that has lost its memory."""
@@ -153,7 +157,7 @@ class Station:
             self.links[session.peer].refusal = f"{self.links[session.peer].name} refuses: {reason}"
         self.notice("refuses", self._name(session), reason)
         session.lost(reason)
-        session.channel.close()
+        session.close()
 
     def lost(self, session: Session, reason: str) -> None:
         """Close the link of a connection that has ended."""
@@ -166,7 +170,7 @@ class Station:
     def _name(self, session: Session) -> str:
         return "somebody" if session.peer is None else self.links[session.peer].name
 
-    def item(self, session: Session, number: int, item: bytes) -> None:
+    def item(self, session: Carrier, number: int, item: bytes) -> None:
         """Take an item from a peer into the queue, if it is new."""
         assert session.peer is not None
         if not self.intake:
@@ -177,8 +181,9 @@ class Station:
             self.wake()
         elif number <= link.received:
             self._acknowledge(session.peer)  # the peer has not heard so, and may wait for the credit
+            session.flush()
 
-    def acknowledged(self, session: Session, number: int, credit: int) -> None:
+    def acknowledged(self, session: Carrier, number: int, credit: int) -> None:
         """Take an acknowledgement, and send what the credit allows."""
         assert session.peer is not None
         self.links[session.peer].acknowledged(number, credit)
@@ -190,18 +195,19 @@ class Station:
         session, link = self.sessions.get(peer), self.links[peer]
         if session is None or not session.open:
             return
+        self._fill(session, link, peer)
+        session.flush()
+
+    def _fill(self, session: Carrier, link: Link, peer: int) -> None:
         if link.outbox.wants_refill:
             first = link.outbox.spilled_from
             link.outbox.refill(self.journal.spilled(peer, first, LIMIT_ITEMS // 2))
-        frames = []
         for entry in link.ready():
             body = self._body(entry)
             if not link.take(entry, len(entry.head) + len(body)):
                 link.outbox.remember(entry, body)
                 break
-            frames.append(data_frame(entry.number, entry.head, body))
-        if frames:
-            session.channel.write(b"".join(frames))
+            session.send(entry.number, entry.head, body)
 
     def _body(self, entry: Entry) -> bytes:
         """Return the payload of an item that leaves, from memory if it is there."""
@@ -250,6 +256,7 @@ class Station:
     def close_group(self) -> None:
         """Write what else belongs to the group; `commit` must follow."""
         with self._ends_on_failure():
+            self.journal.flush()
             self._note_peers()
             if self.core.number - self._snapshot_at >= self.snapshot_every:
                 self.snapshot()
@@ -290,31 +297,26 @@ class Station:
         """Write the row of an input that was applied; return the bytes it takes."""
         core, given, group = self.core, asked.given, self._group
         assert group is not None
-        row = InputRow(core.number, KIND_OF[type(given)], now, RELEASE, step.data, step.digest)
-        self.journal.append(row)
+        number = core.number
+        self.journal.append(InputRow(number, KIND_OF[type(given)], now, RELEASE, step.data, step.digest))
         for peer, entry, spill in step.sent:
             if spill:
                 self.journal.spill(peer, entry)
         if type(given) is Receive:
             group.wrote[given.peer] = group.wrote.get(given.peer, 0) + len(given.item)
-            if any(delivery.ref == row.number for delivery in step.delivered):
-                group.released.bodies[row.number] = payload_in(row.kind, row.data)
-            elif row.number in core.kept:
-                self._payloads.put(row.number, payload_in(row.kind, row.data))
         elif type(given) is Abandon:
             group.abandoned.append(core.roster.position(given.process))
-        self._snapshots.done(step.done)
-        for delivery in step.done:
-            if self.attempts.pop(delivery.number, None):
-                self.journal.tried(delivery.number, 0)
-        for delivery in step.delivered:  # where messages are handed on, others may still ask for it
-            body = self._payloads.get(delivery.ref) if core.relays else self._payloads.pop(delivery.ref)
-            if body is not None:
-                group.released.bodies[delivery.ref] = body
-        group.released.delivered += step.delivered
-        group.released.clocks += step.clocks
-        group.released.events += step.events
-        group.released.without += step.without
+        elif step.done:
+            self._snapshots.done(step.done)
+            for delivery in step.done:
+                if self.attempts.pop(delivery.number, None):
+                    self.journal.tried(delivery.number, 0)
+        self._keep_bodies(number, step, group)
+        released = group.released
+        released.delivered += step.delivered
+        released.clocks += step.clocks
+        released.events += step.events
+        released.without += step.without
         for ticket, message in step.released:
             waiter = self._tickets.pop(ticket, None)
             if waiter is not None:
@@ -325,6 +327,20 @@ class Station:
             else:
                 group.settled.append((asked.waiter, step.message))
         return len(step.data)
+
+    def _keep_bodies(self, number: int, step: Step, group: Group) -> None:
+        """Keep the payloads that are at hand: for the deliveries of this input, or until the message is delivered."""
+        bodies, relays, body = group.released.bodies, self.core.relays, step.body
+        for delivery in step.delivered:
+            if delivery.ref == number and body is not None:
+                bodies[number], body = body, None
+                continue
+            # where messages are handed on, others may still ask for it
+            kept = self._payloads.get(delivery.ref) if relays else self._payloads.pop(delivery.ref)
+            if kept is not None:
+                bodies[delivery.ref] = kept
+        if body is not None and number in self.core.kept:
+            self._payloads.put(number, body)
 
     def _refuse_input(self, asked: Asked, error: MisuseError | PeerError) -> None:
         given = asked.given
@@ -381,11 +397,14 @@ class Station:
                 self._acknowledge(position)
             elif link.open and link.owes_credit:
                 self._acknowledge(position)
-            if link.next <= link.durable:
-                self.pump(position)
+            session = self.sessions.get(position)
+            if session is not None and session.open:
+                if link.next <= link.durable:
+                    self._fill(session, link, position)
+                session.flush()
         for peer in group.abandoned:
             if peer in self.sessions:
-                self.sessions[peer].channel.close()
+                self.sessions[peer].close()
         self._to_self()
         for waiter, message in group.settled:
             waiter.settle(message)
@@ -394,10 +413,10 @@ class Station:
     def _acknowledge(self, peer: int) -> None:
         session, link = self.sessions.get(peer), self.links[peer]
         if session is not None and session.open:
-            credit = link.grant() if self._room_for(peer) else link.granted
-            session.channel.write(ack_frame(link.received, credit))
+            credit = link.grant() if self.may_take(peer) else link.granted
+            session.acknowledge(link.received, credit)
 
-    def _room_for(self, peer: int) -> bool:
+    def may_take(self, peer: int) -> bool:
         """Tell whether a peer may send more: the inbox and the journal have room, or somebody here waits for it."""
         if self.core.held >= HELD_LIMIT and not self.core.awaited() >> peer & 1:
             return False

@@ -19,6 +19,8 @@ from thence.live.frames import (
     REFUSED,
     Framer,
     Hello,
+    ack_frame,
+    data_frame,
     frame,
     hello_frame,
     read_ack,
@@ -41,6 +43,34 @@ class Channel(Protocol):
         """End the connection, after what was written."""
 
 
+class Carrier(Protocol):
+    """What carries the items of one link, as a station uses it: a connection, or a broker between."""
+
+    peer: int | None
+    open: bool
+
+    def send(self, number: int, head: bytes, body: bytes) -> None:
+        """Add an item to what leaves with the next `flush`."""
+
+    def acknowledge(self, received: int, credit: int) -> None:
+        """Say that items up to this number are committed, and how many bytes may come in all."""
+
+    def flush(self) -> None:
+        """Hand to the network what was added."""
+
+    def refuse(self, error: PeerError) -> None:
+        """Take nothing more of what cannot be used."""
+
+    def lost(self, reason: str) -> None:
+        """Note that it has ended."""
+
+    def goodbye(self) -> None:
+        """Say that this process stops."""
+
+    def close(self) -> None:
+        """End, after what was written."""
+
+
 class Session:
     """One connection from its first byte to its last."""
 
@@ -51,6 +81,8 @@ class Session:
         self.ours: Hello | None = None
         self.open = False
         self.closed = False
+        self._out: list[bytes] = []
+        """frames that leave together: one call of the system, and with TLS one record, for all of a group"""
         if peer is not None:
             self._greet(peer)
 
@@ -106,8 +138,31 @@ class Session:
         self.open = True
         self.station.pump(peer)
 
+    def send(self, number: int, head: bytes, body: bytes) -> None:
+        """Add an item to what leaves with the next `flush`."""
+        self._out.append(data_frame(number, head, body))
+
+    def acknowledge(self, received: int, credit: int) -> None:
+        """Add to it that items up to this number are written down, and how many bytes may be sent in all."""
+        self._out.append(ack_frame(received, credit))
+
+    def flush(self) -> None:
+        """Hand to the network what was added."""
+        if self._out:
+            out, self._out = self._out, []
+            self.channel.write(out[0] if len(out) == 1 else b"".join(out))
+
+    def goodbye(self) -> None:
+        """Say that this process stops."""
+        self.channel.write(frame(BYE))
+
+    def close(self) -> None:
+        """End the connection, after what was written."""
+        self.channel.close()
+
     def refuse(self, error: PeerError) -> None:
         """End the connection and tell the peer why."""
+        self.flush()
         self.station.refuse(self, error)
         self.channel.write(frame(REFUSED, str(error).encode()[:1000]))
         self.lost(str(error))

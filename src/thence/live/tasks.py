@@ -18,8 +18,10 @@ async def to_the_end(work: Awaitable[T], cancelled: Callable[[], None] = lambda:
     task = asyncio.ensure_future(work)
     stopped: asyncio.CancelledError | None = None
     while not task.done():
+        done = task.get_loop().create_future()  # a future of our own: what a cancelled waiter cancels is not the work
+        task.add_done_callback(lambda _, done=done: done.done() or done.set_result(None))  # type: ignore[misc]
         try:
-            await asyncio.wait({task})
+            await done
         except asyncio.CancelledError as error:
             stopped = error
             cancelled()

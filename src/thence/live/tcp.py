@@ -18,6 +18,7 @@ from typing import cast
 
 from thence.errors import MisuseError, PeerError
 from thence.live.config import Config
+from thence.live.frames import BEAT, frame
 from thence.live.listener import Listener
 from thence.live.logs import Warnings, log
 from thence.live.process import Station
@@ -216,6 +217,28 @@ class TcpTransport:
         """Note when a peer was last heard of."""
         if channel.session is not None and channel.session.open and channel.session.peer is not None:
             self.last_heard[channel.session.peer] = asyncio.get_running_loop().time()
+
+    def beat(self) -> None:
+        """Send a heartbeat over every connection, and end those that are dead.
+
+        Dead by the number of our own heartbeats that nothing answered, not by the clock: a process that did not run for
+        a while has sent none, and ends no connection for that.
+        """
+        limits, links = self.config.limits, self.station.links
+        for channel in list(self.channels):
+            session = channel.session
+            if session is None or session.peer is None or not session.open:
+                continue
+            channel.quiet += 1
+            if links[session.peer].beats and channel.quiet * limits.heartbeat_seconds > limits.silence_seconds:
+                session.lost(f"nothing was heard for {limits.silence_seconds:g} s (limits.silence_seconds)")
+                channel.abort()
+            else:
+                channel.write(frame(BEAT))
+
+    def reachable(self) -> set[int]:
+        """Return the peers whose connections stand."""
+        return {peer for peer, link in enumerate(self.station.links) if link.open}
 
     def renew(self) -> bool:
         """Read the certificates again if their files have changed; tell whether they were."""

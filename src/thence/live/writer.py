@@ -17,9 +17,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from thence.errors import MisuseError, ThenceError
+from thence.live.committer import Committer
 from thence.live.database import JournalError
 from thence.live.group import Asked
 from thence.live.inbox import Inbox
@@ -56,7 +56,7 @@ class Writer:
         """called once, when the endpoint has failed"""
         self._work = asyncio.Event()
         self._answers: set[Answer] = set()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="thence-commit") if threaded else None
+        self._thread = Committer() if threaded else None
         station.wake, station.broken = self._work.set, self.fail
 
     async def run(self) -> None:
@@ -118,8 +118,7 @@ class Writer:
             if self._thread is None:
                 self.station.commit()
             else:
-                work = asyncio.get_running_loop().run_in_executor(self._thread, self.station.commit)
-                await to_the_end(work)
+                await to_the_end(self._thread.run(self.station.commit))
         except asyncio.CancelledError:
             self._let_out()  # it is committed
             raise
@@ -180,7 +179,7 @@ class Writer:
     def close(self) -> None:
         """Give the thread back."""
         if self._thread is not None:
-            self._thread.shutdown(wait=False)
+            self._thread.close()
 
 
 def _unexpected(error: BaseException) -> FailedError:

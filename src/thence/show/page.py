@@ -3,33 +3,34 @@
     thence.show("run.jsonl")                        # run.html beside you
     thence.show(frame, out="why.html", violation=1)
 
-*Invariant.* What is asked for is data (`Asked`). A trace that does not fit on one page becomes an index and slices; the
+*Invariant.* What is wanted is data (`Wanted`). A trace that does not fit on one page becomes an index and excerpts; the
 path returned is that of the page to open first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from thence.errors import MisuseError, TraceError
-from thence.tables.explain.excerpt import Cut, message_cut
+from thence.tables.explain.excerpt import Excerpt, message_excerpt
 from thence.tables.files.inputs import InputTable, Names, TraceInput, trace_input
 
 if TYPE_CHECKING:
     from thence.core.model.events import Event
     from thence.show.spacetime.pages import Made, Recorded
-    from thence.tables.explain.scene import Origin, Row
+    from thence.tables.explain.origins import Origins
+    from thence.tables.files.read import Trace
     from thence.tables.judge.result import AuditResult
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Wanted:
     """Which part of a trace is wanted: around a violation or a message, or by conditions; all of it if nothing is."""
 
-    cut: Cut = field(default_factory=Cut)
+    excerpt: Excerpt = field(default_factory=Excerpt)
     violation: int | None = None
     message: str | None = None
 
@@ -64,7 +65,7 @@ def show(
     target = Path(out) if out is not None else _default(given)
     if not target.parent.is_dir():
         raise MisuseError(f"out={str(target)!r}: there is no folder {target.parent}; make it first")
-    asked = Asked(Cut(run), violation, message)
+    asked = Wanted(Excerpt(run), violation, message)
     return written_pages(_recorded(given, Words(columns, kinds), asked, target.stem), asked, target)[0][0]
 
 
@@ -73,43 +74,77 @@ def _default(given: Names | InputTable | list[Event]) -> Path:
     return Path(name or "run").with_suffix(".html")
 
 
-def _recorded(given: Names | InputTable | list[Event], words: Words, asked: Asked, title: str) -> Recorded:
+def _recorded(given: Names | InputTable | list[Event], words: Words, asked: Wanted, title: str) -> Recorded:
     from thence.show.spacetime.findings import findings_of
     from thence.show.spacetime.pages import Recorded
+    from thence.tables.engines.local.audit import audit_events, audit_input, audit_trace
+    from thence.tables.files.read import open_trace
 
-    result, events, origins = _audited(given, words)
+    read: Callable[[Recorded], tuple[list[Event], Origins]]
+    if isinstance(given, Names):
+        opened = open_trace(given.names, columns=words.columns, kinds=words.kinds)
+        if (log := recorded_log(opened, title)) is not None:
+            return log
+        result, read = audit_trace(opened), lambda found: wanted_events(opened, found, asked)
+    elif isinstance(given, InputTable):
+        result, read = audit_input(given, *words), lambda _: (_table_events(given, words), {})
+    else:
+        result, read = audit_events(given), lambda _: (given, {})
     with result:
+        findings = findings_of(result, paths=max(100, asked.violation or 0))
+        counted = sum(int(run["violations"]) for run in result.runs)
+        verdicts = {each["run"]: each["verdict"] for each in result.runs}
+        found = Recorded([], findings, verdicts, {}, title, counted)
+        events, origins = read(found)
         if not events:
             unused = next((str(row["reason"]) for row in result.rows("quarantine")), None)
             raise TraceError("the trace has no event to draw" + ("" if unused is None else f"; set aside: {unused}"))
-        findings = findings_of(result, paths=max(100, asked.violation or 0))
-        return Recorded(events, findings, {each["run"]: each["verdict"] for each in result.runs}, origins, title)
+        return replace(found, events=events, origins=origins, rest=unread(result, events, asked))
 
 
-def _audited(
-    given: Names | InputTable | list[Event], words: Words
-) -> tuple[AuditResult, list[Event], Mapping[str, Mapping[Row, Origin]]]:
-    """Return what an audit says, the events, and where they were read."""
+def recorded_log(opened: Trace, title: str) -> Recorded | None:
+    """Return what is drawn of logs with vector clocks; None if the files are tables."""
+    from thence.show.spacetime.pages import Recorded
+    from thence.tables.explain.clock_events import drawn_log
+
+    kinds = set(opened.files.values())
+    if "shiviz" not in kinds:
+        return None
+    if len(kinds) > 1:
+        raise MisuseError("logs with vector clocks and tables of events were given together; draw them one at a time")
+    log = drawn_log(opened.clocks())
+    if not log.events:
+        raise TraceError("the log has no event to draw; `thence audit` says which lines it could not use")
+    return Recorded(log.events, list(log.findings), log.verdicts, log.origins, title)
+
+
+def wanted_events(opened: Trace, found: Recorded, wanted: Wanted) -> tuple[list[Event], Origins]:
+    """Return the events that the pages show, and where each was read: all, or those around a violation or message."""
+    from thence.tables.explain.origins import events_about, events_around, events_with_origins
+
+    if wanted.violation is not None:
+        return events_around(opened, *found.violation(wanted.violation))
+    if wanted.message is not None:
+        return events_about(opened, wanted.message)
+    return events_with_origins(opened)
+
+
+def unread(result: AuditResult, events: Sequence[Event], wanted: Wanted) -> int:
+    """Return how many events `wanted_events` left out."""
+    excerpt = wanted.violation is not None or wanted.message is not None
+    return max(0, result.events - len(events)) if excerpt else 0
+
+
+def _table_events(given: InputTable, words: Words) -> list[Event]:
     from thence.tables.contract.columns import EVENT_COLUMNS, renamed
-    from thence.tables.engines.local.audit import audit_events, audit_input, audit_trace
-    from thence.tables.explain.origins import events_with_origins
     from thence.tables.files.event_input import located_input
-    from thence.tables.files.read import open_trace
     from thence.tables.files.source import Quarantined
 
-    if isinstance(given, InputTable):
-        read = located_input(given, renamed(EVENT_COLUMNS, *words))
-        events = [each[1] for each in read if not isinstance(each, Quarantined)]
-        return audit_input(given, *words), events, {}
-    if isinstance(given, Names):
-        opened = open_trace(given.names, columns=words.columns, kinds=words.kinds)
-        if "shiviz" in opened.files.values():
-            raise MisuseError("a log with clocks has no messages to draw; a trace in JSONL or Parquet is accepted")
-        return audit_trace(opened), *events_with_origins(opened)
-    return audit_events(given), given, {}
+    read = located_input(given, renamed(EVENT_COLUMNS, *words))
+    return [each[1] for each in read if not isinstance(each, Quarantined)]
 
 
-def written_pages(made: Recorded, asked: Asked, target: Path) -> list[tuple[Path, int]]:
+def written_pages(made: Recorded, asked: Wanted, target: Path) -> list[tuple[Path, int]]:
     """Write the pages; return each file with its size, the one to open first."""
     written = []
     for each in _pages(made, asked, target.stem):
@@ -119,14 +154,14 @@ def written_pages(made: Recorded, asked: Asked, target: Path) -> list[tuple[Path
     return written[-1:] + written[:-1]
 
 
-def _pages(made: Recorded, asked: Asked, name: str) -> Iterable[Made]:
+def _pages(made: Recorded, asked: Wanted, name: str) -> Iterable[Made]:
     from thence.show.spacetime.pages import Made, all_pages, one_page, violation_page
 
     if asked.violation is not None:
         return [Made("", violation_page(made, asked.violation))]
     if asked.message is not None:
-        around = message_cut(made.events, asked.message)
-        return [Made("", one_page(made, replace(asked.cut, run=around.run, stretches=around.stretches)))]
-    if asked.cut:
-        return [Made("", one_page(made, asked.cut))]
+        around = message_excerpt(made.events, asked.message)
+        return [Made("", one_page(made, replace(asked.excerpt, run=around.run, index_ranges=around.index_ranges)))]
+    if asked.excerpt:
+        return [Made("", one_page(made, asked.excerpt))]
     return all_pages(made, name)

@@ -1,6 +1,7 @@
 """Result rows as pictures: PNG and SVG through matplotlib, which is loaded here and not before.
 
-Law. The same rows give the same SVG, to the byte: no dates and no random ids. A figure is made from rows alone.
+*Invariant.* The same rows give the same SVG, to the byte: no dates and no random ids. A figure is made from rows
+alone.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from thence.lab.simulator.stats import Estimate
+    from thence.lab.simulator.confidence import Estimate
 
 At = TypeVar("At", bound=float)
 """A place on the axis that a curve is drawn over."""

@@ -1,7 +1,7 @@
 """One HTML page from tables, pictures and sentences: self-contained, no scripts, light and dark.
 
-Law. Whatever is given is text and is escaped, pictures excepted: those are SVG of our own making, put into the page as
-data, so that their ids do not meet. The same parts give the same page, to the byte.
+*Invariant.* Whatever is given is text and is escaped, pictures excepted: those are SVG of our own making, put into the
+page as data, so that their ids do not meet. The same parts give the same page, to the byte.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from html import escape
 from re import sub
 from urllib.parse import quote
 
-from thence.tables.result_table import Table
+from thence.tables.result_table import Table, marked_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,8 @@ class Picture:
     def html(self) -> str:
         """Return it as a figure."""
         data = b64encode(self.svg).decode()
-        text = escape(self.caption)
-        image = f'<img alt="{text}" src="data:image/svg+xml;base64,{data}">'
-        return f"<figure>{image}<figcaption>{text}</figcaption></figure>\n"
+        image = f'<img alt="{escape(self.caption)}" src="data:image/svg+xml;base64,{data}">'
+        return f"<figure>{image}<figcaption>{marked_up(self.caption)}</figcaption></figure>\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class Words:
 
     def html(self) -> str:
         """Return it escaped."""
-        return f"<pre>{escape(self.text)}</pre>\n" if self.plain else f"<p>{escape(self.text)}</p>\n"
+        return f"<pre>{escape(self.text)}</pre>\n" if self.plain else f"<p>{marked_up(self.text)}</p>\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class Links:
 
     def html(self) -> str:
         """Return them as a list; the names of files are escaped as addresses are."""
-        items = "".join(f'<li><a href="{escape(quote(file))}">{escape(text)}</a></li>' for text, file in self.to)
+        items = "".join(f'<li><a href="{escape(quote(file))}">{marked_up(text)}</a></li>' for text, file in self.to)
         return f"<ul>{items}</ul>\n"
 
 
@@ -74,15 +73,17 @@ class Section:
 def page(title: str, sections: Iterable[Section], *, lead: str = "") -> str:
     """Return the page: title, a sentence, a list of the sections, the sections."""
     given = list(sections)
-    links = "".join(f'<li><a href="#{each.anchor}">{escape(each.title)}</a></li>' for each in given)
+    links = "".join(f'<li><a href="#{each.anchor}">{marked_up(each.title)}</a></li>' for each in given)
     body = "".join(
-        f'<section id="{each.anchor}">\n<h2>{escape(each.title)}</h2>\n{"".join(map(_part, each.parts))}</section>\n'
+        f'<section id="{each.anchor}">\n<h2>{marked_up(each.title)}</h2>\n{"".join(map(_part, each.parts))}</section>\n'
         for each in given
     )
     head = '<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
     head += f"<title>{escape(title)}</title>\n<style>\n{STYLE}</style>\n</head>\n"
     top = (
-        f"<h1>{escape(title)}</h1>\n" + (f"<p>{escape(lead)}</p>\n" if lead else "") + f"<nav><ul>{links}</ul></nav>\n"
+        f"<h1>{escape(title)}</h1>\n"
+        + (f"<p>{marked_up(lead)}</p>\n" if lead else "")
+        + f"<nav><ul>{links}</ul></nav>\n"
     )
     return f'<!doctype html>\n<html lang="en">\n{head}<body>\n{top}{body}</body>\n</html>\n'
 
@@ -91,9 +92,13 @@ def _part(part: Part) -> str:
     return f'<div class="wide">{part.html()}</div>\n' if isinstance(part, Table) else part.html()
 
 
+# In dark mode plots are inverted and their hues turned back: matplotlib writes fixed colours into its SVG.
 STYLE = """\
-:root { color-scheme: light dark; --ink: #1c2430; --back: #fff; --line: #d5dae1; --soft: #5c6775; }
-@media (prefers-color-scheme: dark) { :root { --ink: #dfe5ec; --back: #14181e; --line: #343c47; --soft: #9aa5b1; } }
+:root { color-scheme: light dark; --ink: #1c2430; --back: #fff; --line: #d5dae1; --soft: #5c6775;
+  --good: #1d8049; --bad: #c22f43; --open: #8f5f00; }
+@media (prefers-color-scheme: dark) { :root { --ink: #dfe5ec; --back: #14181e; --line: #343c47; --soft: #9aa5b1;
+  --good: #51cf86; --bad: #ff8f9c; --open: #ffb74d; }
+  img { filter: invert(.91) hue-rotate(180deg); } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--back); }
 body { max-width: 78rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; border-bottom: 1px solid var(--line); }
@@ -103,7 +108,8 @@ table { border-collapse: collapse; margin: 1rem 0; font-size: 13px; font-variant
 caption { text-align: left; font-weight: 600; padding-bottom: .3rem; }
 th, td { text-align: left; vertical-align: top; padding: .2rem .6rem; border-bottom: 1px solid var(--line); }
 th { color: var(--soft); font-weight: 600; } .number { text-align: right; }
-.good, .bad, .open { font-weight: 600; } .good { color: #1d8049; } .bad { color: #cf3b4e; } .open { color: #b57a0c; }
+.good, .bad, .open { font-weight: 600; }
+.good { color: var(--good); } .bad { color: var(--bad); } .open { color: var(--open); }
 table + p, figcaption { color: var(--soft); font-size: 13px; margin-top: -.5rem; }
 figure { margin: 1rem 0; } img { max-width: 100%; background: #fff; } figcaption { margin-top: 0; }
 pre { overflow-x: auto; font-size: 13px; padding: .6rem; border: 1px solid var(--line); }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from re import sub
 
 Cell = str | int | float | None
 TONES = {"reproduced": "good", "causal": "good", "differs": "bad", "violated": "bad", "not determinable": "open"}
@@ -30,12 +31,17 @@ class Table:
         def line(cells: Sequence[str], tag: str) -> str:
             kinds = ("number" if number else TONES.get(c, "") for c, number in zip(cells, numeric, strict=True))
             marks = (f' class="{kind}"' if kind else "" for kind in kinds)
-            return "".join(f"<{tag}{mark}>{escape(c)}</{tag}>" for c, mark in zip(cells, marks, strict=True))
+            return "".join(f"<{tag}{mark}>{marked_up(c)}</{tag}>" for c, mark in zip(cells, marks, strict=True))
 
         body = "".join(f"<tr>{line(row, 'td')}</tr>\n" for row in self.cells())
         head = f"<thead><tr>{line(self.columns, 'th')}</tr></thead>"
-        note = f"<p>{escape(self.note)}</p>\n" if self.note else ""
-        return f"<table>\n<caption>{escape(self.title)}</caption>\n{head}\n<tbody>\n{body}</tbody>\n</table>\n{note}"
+        note = f"<p>{marked_up(self.note)}</p>\n" if self.note else ""
+        return f"<table>\n<caption>{marked_up(self.title)}</caption>\n{head}\n<tbody>\n{body}</tbody>\n</table>\n{note}"
+
+
+def marked_up(words: str) -> str:
+    """Return a text as HTML: escaped, and what stands between backticks as code."""
+    return sub(r"`([^`]+)`", r"<code>\1</code>", escape(words))
 
 
 def text(cell: Cell) -> str:

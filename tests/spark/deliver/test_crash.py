@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support import stream_job
+from spark.deliver import stream_job
 from support.arrivals import Row, arrivals
 from support.family import kill_family
 from support.soak import keep

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from support import debezium_job
-from support.postgres import Postgres, postgres
+from spark.deliver import debezium_job
+from spark.deliver.postgres_server import Postgres, postgres
 
 TABLES = """
 create table customer(id int primary key, name text);

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 import pytest
-from support import plain_session
+from spark.deliver import plain_session
 
 from thence.tables.engines.spark.java import find_java
 

@@ -11,7 +11,7 @@ import pytest
 import thence
 from thence.errors import MisuseError
 
-PUBLIC = ["Orderer", "Policy", "audit", "cost", "deliver", "show", "stamp"]
+PUBLIC = ["Gate", "Orderer", "Policy", "audit", "cost", "deliver", "show", "stamp"]
 
 
 @pytest.mark.parametrize("name", PUBLIC)

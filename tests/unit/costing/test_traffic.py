@@ -7,7 +7,7 @@ import pytest
 from thence.core.model.events import parse
 from thence.core.model.roster import Roster
 from thence.core.protocols.registry import NEEDS, create
-from thence.tables.costing.separators import graph_of, parts, separating, written
+from thence.tables.costing.separators import components, graph_of, separating, written
 from thence.tables.costing.traffic import findings, profile
 
 
@@ -71,8 +71,8 @@ def test_separators_by_search_are_those_by_removal() -> None:
             if one != two:
                 near[one].add(two)
                 near[two].add(one)
-        if len(parts(near)) == 1:
-            wanted = [name for name in names if len(parts(near, name)) > 1]
+        if len(components(near)) == 1:
+            wanted = [name for name in names if len(components(near, name)) > 1]
             assert separating(near) == wanted, f"seed {seed}: {near}"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from support.arrivals import PROTOCOLS, Row, arrivals
-from support.one_key import OneKey
+from unit.delivery.one_key import OneKey
 
 from thence import Orderer
 from thence.core.protocols import stamps_cy

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from support.naive_orderer import Naive
-from support.one_key import OneKey
+from unit.delivery.one_key import OneKey
 
 from thence.errors import TraceError
 from thence.tables.delivery import Columns, Orderer, Policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 import pyarrow as pa
-from support.one_key import OneKey
+from unit.delivery.one_key import OneKey
 
 from thence.core.model.message import Copy
 from thence.core.model.roster import Roster

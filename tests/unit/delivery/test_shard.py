@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.random_sets import BYS, Row, arrivals, policies, told
-from support.stored import Shelf
+from unit.delivery.stored_states import Shelf
 
 from thence import Orderer
 from thence.tables.delivery import Columns, Policy, shard_memory

@@ -21,7 +21,7 @@ from thence.tables.files.batches import read_batches
 from thence.tables.files.checked_batches import schema_of
 from thence.tables.files.jsonl import Located, write_jsonl
 from thence.tables.files.parquet import write_parquet
-from thence.tables.files.read import cut_files, located_rows, open_trace
+from thence.tables.files.read import located_rows, open_trace, split_files
 from thence.tables.files.source import Quarantined
 
 GOOD = [
@@ -56,7 +56,7 @@ ODD = [
 
 
 def by_rows(path: Path, size: int | None = None, columns: tuple[Column, ...] = EVENT_COLUMNS) -> list[Located]:
-    return [row for part in cut_files(open_trace(path).files, size).slices for row in located_rows(part, columns)]
+    return [row for part in split_files(open_trace(path).files, size).splits for row in located_rows(part, columns)]
 
 
 def as_rows(found: list[Located], file: str, columns: tuple[Column, ...] = EVENT_COLUMNS) -> list[dict[str, object]]:
@@ -83,8 +83,8 @@ def plain(value: object) -> object:
 def by_batches(
     path: Path, size: int | None = None, columns: tuple[Column, ...] = EVENT_COLUMNS
 ) -> list[dict[str, object]]:
-    cut = cut_files(open_trace(path).files, size)
-    found = [batch for part in cut.slices for batch in read_batches(part, columns)]
+    cut = split_files(open_trace(path).files, size)
+    found = [batch for part in cut.splits for batch in read_batches(part, columns)]
     return pa.Table.from_batches(found, schema=schema_of(columns)).to_pylist()
 
 
@@ -94,7 +94,7 @@ def test_an_odd_line_among_good_ones(tmp_path: Path, odd: bytes) -> None:
     for data in (odd, odd + b"\n", b"\n".join([*GOOD, odd, *GOOD]) + b"\n", b"\n".join([*GOOD, odd])):
         path.write_bytes(data)
         trace = open_trace(path, format="jsonl")
-        (part,) = trace.slices().slices
+        (part,) = trace.splits().splits
         read = pa.Table.from_batches(read_batches(part), schema=schema_of(EVENT_COLUMNS)).to_pylist()
         assert read == as_rows(list(located_rows(part)), str(path))
 

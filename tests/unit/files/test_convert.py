@@ -49,7 +49,7 @@ def test_standard_output_carries_the_trace_alone(jsonl: Path, capfd: pytest.Capt
     assert capfd.readouterr().out.splitlines()[2:4] == ['a {"a":1}', "send a1 to b, c"]
 
 
-def test_a_slice_in_each_format(tmp_path: Path) -> None:
+def test_an_excerpt_in_each_format(tmp_path: Path) -> None:
     write_jsonl(parse("d. d!1>e e?d1 a!1>b b?a1"), tmp_path / "t.jsonl")
     for to, out in (("jsonl", "s.jsonl"), ("parquet", "s.parquet"), ("shiviz", "s.log")):
         given = ["convert", str(tmp_path / "t.jsonl"), "--to", to, "--around", "a1", "--out", str(tmp_path / out)]

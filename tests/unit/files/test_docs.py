@@ -35,7 +35,7 @@ def test_the_reading_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     exec(code, here)
     assert here["event"] == parse("a!1>bc b?a1")[1]
     assert here["batch"].num_rows == 2  # type: ignore[attr-defined]
-    assert here["part"].file == "traces/one.jsonl"  # type: ignore[attr-defined]
+    assert here["split"].file == "traces/one.jsonl"  # type: ignore[attr-defined]
 
 
 def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from thence.tables.files.parquet import write_parquet
 from thence.tables.files.parquet_reader import row_groups
 from thence.tables.files.read import open_trace
 from thence.tables.files.source import Quarantined
-from thence.tables.files.splits import Slice
+from thence.tables.files.splits import Split
 
 
 def test_a_column_whose_name_is_not_utf8(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_long_text_in_every_row_is_held_once(tmp_path: Path, name: str) -> Non
 def test_a_row_group_that_memory_cannot_hold_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_parquet(parse("a!1>b b?a1"), tmp_path / "t.parquet")
     monkeypatch.setattr(parquet_reader, "free_memory", lambda: 100)
-    part = open_trace(tmp_path / "t.parquet").slices().slices[0]
-    assert isinstance(part, Slice)
-    (row,) = (row for batch in parquet_reader.group_batches(part) for row in batch.to_pylist())
+    part = open_trace(tmp_path / "t.parquet").splits().splits[0]
+    assert isinstance(part, Split)
+    (row,) = (row for batch in parquet_reader.row_group_batches(part) for row in batch.to_pylist())
     assert "row group 1, rows 1 to 2, cannot be read as Parquet: it holds" in str(row["reason"])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.chunks import cuts_of, in_chunks
 from support.soak import first
 from support.tables import as_found, by_definition, normal
 from support.traces import Knobs, random_trace, spoil
+from unit.judge.chunked import cuts_of, in_chunks
 
 from thence.core.model.order import judge
 from thence.tables.judge import findings

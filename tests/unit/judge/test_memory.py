@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.wide import measured
+from unit.judge.wide_run import measured
 
 
 @pytest.mark.parametrize("answers", [False, True])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from thence.tables.judge import packing
 from thence.tables.judge.coded_rows import NORMAL
-from thence.tables.judge.packing import held, packed, split_by_slot, stepped, unpacked
+from thence.tables.judge.packing import held, packed, split_by_partition, stepped, unpacked
 
 WALKS = st.lists(st.tuples(st.integers(-5, 1 << 40), st.integers(1, 600)), max_size=4)
 """Numbers that go up by one from each start, for so many rows."""
@@ -60,12 +60,12 @@ def test_numbers_that_go_up_by_one_take_no_room() -> None:
 @pytest.mark.parametrize("seldom", [1, 4, 1 << 40])
 @given(legs=st.lists(st.tuples(st.integers(-2, 70_000), st.integers(1, 9)), max_size=8))
 def test_rows_are_parted_by_slot_in_their_order(seldom: int, legs: list[tuple[int, int]]) -> None:
-    slots = np.array([slot for slot, rows in legs for _ in range(rows)], np.int32)
-    table = table_of(list(range(len(slots))), [None] * len(slots))
+    partitions = np.array([partition for partition, rows in legs for _ in range(rows)], np.int32)
+    table = table_of(list(range(len(partitions))), [None] * len(partitions))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing, "SELDOM", seldom)
-        found = list(split_by_slot(table, slots))
-    assert [slot for slot, _ in found] == sorted(set(slots.tolist()))
-    for slot, part in found:
-        assert part.column("index").to_pylist() == np.flatnonzero(slots == slot).tolist()
-        assert part.to_pylist() == table.take(pa.array(np.flatnonzero(slots == slot))).to_pylist()
+        found = list(split_by_partition(table, partitions))
+    assert [partition for partition, _ in found] == sorted(set(partitions.tolist()))
+    for partition, part in found:
+        assert part.column("index").to_pylist() == np.flatnonzero(partitions == partition).tolist()
+        assert part.to_pylist() == table.take(pa.array(np.flatnonzero(partitions == partition))).to_pylist()

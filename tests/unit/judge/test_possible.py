@@ -6,9 +6,9 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from support.chunks import cuts_of, tables_in_chunks
 from support.tables import as_found, by_definition, normal
 from support.traces import Knobs, random_trace
+from unit.judge.chunked import cuts_of, tables_in_chunks
 
 from thence.core.model.events import Event, parse
 from thence.core.model.order import Place, judge

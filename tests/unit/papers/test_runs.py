@@ -8,11 +8,11 @@ from thence.lab.papers.bounded import bits, printed
 from thence.lab.papers.ci_dc_runs import grid, worst_case
 from thence.lab.papers.claims import NoDataError
 from thence.lab.papers.costs import TRAFFIC, is_settled, planned
+from thence.lab.papers.estimates import growth, joined
 from thence.lab.papers.genuine import steps
 from thence.lab.papers.ks98_processing import processing
 from thence.lab.papers.ks98_runs import compared
 from thence.lab.papers.paper import Scale
-from thence.lab.papers.rows import growth, joined
 from thence.lab.papers.variants import VARIANTS
 from thence.lab.simulator import Scenario
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.golden import FILE, record
+from unit.protocols.version_1_script import FILE, record
 
 from thence.core.model.roster import Roster
 from thence.core.protocols.wire import decode, encode

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from thence.show.plots import figure, svg
-from thence.show.results_page import Picture, Section, Words, page
+from thence.show.results_page import STYLE, Picture, Section, Words, page
 from thence.tables.result_table import Table
 
 EVIL = '<script>alert("x")</script> & more'
@@ -35,3 +35,28 @@ def test_it_needs_nothing_from_elsewhere() -> None:
 def test_verdicts_have_a_tone() -> None:
     html = Table("t", ("v",), (("reproduced",), ("differs",), ("not determinable",), ("else",))).html()
     assert re.findall(r'class="(\w+)"', html) == ["good", "bad", "open"]
+
+
+def test_backticks_become_code_and_what_is_in_them_stays_escaped() -> None:
+    html = page("t", [Section("s", [Words("run `a <b>` now"), Words("`raw`", plain=True)])], lead="`x`")
+    assert "<p>run <code>a &lt;b&gt;</code> now</p>" in html
+    assert "<pre>`raw`</pre>" in html
+    assert "<p><code>x</code></p>" in html
+
+
+def test_every_colour_of_text_can_be_read_on_its_background() -> None:
+    """The contrast of WCAG 2: at least 4.5 for text, light and dark."""
+
+    def light(colour: str) -> float:
+        whole = colour if len(colour) == 7 else "#" + "".join(2 * c for c in colour[1:])
+        parts = [int(whole[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    schemes = re.findall(r":root \{(.*?)\}", STYLE, re.DOTALL)
+    assert len(schemes) == 2
+    for scheme in schemes:
+        colours = dict(re.findall(r"--(\w+): (#\w+)", scheme))
+        for name in ("ink", "soft", "good", "bad", "open"):
+            low, high = sorted([light(colours[name]), light(colours["back"])])
+            assert (high + 0.05) / (low + 0.05) >= 4.5, (name, colours[name])

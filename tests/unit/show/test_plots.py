@@ -13,7 +13,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from thence.errors import MisuseError
-from thence.lab.simulator.stats import Estimate
+from thence.lab.simulator.confidence import Estimate
 from thence.show.plots import COLORS, PROTOCOLS, cost_plot, curves, figure, save, sweep_plot
 
 COSTS = [

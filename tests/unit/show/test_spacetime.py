@@ -1,4 +1,4 @@
-"""The space-time page without a browser: its columns, its parts, its slices."""
+"""The space-time page without a browser: its columns, its parts, its excerpts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from array import array
 from base64 import b64decode, b64encode
 from dataclasses import replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,8 +23,20 @@ from thence.show.spacetime.findings import by_run, findings_of
 from thence.show.spacetime.names import natural, visible
 from thence.show.spacetime.pages import Recorded, all_pages, one_page, violation_page
 from thence.tables.engines.local.audit import audit_events
-from thence.tables.explain.excerpt import Cut, Stretch, around, cut_rows, message_cut, places_of, range_of
+from thence.tables.explain.excerpt import (
+    Excerpt,
+    IndexRange,
+    around,
+    excerpt_rows,
+    message_excerpt,
+    places_of,
+    range_of,
+)
+from thence.tables.explain.origins import events_about, events_around
 from thence.tables.explain.scene import scene_of, scenes_of
+from thence.tables.files.jsonl import write_jsonl
+from thence.tables.files.parquet import write_parquet
+from thence.tables.files.read import open_trace
 
 LATE = Knobs(steps=150, late=0.8)
 TRIANGLE = "a!1>c a!2>b b<a2 b?a2 b!1>c c<b1 c?b1 c<a1 c?a1"
@@ -114,7 +127,7 @@ def test_modules_are_whole_and_come_after_what_they_import() -> None:
     for module in MODULES:
         text = source(module)
         assert text.startswith("// ")
-        assert "// Law" in text
+        assert "// Invariant" in text
         assert set(re.findall(r'from "\./(\w+\.js)"', text)) <= seen
         for wanted, origin in re.findall(r'import \{([^}]*)\} from "\./(\w+\.js)"', text):
             offered = source(origin)
@@ -183,8 +196,11 @@ def test_findings_of_an_audit_are_numbered_as_it_numbers_them() -> None:
     ]
     assert [f.path is not None for _, f in found[: len(violations)]] == [n < 3 for n in range(len(violations))]
     html = page(scenes_of(events, by_run(found)[0]))
-    listed = re.findall(r'data-finding="\d+">(?:<i>.*?</i>)?(.*?)</button>', html)
-    assert listed[: len(violations)] == [f.sentence for _, f in found[: len(violations)]]
+    listed = re.findall(r'data-finding="\d+"><span class="number">(\d+)</span> <i>.*?</i> (.*?)</button>', html)
+    assert listed[: len(violations)] == [
+        (str(number), f"<b>{f.early}</b> before <b>{f.message}</b> at <b>{f.destination}</b>")
+        for number, (_, f) in enumerate(found[: len(violations)], 1)
+    ]
 
 
 def test_more_findings_than_are_listed_at_first() -> None:
@@ -197,8 +213,8 @@ def test_more_findings_than_are_listed_at_first() -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_a_cut_holds_what_it_says_and_the_sends_it_needs(seed: int) -> None:
     events = random_trace(seed)
-    cut = Cut(stretches=(Stretch("p0", 2, 5), Stretch("p1", 1, 3)))
-    kept = cut_rows(events, cut)
+    cut = Excerpt(index_ranges=(IndexRange("p0", 2, 5), IndexRange("p1", 1, 3)))
+    kept = excerpt_rows(events, cut)
     inside = [e for e in events if (e.process == "p0" and 2 <= e.index <= 5) or (e.process == "p1" and e.index <= 3)]
     assert set(inside) <= set(kept)
     needed = {e.message for e in inside if e.kind in ("receive", "deliver")}
@@ -208,17 +224,17 @@ def test_a_cut_holds_what_it_says_and_the_sends_it_needs(seed: int) -> None:
 
 def test_cuts_by_order_time_process_and_run() -> None:
     events = [replace(e, time=float(e.order or 0)) for e in parse(TRIANGLE)]
-    assert render(cut_rows(events, Cut(orders=(6, 7)))) == "a!1>c b!1>c c?b1 c<a1"
-    assert cut_rows(events, Cut(times=(6, 7))) == cut_rows(events, Cut(orders=(6, 7)))
-    assert render(cut_rows(events, Cut(processes=frozenset("b")))) == "a!2>b b<a2 b?a2 b!1>c"
-    assert cut_rows(events, Cut(run="other")) == []
-    assert not Cut()
-    assert Cut(run="x")
+    assert render(excerpt_rows(events, Excerpt(orders=(6, 7)))) == "a!1>c b!1>c c?b1 c<a1"
+    assert excerpt_rows(events, Excerpt(times=(6, 7))) == excerpt_rows(events, Excerpt(orders=(6, 7)))
+    assert render(excerpt_rows(events, Excerpt(processes=frozenset("b")))) == "a!2>b b<a2 b?a2 b!1>c"
+    assert excerpt_rows(events, Excerpt(run="other")) == []
+    assert not Excerpt()
+    assert Excerpt(run="x")
 
 
 def test_stretches_that_touch_are_one() -> None:
     assert around([("a", 5), ("a", 8), ("b", 1), ("a", 90)], near=2) == (
-        Stretch("a", 3, 10), Stretch("a", 88, 92), Stretch("b", 1, 3),
+        IndexRange("a", 3, 10), IndexRange("a", 88, 92), IndexRange("b", 1, 3),
     )  # fmt: skip
 
 
@@ -236,26 +252,28 @@ def test_a_range_that_is_none(text: str) -> None:
         range_of(text, "--time")
 
 
-def test_a_slice_lights_its_violation_first() -> None:
+def test_an_excerpt_lights_its_violation_first() -> None:
     rows = recorded(random_trace(4, LATE))
     html = violation_page(rows, 2)
     made = data_of(html)
     assert made["start"] == "finding=1"
     assert made["runs"][0]["findings"][0]["text"] == rows.violation(2)[1].sentence
-    assert "a slice" in html
+    assert made["runs"][0]["findings"][0]["number"] == 2  # as in the audit of the whole trace
+    assert '<span class="number">2</span>' in html
+    assert "an excerpt" in html
     with pytest.raises(MisuseError, match="there is no violation 999"):
         violation_page(rows, 999)
 
 
-def test_slices_hold_only_findings_whose_rows_they_hold() -> None:
+def test_excerpts_hold_only_findings_whose_rows_they_hold() -> None:
     rows = recorded(parse(f"{TRIANGLE} d!1>e d!2>e e?d2 e?d1"))
-    html = one_page(rows, Cut(processes=frozenset("de")))
+    html = one_page(rows, Excerpt(processes=frozenset("de")))
     assert [f["text"].split()[0] for f in data_of(html)["runs"][0]["findings"]] == ["e"]
     with pytest.raises(MisuseError, match="no row"):
-        one_page(rows, Cut(processes=frozenset("z")))
+        one_page(rows, Excerpt(processes=frozenset("z")))
 
 
-def test_a_large_trace_gives_slices_and_an_index() -> None:
+def test_a_large_trace_gives_excerpts_and_an_index() -> None:
     rows = recorded(random_trace(4, LATE))
     made = {each.suffix: each.html for each in all_pages(rows, "big", most=50)}
     index = made.pop("")
@@ -267,12 +285,12 @@ def test_a_large_trace_gives_slices_and_an_index() -> None:
     assert all(len(columns_of(html)["kind"]) <= 50 for html in parts)
 
 
-def test_a_slice_around_a_message() -> None:
+def test_an_excerpt_around_a_message() -> None:
     events = parse(TRIANGLE)
-    cut = message_cut(events, "a2")
-    assert {each.process for each in cut.stretches or ()} == {"a", "b"}
+    cut = message_excerpt(events, "a2")
+    assert {each.process for each in cut.index_ranges or ()} == {"a", "b"}
     with pytest.raises(MisuseError, match="no run of the trace sends a message 'zz'"):
-        message_cut(events, "zz")
+        message_excerpt(events, "zz")
 
 
 def test_a_page_takes_so_many_destinations(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,3 +299,48 @@ def test_a_page_takes_so_many_destinations(monkeypatch: pytest.MonkeyPatch) -> N
     html = one_page(rows)
     assert columns_of(html)["index"] == [1, 2]
     assert "2 of 4 events are not on this page" in html
+
+
+def test_lanes_are_in_order_of_first_appearance() -> None:
+    made = data_of(one_page(recorded(parse("c!1>az b!1>c a?c1 c?b1"))))
+    first = list(dict.fromkeys(event.process for event in scene_of(parse("c!1>az b!1>c a?c1 c?b1")).events))
+    assert made["processes"] == [*first, "z"]  # z never does anything and comes last
+
+
+@pytest.mark.parametrize(
+    ("trace", "heading"),
+    [
+        (TRIANGLE, "Not causal: 1 violation"),
+        ("a!1>b b?a1", "Causal: no findings"),
+        ("a!1>bc b?a1", "Causal: 1 finding"),
+        (f"{TRIANGLE} a!3>b", "Not causal: 1 violation, 1 other finding"),
+    ],
+)
+def test_the_heading_says_the_verdict_and_counts(trace: str, heading: str) -> None:
+    assert f"<h2>{heading}</h2>" in one_page(recorded(parse(trace)))
+
+
+def test_the_heading_counts_violations_that_the_page_does_not_hold() -> None:
+    made = replace(recorded(parse(TRIANGLE)), violations=7_050)
+    assert "<h2>Not causal: 7,050 violations</h2>" in one_page(made)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_page_of_an_excerpt_needs_only_its_rows(seed: int, suffix: str, tmp_path: Path) -> None:
+    """The page made of the rows read for it is the page made of all rows."""
+    events = [*random_trace(seed, LATE, run="one"), *random_trace(seed + 50, LATE, run="two")]
+    path = tmp_path / f"t.{suffix}"
+    (write_jsonl if suffix == "jsonl" else write_parquet)(events, path)
+    opened = open_trace([str(path)])
+    whole = recorded(events)
+    for number in (1, len([f for _, f in whole.findings if f.what == "violation"])):
+        few, origins = events_around(opened, *whole.violation(number))
+        assert 0 < len(few) < len(events)
+        assert all(origins[e.run][e.process, e.index][0] == str(path) for e in few)
+        page_of_few = violation_page(replace(whole, events=few, rest=len(events) - len(few)), number)
+        assert data_of(page_of_few) == data_of(violation_page(whole, number)), f"seed {seed}"
+    message = next(e.message for e in events if e.run == "two" and e.kind == "send")
+    few, _ = events_about(opened, str(message))
+    cut = message_excerpt(events, str(message))
+    assert data_of(one_page(replace(whole, events=few), cut)) == data_of(one_page(whole, cut))

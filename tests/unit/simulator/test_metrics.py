@@ -19,7 +19,7 @@ from thence.lab.simulator import (
     replicate,
     simulate,
 )
-from thence.lab.simulator.stats import Estimate, batch_means, estimate, student
+from thence.lab.simulator.confidence import Estimate, batch_means, estimate, student
 from thence.lab.simulator.workload import Request
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from thence.core.model.roster import Roster
 from thence.lab.simulator.network import Network, parse_partition
-from thence.lab.simulator.streams import Streams
+from thence.lab.simulator.random_streams import Streams
 
 ABC = Roster("abc")
 

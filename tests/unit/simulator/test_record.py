@@ -16,7 +16,7 @@ from thence.core.model.roster import Roster
 from thence.core.protocols.registry import create
 from thence.errors import MisuseError
 from thence.lab.simulator import Observer, Recorder, Scenario, Simulation, simulate
-from thence.lab.simulator.event_rows import DIGITS, decimal
+from thence.lab.simulator.recorded_events import DIGITS, decimal
 from thence.tables.files.jsonl import format_line
 from thence.tables.files.parquet import read_rosters
 

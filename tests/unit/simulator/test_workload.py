@@ -10,7 +10,7 @@ import pytest
 from thence.core.model.roster import Roster
 from thence.lab.simulator import Scenario
 from thence.lab.simulator.fanout import choose, parse_fanout
-from thence.lab.simulator.streams import Streams
+from thence.lab.simulator.random_streams import Streams
 from thence.lab.simulator.workload import Request
 
 ALL = ["poisson", "hotspot:2,0.5", "bursts:0.5,1", "groups:4x3", "groups:abc/cde/fa", "request-reply:2", "replicated"]

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from thence.tables.sources.kafka_state import Piece, pieces_of, whole_state
+from thence.tables.sources.kafka_state import StateRecord, state_records, whole_state
 
 
-def compacted(pieces: list[Piece], upto: int) -> list[Piece]:
+def compacted(pieces: list[StateRecord], upto: int) -> list[StateRecord]:
     """Keep of the first `upto` records only the last of each key, as a broker may at any time."""
     last = {piece.key: at for at, piece in enumerate(pieces[:upto])}
     return [piece for at, piece in enumerate(pieces) if at >= upto or last[piece.key] == at]
@@ -17,19 +17,19 @@ def compacted(pieces: list[Piece], upto: int) -> list[Piece]:
 
 def test_a_state_is_cut_and_made_whole() -> None:
     data = bytes(range(256)) * 10
-    pieces = pieces_of(data, 1000)
+    pieces = state_records(data, 1000)
     assert [piece.key for piece in pieces] == [b"0", b"1", b"2"]
     assert whole_state(pieces) == data
     assert whole_state(pieces[:2]) is None
     assert whole_state([]) is None
-    assert whole_state(pieces_of(b"")) == b""
+    assert whole_state(state_records(b"")) == b""
 
 
 @pytest.mark.parametrize("seed", range(200))
 def test_the_last_whole_state_holds_whatever_was_compacted(seed: int) -> None:
     random = Random(seed)
     states = [random.randbytes(random.randint(0, 60)) for _ in range(random.randint(1, 6))]
-    records = [piece for state in states for piece in pieces_of(state, 10)]
+    records = [piece for state in states for piece in state_records(state, 10)]
     for _ in range(3):
         records = compacted(records, random.randint(0, len(records)))
     assert whole_state(records) == states[-1], f"seed {seed}"
@@ -39,5 +39,5 @@ def test_the_last_whole_state_holds_whatever_was_compacted(seed: int) -> None:
 def test_a_state_cut_off_is_not_taken(seed: int) -> None:
     random = Random(seed)
     first, second = random.randbytes(random.randint(0, 60)), random.randbytes(random.randint(11, 60))
-    cut = pieces_of(second, 10)[:-1]
-    assert whole_state([*pieces_of(first, 10), *cut]) == first, f"seed {seed}"
+    cut = state_records(second, 10)[:-1]
+    assert whole_state([*state_records(first, 10), *cut]) == first, f"seed {seed}"

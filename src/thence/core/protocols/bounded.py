@@ -39,7 +39,7 @@ from thence.core.model.roster import Roster
 from thence.core.protocols.base import REACHED
 from thence.core.protocols.effects import Deferred, Effect, Pending, Sent
 from thence.core.protocols.epochs import Epochs
-from thence.core.protocols.time_rows import MATRIX, ROW, Row
+from thence.core.protocols.timestamp_vectors import MATRIX, ROW, Row
 from thence.core.wire.codec import INT, MASK, Record, Seq, Shape, Vector
 from thence.errors import MisuseError, PeerError
 

@@ -34,7 +34,7 @@ from thence.core.model.roster import Roster
 from thence.core.protocols.base import REACHED
 from thence.core.protocols.effects import Effect
 from thence.core.protocols.gossip import Gossip, Times
-from thence.core.protocols.time_rows import NULL
+from thence.core.protocols.timestamp_vectors import NULL
 from thence.core.wire.codec import INT, Shape
 from thence.errors import PeerError
 

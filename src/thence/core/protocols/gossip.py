@@ -33,7 +33,7 @@ from thence.core.model.message import MESSAGE, Cause, Copy
 from thence.core.model.roster import Roster
 from thence.core.protocols.base import Member, Receiver
 from thence.core.protocols.effects import Deferred, Deliver, Duplicate, Effect, GoesWithout, Hold, Sent
-from thence.core.protocols.time_rows import MATRIX, NULL, ROW, Row, put, zeros
+from thence.core.protocols.timestamp_vectors import MATRIX, NULL, ROW, Row, put, zeros
 from thence.core.protocols.wire import CopyShape
 from thence.core.wire.codec import INT, MASK, Record, Seq, Shape, Vector
 from thence.core.wire.reader_cy import Reader

@@ -72,7 +72,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TlcResult:
     """What TLC found."""
 
     holds: bool
@@ -86,7 +86,7 @@ class Outcome:
     output: str = ""
 
 
-def check(model: Model, *, workers: int = 1, patience: float = PATIENCE, folder: Path | None = None) -> Outcome:
+def check(model: Model, *, workers: int = 1, patience: float = PATIENCE, folder: Path | None = None) -> TlcResult:
     """Run TLC on a model; `folder` keeps what was written for it."""
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ def check(model: Model, *, workers: int = 1, patience: float = PATIENCE, folder:
         return _check_in(Path(made), model, workers, patience)
 
 
-def _check_in(folder: Path, model: Model, workers: int, patience: float) -> Outcome:
+def _check_in(folder: Path, model: Model, workers: int, patience: float) -> TlcResult:
     for name, text in specifications():
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "Model.tla").write_text(model.text(), encoding="utf-8")
@@ -159,7 +159,7 @@ _DEPTH = re.compile(r"depth of the complete state graph search is ([\d,]+)")
 _BROKEN = re.compile(r"(?:Invariant|Action property|Temporal properties?) ?(\S*) (?:is|were) violated")
 
 
-def read(code: int, output: str) -> Outcome:
+def read(code: int, output: str) -> TlcResult:
     """Read the output of a run that ended with this exit code."""
     if code not in (HOLDS, VIOLATED, STUCK, UNFAIR):
         raise TlcError(f"TLC ended with code {code}: {_complaint(output)}")
@@ -169,7 +169,7 @@ def read(code: int, output: str) -> Outcome:
     generated, distinct = (int(text.replace(",", "")) for text in counts.groups()) if counts else (0, 0)
     broken = _BROKEN.search(output)
     violated = "" if code == HOLDS else "deadlock" if code == STUCK else (broken[1] if broken else "") or "liveness"
-    return Outcome(
+    return TlcResult(
         code == HOLDS, violated, generated, distinct,
         int(depth[1].replace(",", "")) if depth else 0, list(values.printed(output)), output,
     )  # fmt: skip

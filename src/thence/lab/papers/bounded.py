@@ -14,12 +14,12 @@ from thence.core.model.plain import Row
 from thence.core.protocols.base import Member
 from thence.core.protocols.effects import Sent
 from thence.core.protocols.wire import MESSAGE_AT
-from thence.lab.papers.claims import Claim, Data, Finding, NoDataError, Rows, found, near
+from thence.lab.papers.claims import Claim, Data, Judgement, NoDataError, Rows, found, near
+from thence.lab.papers.estimates import choose, joined, total
 from thence.lab.papers.paper import Drawing, Paper, Scale
-from thence.lab.papers.rows import choose, joined, total
 from thence.lab.papers.variants import VARIANTS
 from thence.lab.simulator import Meter, Observer, Scenario, Simulation
-from thence.lab.simulator.stats import Estimate, estimate
+from thence.lab.simulator.confidence import Estimate, estimate
 from thence.tables.result_table import Table
 
 if TYPE_CHECKING:
@@ -106,26 +106,26 @@ def measure(scale: Scale) -> dict[str, Rows]:
 # -- claims ----------------------------------------------------------------------------------------------------------
 
 
-def _square(data: Data) -> Finding:
+def _square(data: Data) -> Judgement:
     shown = {row["processes"]: row["entries"] / row["processes"] ** 2 for row in data["sizes"]}
     return found([value == 2.0 for value in shown.values()], ", ".join(f"n = {n}: {v:g} n²" for n, v in shown.items()))
 
 
-def _three(data: Data) -> Finding:
+def _three(data: Data) -> Judgement:
     rows = data["three epochs"]
     entered, wrong = total(rows, "epochs"), total(rows, "violations") + total(rows, "deadlock")
     text = f"{wrong} violations in {len(rows)} runs that entered {entered} epochs"
     return found([False if wrong else True if entered > EPOCHS * len(rows) else None], text)
 
 
-def _three_printed(data: Data) -> Finding:
+def _three_printed(data: Data) -> Judgement:
     rows = data["as printed"]
     wrong, entered = sum(bool(row["violations"] or row["deadlock"]) for row in rows), total(rows, "epochs")
     text = f"{wrong} of {len(rows)} runs go wrong, {entered} epochs entered"
     return found([False if wrong else True if entered > EPOCHS * len(rows) else None], text)
 
 
-def _within(data: Data) -> Finding:
+def _within(data: Data) -> Judgement:
     most = {b: max(row["largest"] for row in choose(data["bounds"], bound=b)) for b in _bounds(data)}
     text = ", ".join(f"B = {b}: {m} of {3 * b}, {bits(b)} bits" for b, m in most.items())
     return found([m <= 3 * b for b, m in most.items()], f"largest number, {text}")
@@ -147,7 +147,7 @@ def most_bytes(processes: int, bound: int) -> int:
     return MESSAGE_AT + 1 + ceil(counts / 7) + 1 + rows
 
 
-def _never_longer(data: Data) -> Finding:
+def _never_longer(data: Data) -> Judgement:
     ours, other = ({row["messages"]: row["bytes_max"] for row in choose(data["long"], protocol=p)} for p in FAMILY)
     if not ours:
         raise NoDataError("runs of several lengths")
@@ -166,7 +166,7 @@ def lengths(data: Data, protocol: str) -> dict[float, Estimate]:
     return {size: joined(choose(rows, messages=size), "bytes") for size in sizes}
 
 
-def _whatever_length(data: Data) -> Finding:
+def _whatever_length(data: Data) -> Judgement:
     ours, other = lengths(data, "bounded"), lengths(data, "gossip")
     first, last = list(ours)[-2:]
     rows = choose(data["lengths"], protocol="bounded")
@@ -181,7 +181,7 @@ def _whatever_length(data: Data) -> Finding:
     return found([near(grown, 1.0, SAME), max(row["largest"] for row in rows) <= 300], text)
 
 
-def _at_most(data: Data) -> Finding:
+def _at_most(data: Data) -> Judgement:
     if not data["one too many"]:
         raise NoDataError("the printed form")
     most, bound = max(row["largest"] for row in data["one too many"]), data["one too many"][0]["bound"]

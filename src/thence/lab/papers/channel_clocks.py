@@ -31,7 +31,7 @@ from thence.core.model.roster import Roster, positions
 from thence.core.protocols.base import Member, Receiver
 from thence.core.protocols.effects import Deferred, Deliver, Effect, Hold, Pending, Sent
 from thence.core.protocols.epochs import ThreeEpochs
-from thence.core.protocols.time_rows import MATRIX, NULL, ROW, Row
+from thence.core.protocols.timestamp_vectors import MATRIX, NULL, ROW, Row
 from thence.core.protocols.wire import CopyShape
 from thence.core.wire.codec import INT, MASK, Record, Seq, Shape, Vector
 from thence.core.wire.sets import Rename

@@ -15,7 +15,7 @@ from thence.lab.papers.claims import (
     Answer,
     Claim,
     Data,
-    Finding,
+    Judgement,
     NoDataError,
     Rows,
     between,
@@ -29,9 +29,9 @@ from thence.lab.papers.claims import (
     words,
 )
 from thence.lab.papers.claims import shown as text
+from thence.lab.papers.estimates import choose, curve, exact, growth
 from thence.lab.papers.paper import Drawing, Paper
-from thence.lab.papers.rows import choose, curve, exact, growth
-from thence.lab.simulator.stats import Estimate
+from thence.lab.simulator.confidence import Estimate
 from thence.tables.result_table import Cell, Table
 
 if TYPE_CHECKING:
@@ -64,10 +64,10 @@ def lines(data: Data, measure: str, mode: str, network: Row = NETWORKS[0]) -> di
     return {name: curve(of(data, network), measure, protocol=name, fanout=MODES[mode]) for name in PROTOCOLS}
 
 
-def _everywhere(judge: Judge) -> Callable[[Data], Finding]:
+def _everywhere(judge: Judge) -> Callable[[Data], Judgement]:
     """Ask for each network by itself, and answer what all of those answer in which it was measured."""
 
-    def judged(data: Data) -> Finding:
+    def judged(data: Data) -> Judgement:
         first, text = judge(data, NETWORKS[0])
         answers = {words_of(NETWORKS[0]): every(first)}
         for network in NETWORKS[1:]:
@@ -96,7 +96,7 @@ def _ordered(measure: str, mode: str, order: tuple[tuple[str, str], ...]) -> Jud
     return judge
 
 
-def _squares(data: Data) -> Finding:
+def _squares(data: Data) -> Judgement:
     by = [(n, value) for mode in MODES for n, value in lines(data, "entries_per_copy", mode)["rst"].items()]
     return found([low(v) == high(v) == n * n for n, v in by], words(dict(by)))
 
@@ -174,7 +174,7 @@ def _crosses(data: Data, network: Row) -> tuple[list[Answer], str]:
     return [*answers, *after], "PRS over RST, " + ", ".join(f"n = {n}: {text}" for n, text in shown.items())
 
 
-def _worst(data: Data) -> Finding:
+def _worst(data: Data) -> Judgement:
     share = {row["processes"]: exact([row["dependents"] / row["processes"] ** 2]) for row in data["worst case"]}
     return found([between(value, 0.5, 1.0) for value in share.values()], "share of n², " + words(share))
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from thence.core.model.plain import Row
-from thence.lab.simulator.stats import Estimate
+from thence.lab.simulator.confidence import Estimate
 
 Verdict = Literal["reproduced", "differs", "not determinable"]
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "differs", "not determinable")
@@ -31,7 +31,7 @@ class NoDataError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Judgement:
     """What became of a claim: the verdict and our value, in words."""
 
     verdict: Verdict
@@ -47,22 +47,22 @@ class Claim:
     published: str
     threshold: str
     """when it counts as reproduced, and when not, in words"""
-    judge: Callable[[Data], Finding]
+    judge: Callable[[Data], Judgement]
 
-    def find(self, data: Data) -> Finding:
+    def find(self, data: Data) -> Judgement:
         """Judge the rows; what was not measured cannot be told."""
         try:
             return self.judge(data)
         except NoDataError as missing:
-            return Finding("not determinable", f"not measured: {missing}")
+            return Judgement("not determinable", f"not measured: {missing}")
 
 
-def found(answers: Iterable[Answer], ours: str) -> Finding:
+def found(answers: Iterable[Answer], ours: str) -> Judgement:
     """Join answers: all yes is reproduced, one no differs, anything else cannot be told."""
     given = list(answers)
     if False in given:
-        return Finding("differs", ours)
-    return Finding("reproduced" if given and None not in given else "not determinable", ours)
+        return Judgement("differs", ours)
+    return Judgement("reproduced" if given and None not in given else "not determinable", ours)
 
 
 def low(value: Estimate) -> float:

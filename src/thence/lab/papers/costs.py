@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from thence.core.model.plain import Row
 from thence.lab.papers.claims import Data, NoDataError, Rows, shown
+from thence.lab.papers.estimates import MEASURED, choose, curve, joined
 from thence.lab.papers.paper import Drawing, Paper, Scale
-from thence.lab.papers.rows import MEASURED, choose, curve, joined
+from thence.lab.simulator.confidence import Estimate
 from thence.lab.simulator.scenario import Scenario
-from thence.lab.simulator.stats import Estimate
 from thence.lab.sweep.grid import Grid, grid_of
 from thence.tables.result_table import Cell, Table
 

@@ -15,10 +15,10 @@ from thence.core.protocols.effects import Deliver, Sent, Transmit
 from thence.core.protocols.registry import create
 from thence.lab.explorer.random_walk import RandomWalk, walk
 from thence.lab.explorer.setting import Setting
-from thence.lab.papers.claims import Claim, Data, Finding, NoDataError, Rows, found
+from thence.lab.papers.claims import Claim, Data, Judgement, NoDataError, Rows, found
+from thence.lab.papers.estimates import choose, total
 from thence.lab.papers.lower_bound import possible_views, spared, undecided
 from thence.lab.papers.paper import Drawing, Paper, Scale
-from thence.lab.papers.rows import choose, total
 from thence.lab.papers.variants import setting_of
 from thence.lab.simulator import Scenario, simulate
 from thence.tables.result_table import Cell, Table
@@ -140,8 +140,8 @@ def _one_step(protocol: str, seed: int) -> Row:
 # -- claims ----------------------------------------------------------------------------------------------------------
 
 
-def _latency(name: str, published: int = 2) -> Callable[[Data], Finding]:
-    def judge(data: Data) -> Finding:
+def _latency(name: str, published: int = 2) -> Callable[[Data], Judgement]:
+    def judge(data: Data) -> Judgement:
         rows = choose([*data["steps"], *data["others"]], protocol=name)
         return found(
             [row["steps"] == published for row in rows], ", ".join(f"{r['addressed']}: {r['steps']}" for r in rows)
@@ -150,13 +150,13 @@ def _latency(name: str, published: int = 2) -> Callable[[Data], Finding]:
     return judge
 
 
-def _open(data: Data) -> Finding:
+def _open(data: Data) -> Judgement:
     rows = choose(data["steps"], addressed="others only")
     return found([row["steps"] > 0 for row in rows], "delivered to groups that the sender is no member of")
 
 
-def _no_round(kind: str) -> Callable[[Data], Finding]:
-    def judge(data: Data) -> Finding:
+def _no_round(kind: str) -> Callable[[Data], Judgement]:
+    def judge(data: Data) -> Judgement:
         rows = data["lower bound"]
         tried, left = total(rows, kind), total(rows, f"{kind} left")
         return found([left == 0], f"delivering at {tried - left} of {tried} views breaks agreement in some round")
@@ -164,25 +164,25 @@ def _no_round(kind: str) -> Callable[[Data], Finding]:
     return judge
 
 
-def _holds(name: str) -> Callable[[Data], Finding]:
-    def judge(data: Data) -> Finding:
+def _holds(name: str) -> Callable[[Data], Judgement]:
+    def judge(data: Data) -> Judgement:
         return _broken(data["crashes"], (name,))
 
     return judge
 
 
-def _broken(rows: Rows, names: tuple[str, ...]) -> Finding:
+def _broken(rows: Rows, names: tuple[str, ...]) -> Judgement:
     executions, crashes = total(rows, "executions"), total(rows, "crashes")
     broken = sum(total(rows, name) for name in names)
     text = f"broken in {broken} of {executions} executions with {crashes} crashes"
     return found([False if broken else True if crashes >= ENOUGH else None], text)
 
 
-def _printed_holds(data: Data) -> Finding:
+def _printed_holds(data: Data) -> Judgement:
     return _broken(data["printed"], ("validity", "agreement"))
 
 
-def _optimal(data: Data) -> Finding:
+def _optimal(data: Data) -> Judgement:
     one, two = ([row["disagreements"] for row in choose(data["one step"], protocol=p)] for p in ("ks", "a-causal"))
     if not one or not two:
         raise NoDataError("one step and two")

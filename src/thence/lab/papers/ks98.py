@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from thence.core.model.roster import Roster
-from thence.lab.papers.claims import Claim, Data, Finding, NoDataError, found
+from thence.lab.papers.claims import Claim, Data, Judgement, NoDataError, found
+from thence.lab.papers.estimates import choose, exact, total
 from thence.lab.papers.ks98_runs import SIZES, SPECIAL, measure
 from thence.lab.papers.paper import Drawing, Paper
-from thence.lab.papers.rows import choose, exact, total
 from thence.tables.result_table import Table
 
 if TYPE_CHECKING:
@@ -25,22 +25,22 @@ LOOKS = 4
 """at each entry of two logs of n² entries, twice"""
 
 
-def _exact(what: str) -> Callable[[Data], Finding]:
-    def judge(data: Data) -> Finding:
+def _exact(what: str) -> Callable[[Data], Judgement]:
+    def judge(data: Data) -> Judgement:
         seen, off = total(data["exact"], what), total(data["exact"], f"{what} off")
         return found([False if off else True if seen >= ENOUGH else None], f"{seen - off} of {seen} {what} equal it")
 
     return judge
 
 
-def _never_more(data: Data) -> Finding:
+def _never_more(data: Data) -> Judgement:
     cases = [(row["processes"], row["largest"]) for row in data["exact"]]
     cases += [(row["processes"], row["facts"]) for row in data["worst case"]]
     share = max((size / n**2 for n, size in cases), default=0.0)
     return found([size <= n**2 for n, size in cases], f"at most {share:.2f} n², the built worst case included")
 
 
-def _grows(data: Data) -> Finding:
+def _grows(data: Data) -> Judgement:
     share = {
         row["processes"]: row["facts"] / row["processes"] ** 2 for row in data["worst case"] if row["processes"] >= 10
     }
@@ -48,8 +48,8 @@ def _grows(data: Data) -> Finding:
     return found([value >= 0.5 for value in share.values()], text)
 
 
-def _processed(column: str, power: int, factor: int = 1) -> Callable[[Data], Finding]:
-    def judge(data: Data) -> Finding:
+def _processed(column: str, power: int, factor: int = 1) -> Callable[[Data], Judgement]:
+    def judge(data: Data) -> Judgement:
         by = {row["processes"]: row[column] for row in data["processing"]}
         text = ", ".join(f"n = {n}: {visits / n**power:.2f}" for n, visits in by.items())
         return found([visits <= factor * n**power for n, visits in by.items()], f"over n{'²³'[power - 2]}, {text}")
@@ -57,8 +57,8 @@ def _processed(column: str, power: int, factor: int = 1) -> Callable[[Data], Fin
     return judge
 
 
-def _entries(protocol: str, most: Callable[[int], int], *, equal: bool = False) -> Callable[[Data], Finding]:
-    def judge(data: Data) -> Finding:
+def _entries(protocol: str, most: Callable[[int], int], *, equal: bool = False) -> Callable[[Data], Judgement]:
+    def judge(data: Data) -> Judgement:
         rows = choose(data["special"], protocol=protocol)
         answers = [
             row["entries"] == most(row["processes"]) if equal else row["entries"] <= most(row["processes"])
@@ -70,7 +70,7 @@ def _entries(protocol: str, most: Callable[[int], int], *, equal: bool = False) 
     return judge
 
 
-def _hierarchy(data: Data) -> Finding:
+def _hierarchy(data: Data) -> Judgement:
     rows, flat = (choose(data["special"], protocol=p) for p in ("hierarchy", "ks"))
     if not rows or not flat:
         raise NoDataError("hierarchy and ks")

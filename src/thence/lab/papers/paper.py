@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from thence.lab.papers.claims import Claim, Data, Rows
-from thence.lab.simulator.stats import Estimate
+from thence.lab.simulator.confidence import Estimate
 from thence.lab.sweep.grid import Grid
 from thence.tables.result_table import Table
 

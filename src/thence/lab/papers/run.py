@@ -14,9 +14,9 @@ from pathlib import Path
 from thence import __version__
 from thence.core.model.plain import Row
 from thence.lab.papers import bounded, ci_dc, costs, genuine, ks98, separators
-from thence.lab.papers.claims import VERDICTS, Claim, Data, Finding, Rows
+from thence.lab.papers.claims import VERDICTS, Claim, Data, Judgement, Rows
+from thence.lab.papers.estimates import KEPT
 from thence.lab.papers.paper import Paper, Scale
-from thence.lab.papers.rows import KEPT
 from thence.lab.sweep.grid import Grid
 from thence.tables.result_table import Cell, Table
 
@@ -38,7 +38,7 @@ class Reproduced:
 
     paper: Paper
     data: Data
-    findings: list[tuple[Claim, Finding]]
+    findings: list[tuple[Claim, Judgement]]
     broken: list[str] = field(default_factory=list)
     """protocols that broke their promise on the way: nothing that follows can be trusted"""
 

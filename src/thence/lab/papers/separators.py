@@ -17,7 +17,7 @@ from thence.lab.papers.claims import (
     Answer,
     Claim,
     Data,
-    Finding,
+    Judgement,
     NoDataError,
     Rows,
     between,
@@ -28,8 +28,8 @@ from thence.lab.papers.claims import (
     several,
     words,
 )
+from thence.lab.papers.estimates import choose, curve, exact, quotient
 from thence.lab.papers.paper import Paper
-from thence.lab.papers.rows import choose, curve, exact, quotient
 from thence.lab.papers.separators_runs import (
     CHOSEN,
     NAMES,
@@ -47,7 +47,7 @@ from thence.lab.papers.separators_runs import (
     sizes_of,
 )
 from thence.lab.papers.separators_shown import plots, tables
-from thence.lab.simulator.stats import Estimate, estimate
+from thence.lab.simulator.confidence import Estimate, estimate
 
 CLOSE, SAME, MUCH = 0.15, 0.05, 2.0
 At = TypeVar("At")
@@ -59,16 +59,16 @@ def _range(values: Mapping[At, Estimate]) -> str:
     return f"{min(means):.2f} to {max(means):.2f}"
 
 
-def _computed(scheme: str, n: int) -> Callable[[Data], Finding]:
-    def judge(data: Data) -> Finding:
+def _computed(scheme: str, n: int) -> Callable[[Data], Judgement]:
+    def judge(data: Data) -> Judgement:
         sizes = [row[scheme] for row in choose(data["fixed"], processes=n)]
         return found([size == PUBLISHED[scheme][n] for size in sizes], ", ".join(map(str, sorted(set(sizes)))))
 
     return judge
 
 
-def _cell(scenario: str, n: int) -> Callable[[Data], Finding]:
-    def judge(data: Data) -> Finding:
+def _cell(scenario: str, n: int) -> Callable[[Data], Judgement]:
+    def judge(data: Data) -> Judgement:
         by = everywhere(data, n, scenario)
         answer = several([near(value, PUBLISHED[scenario][n], CLOSE) for value in by.values()])
         return found([answer], _two_ranges(data, cells(data, n, scenario), by))
@@ -81,7 +81,7 @@ def _two_ranges(data: Data, ours: Mapping[str, Estimate], of_all: Mapping[tuple[
     return f"{_range(ours)} over {places} placements as `ech-r9`, {_range(of_all)} over {len(READINGS)} readings too"
 
 
-def _falling(data: Data) -> Finding:
+def _falling(data: Data) -> Judgement:
     answers: list[Answer] = []
     for n in sizes_of(data):
         none, some, most = (everywhere(data, n, scenario) for scenario in NAMES)
@@ -89,7 +89,7 @@ def _falling(data: Data) -> Finding:
     return found([several(answers)], f"in {sum(map(bool, answers))} of {len(answers)} placements and readings")
 
 
-def _improves(data: Data) -> Finding:
+def _improves(data: Data) -> Judgement:
     none, some = (everywhere(data, 6, scenario) for scenario in NAMES[:2])
     shares = {key: quotient(some[key], none[key]) for key in none}
     saved = {key: Estimate(1 - share.mean, share.half, share.values) for key, share in shares.items()}
@@ -98,7 +98,7 @@ def _improves(data: Data) -> Finding:
     return found([answer], _two_ranges(data, ours, saved))
 
 
-def _grows_less(data: Data) -> Finding:
+def _grows_less(data: Data) -> Judgement:
     answers, shown = [], {}
     for scenario in NAMES:
         few, many = (everywhere(data, n, scenario) for n in (6, 10))
@@ -108,7 +108,7 @@ def _grows_less(data: Data) -> Finding:
     return found([several(answers)], "largest factor from 6 to 10, " + words(shown))
 
 
-def _steady(data: Data) -> Finding:
+def _steady(data: Data) -> Judgement:
     """Judge each choice of other delays in each placement by itself: how different they were is open."""
     placements = sorted({row["placement"] for row in data["delays"]})
     if not placements:
@@ -137,7 +137,7 @@ def _changes(rows: Rows) -> list[Estimate]:
     return made
 
 
-def _histories(data: Data) -> Finding:
+def _histories(data: Data) -> Judgement:
     answers, shown = [], []
     for place in placements_of(data):
         by = [
@@ -151,8 +151,8 @@ def _histories(data: Data) -> Finding:
     return found([several(answers)], ", ".join(shown))
 
 
-def _small_stamps(n: int) -> Callable[[Data], Finding]:
-    def judge(data: Data) -> Finding:
+def _small_stamps(n: int) -> Callable[[Data], Judgement]:
+    def judge(data: Data) -> Judgement:
         answers = []
         for place in placements_of(data):
             none, some, most = (_small(histogram(chosen(data, n, s, place), "stamps")) for s in NAMES)
@@ -169,8 +169,8 @@ def _small(sizes: Counter[int]) -> float:
     return sum(seen for size, seen in sizes.items() if size <= 2) / max(1, sizes.total())
 
 
-def _gateway(separators: str) -> Callable[[Data], Finding]:
-    def judge(data: Data) -> Finding:
+def _gateway(separators: str) -> Callable[[Data], Judgement]:
+    def judge(data: Data) -> Judgement:
         rows = choose(data["figure 7.5"], separators=separators)
         if not rows:
             raise NoDataError("figure 7.5")
@@ -185,8 +185,8 @@ def _gateway(separators: str) -> Callable[[Data], Finding]:
     return judge
 
 
-def _networks(column: str, factor: float) -> Callable[[Data], Finding]:
-    def judge(data: Data) -> Finding:
+def _networks(column: str, factor: float) -> Callable[[Data], Judgement]:
+    def judge(data: Data) -> Judgement:
         rows, answers, shown = data["figure 7.7"], [], []
         for name in sorted({row["network"] for row in rows}):
             by = curve(rows, column, "separators", network=name)

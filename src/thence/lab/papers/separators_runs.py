@@ -12,9 +12,9 @@ from thence.lab.papers.chapter7.experiments import SCENARIOS, StampSizes, mean, 
 from thence.lab.papers.chapter7.group_clocks import group_run
 from thence.lab.papers.chapter7.networks import PLACEMENTS, Network, broadcasts, gateway, office
 from thence.lab.papers.claims import Data, NoDataError, Rows
+from thence.lab.papers.estimates import choose, curve
 from thence.lab.papers.paper import Scale
-from thence.lab.papers.rows import choose, curve
-from thence.lab.simulator.stats import Estimate
+from thence.lab.simulator.confidence import Estimate
 
 SIZES = ((6, 10),) * 3
 CHOSEN = "apart"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from thence.lab.papers.chapter7.experiments import PUBLISHED
 from thence.lab.papers.claims import Data
+from thence.lab.papers.estimates import choose, curve
 from thence.lab.papers.paper import Drawing
-from thence.lab.papers.rows import choose, curve
 from thence.lab.papers.separators_runs import DELAYS, NAMES, READINGS, WATCHED, cells, chosen, histogram, sizes_of
 from thence.tables.result_table import Cell, Table
 

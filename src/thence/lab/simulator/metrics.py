@@ -19,9 +19,9 @@ from thence.core.model.message import Copy
 from thence.core.model.plain import Row
 from thence.core.protocols.effects import Sent
 from thence.lab.simulator.causes import Causes
+from thence.lab.simulator.confidence import Estimate, batch_means, estimate
 from thence.lab.simulator.simulation import Observer, Simulation
 from thence.lab.simulator.sizes import Sizes
-from thence.lab.simulator.stats import Estimate, batch_means, estimate
 
 STAMPS = ("entries", "facts", "bytes", "paper_bytes")
 PER_COPY = (*STAMPS, "held", "hold", "needless", "latency")

@@ -18,7 +18,7 @@ from random import Random
 from thence.core.model.roster import Roster
 from thence.errors import MisuseError
 from thence.lab.simulator.delays import LONGEST, Travel, compile_delay
-from thence.lab.simulator.streams import Streams
+from thence.lab.simulator.random_streams import Streams
 
 _PARTITION = re.compile(r"(?P<start>[\d.]+)-(?P<end>[\d.]+):(?P<sides>.+)")
 

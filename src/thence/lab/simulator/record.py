@@ -20,7 +20,7 @@ from thence.core.model.message_names import HOPS, name_of, prefix_of, suffix_of
 from thence.core.model.plain import Row
 from thence.core.protocols.effects import Sent
 from thence.errors import MisuseError
-from thence.lab.simulator.event_rows import Clear, CopyRow, EventRows
+from thence.lab.simulator.recorded_events import Clear, CopyRow, EventRows
 from thence.lab.simulator.simulation import Observer, Simulation
 from thence.lab.simulator.sizes import Sizes
 from thence.tables.files.formats import by_name
@@ -181,6 +181,6 @@ class ArrivalRecorder(Observer):
 def format_of(path: Path) -> str:
     """Return the format that the end of a name says, `jsonl` or `parquet`, or say which ends there are."""
     found = by_name(path)
-    if found is None or (found == "parquet" and path.suffix == ".gz"):
+    if found not in ("jsonl", "parquet") or path.suffix == ".zst" or (found == "parquet" and path.suffix == ".gz"):
         raise MisuseError(f"{path.name} ends in none of .jsonl, .jsonl.gz and .parquet, which say the format")
     return found

@@ -16,7 +16,7 @@ from thence.core.protocols.base import Member
 from thence.core.protocols.registry import Entry, Need, check_options, create, lookup
 from thence.errors import MisuseError
 from thence.lab.simulator.network import Network, check_share
-from thence.lab.simulator.streams import Streams
+from thence.lab.simulator.random_streams import Streams
 from thence.lab.simulator.workload import OWN_DESTINATIONS, Workload, compile_workload
 
 MOST_PROCESSES = 10_000

@@ -25,8 +25,8 @@ from thence.core.protocols.base import Member
 from thence.core.protocols.effects import Deferred, Deliver, Effect, Hold, Sent, Transmit
 from thence.lab.simulator.delays import Travel
 from thence.lab.simulator.outcome import Outcome
+from thence.lab.simulator.random_streams import Streams
 from thence.lab.simulator.scenario import Scenario
-from thence.lab.simulator.streams import Streams
 from thence.lab.simulator.workload import Request
 
 DETECTION = 0.5

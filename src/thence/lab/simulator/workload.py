@@ -29,7 +29,7 @@ from thence.core.model.roster import Roster, positions
 from thence.errors import MisuseError
 from thence.lab.simulator.delays import LONGEST
 from thence.lab.simulator.fanout import NAMED, Choose, choose, choose_among, including, parse_fanout, shapes
-from thence.lab.simulator.streams import Streams
+from thence.lab.simulator.random_streams import Streams
 
 
 class Request(NamedTuple):

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from thence.core.model.plain import Row
 from thence.lab.simulator import simulate
-from thence.lab.simulator.stats import estimate
+from thence.lab.simulator.confidence import estimate
 from thence.lab.sweep.grid import Grid, Planned
 from thence.lab.sweep.task import (
     COLUMNS,

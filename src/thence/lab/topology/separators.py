@@ -81,13 +81,13 @@ def given(graph: Graph, members: Iterable[str], forward: Iterable[str]) -> Separ
     inside, ahead = known(graph, members, "a separator"), known(graph, forward, "a forward set")
     if inside & ahead:
         raise MisuseError(f"{', '.join(sorted(inside & ahead))} cannot be both in a separator and ahead of it")
-    parts = _parts(graph, inside)
+    parts = _components(graph, inside)
     sides = [frozenset(part) for part in parts if ahead & set(part)]
     front = frozenset[str]().union(*sides)
     return check_separator(graph, Separator(inside, front, frozenset(graph) - inside - front))
 
 
-def _parts(graph: Graph, members: Collection[str]) -> list[list[str]]:
+def _components(graph: Graph, members: Collection[str]) -> list[list[str]]:
     parts = components(graph, members)
     if len(parts) < 2:
         names = ", ".join(in_order(graph, members)) or "nobody"
@@ -99,7 +99,7 @@ def both_ways(graph: Graph, members: Iterable[str]) -> list[Separator]:
     """Return each part that a set leaves against the rest, both ways."""
     inside = known(graph, members, "a separator")
     found: dict[Separator, None] = {}
-    for part in _parts(graph, inside):
+    for part in _components(graph, inside):
         one = Separator(inside, frozenset(part), frozenset(graph) - inside - set(part))
         found.setdefault(one)
         found.setdefault(one.reversed)
@@ -110,7 +110,7 @@ def most_even(graph: Graph, members: Iterable[str]) -> Separator:
     """Return the separator of a set that puts its parts, largest first, on whichever side is smaller so far."""
     inside = frozenset(members)
     sides: tuple[list[str], list[str]] = ([], [])
-    for part in sorted(_parts(graph, inside), key=len, reverse=True):
+    for part in sorted(_components(graph, inside), key=len, reverse=True):
         min(sides, key=len).extend(part)
     return Separator(inside, frozenset(sides[0]), frozenset(sides[1]))
 

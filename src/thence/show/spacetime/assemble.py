@@ -1,9 +1,9 @@
 """The page put together: the frame, the style sheet, the modules and the data, in one file.
 
-Law. Nothing is fetched: the policy in the page allows this one script and this one style sheet, by their hashes, and
-nothing else. The modules stand in the page as they stand in the package, one after the other in an order in which each
-comes after those it imports; only the words `import` and `export` fall away, since they are one module then. Whatever
-is put into the frame is escaped, and no data can end its element.
+*Invariant.* Nothing is fetched: the policy in the page allows this one script and this one style sheet, by their
+hashes, and nothing else. The modules stand in the page as they stand in the package, one after the other in an order
+in which each comes after those it imports; only the words `import` and `export` fall away, since they are one module
+then. Whatever is put into the frame is escaped, and no data can end its element.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ MODULES = (
 LISTED = 500
 """Findings that stand in the page as HTML from the start; the rest are added when asked for."""
 
+VERDICTS = {"violated": "Not causal", "fails": "Fails", "unknown": "Unknown", "causal": "Causal"}
+"""Verdicts as a heading says them, the worst first."""
+
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./\w+\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", re.MULTILINE)
 
@@ -46,12 +49,19 @@ def script() -> str:
 
 
 def page(
-    scenes: Sequence[Scene], *, title: str = "thence", lead: str = "", notes: Sequence[str] = (), start: str = ""
+    scenes: Sequence[Scene],
+    *,
+    title: str = "thence",
+    lead: str = "",
+    notes: Sequence[str] = (),
+    start: str = "",
+    violations: int | None = None,
 ) -> str:
     """Return the page of some scenes.
 
     `lead` is a sentence under the title, `notes` say what the page does not show, and `start` is what it shows at
-    first, written like the fragment of its address: `finding=1`.
+    first, written like the fragment of its address: `finding=1`. `violations`: how many the whole trace has, if the
+    scenes do not hold all of them.
     """
     data = encoded(scenes) | {"start": start}
     runs = cast(list[Json], data["runs"])
@@ -63,7 +73,7 @@ def page(
         "policy": _policy(program, style),
         "title": escape(visible(title)),
         "lead": escape(visible(lead, TEXT_LIMIT)),
-        "verdict": escape(_verdict(runs, len(found))),
+        "verdict": escape(_verdict(runs, [each for _, each in found], violations)),
         "runs": _runs(runs),
         "notes": "".join(f'<p class="note">{escape(visible(note, TEXT_LIMIT))}</p>' for note in remarks),
         "findings": "\n".join(_item(number, run, each, len(runs)) for number, (run, each) in enumerate(found[:LISTED])),
@@ -82,11 +92,19 @@ def _policy(program: str, style: str) -> str:
     return "; ".join(["default-src 'none'", *hashes, "base-uri 'none'", "form-action 'none'"])
 
 
-def _verdict(runs: Sequence[Json], found: int) -> str:
+def _verdict(runs: Sequence[Json], found: Sequence[Json], total: int | None) -> str:
     verdicts = {str(run["verdict"]) for run in runs if run["verdict"]}
-    worst = next((each for each in ("violated", "fails", "unknown", "causal") if each in verdicts), None)
-    count = f"{found} finding{'' if found == 1 else 's'}"
-    return count if worst is None else f"{worst}, {count}"
+    worst = next((each for each in VERDICTS if each in verdicts), None)
+    here = sum(each["what"] == "violation" for each in found)
+    violations, other = max(here, total or 0), len(found) - here
+    counts = [_counted(violations, "violation")] if violations else []
+    counts += [_counted(other, "other finding" if violations else "finding")] if other else []
+    count = ", ".join(counts) or "no findings"
+    return count if worst is None else f"{VERDICTS[worst]}: {count}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _runs(runs: Sequence[Json]) -> str:
@@ -101,6 +119,11 @@ def _runs(runs: Sequence[Json]) -> str:
 
 
 def _item(number: int, run: Json, found: Json, runs: int) -> str:
-    name = f"<i>{escape(str(run['name']))}: </i>" if runs > 1 else ""
-    text = f"{name}{escape(str(found['text']))}"
-    return f'<li class="{found["what"]}"><button type="button" data-finding="{number}">{text}</button></li>'
+    shown = found["number"] or number + 1
+    where = f"<i>{escape(str(run['name']))}</i> " if runs > 1 else ""
+    names = [f"<b>{escape(name)}</b>" for name in cast(list[str], found.get("short", []))]
+    text = "{} before {} at {}".format(*names) if names else escape(str(found["text"]))
+    return (
+        f'<li class="{found["what"]}"><button type="button" data-finding="{number}">'
+        f'<span class="number">{shown}</span> {where}{text}</button></li>'
+    )

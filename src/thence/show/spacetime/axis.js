@@ -1,6 +1,6 @@
 // Where an event stands from left to right: in an order in which causes come first, or at its recorded time.
 //
-// Law. In the order, event i stands at i. In time it stands at its time; one without a time stands where the event before
+// Invariant. In the order, event i stands at i. In time it stands at its time; one without a time stands where the event before
 // it in the order does. `sorted` holds the events of a run from left to right.
 
 import { Spans } from "./spans.js";

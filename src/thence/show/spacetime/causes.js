@@ -1,6 +1,6 @@
 // What happened before what, as the definition has it (thence.core.model.order).
 //
-// Law. Within one label, rows of one process follow each other by index, a delivery follows the send of its message, and
+// Invariant. Within one label, rows of one process follow each other by index, a delivery follows the send of its message, and
 // the relation is transitive. A crash belongs to every label. Arrivals and rows set aside carry no causality.
 
 import { SEND, RECEIVE, DELIVER, CRASH, destinationsOf } from "./data.js";

@@ -1,6 +1,6 @@
 // The data of the page, read once.
 //
-// Law. Names are text and stay text: they reach the page through textContent and fillText, never as markup. A column is
+// Invariant. Names are text and stay text: they reach the page through textContent and fillText, never as markup. A column is
 // a typed array; event i of a run is entry i of each of its columns; -1 is null, and a time not recorded is NaN.
 
 export const KINDS = ["send", "receive", "deliver", "internal", "crash"];

@@ -1,8 +1,9 @@
 """Scenes as columns of numbers, ready to be typed arrays in a page.
 
-Law. Event number i of a run is row i of its scene. All runs of a page share their tables of processes, messages, labels
-and files. -1 is null, and a time that is not recorded is NaN. A column takes the smallest type that holds it, little
-end first. What a page leaves out (findings beyond a number, stamps beyond a size) is said in the notes of the run.
+*Invariant.* Event number i of a run is row i of its scene. All runs of a page share their tables of processes,
+messages, labels and files. -1 is null, and a time that is not recorded is NaN. A column takes the smallest type that
+holds it, little end first. What a page leaves out (findings beyond a number, stamps beyond a size) is said in the
+notes of the run.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from thence.show.spacetime.names import TEXT_LIMIT, natural, visible
 from thence.tables.explain.scene import Finding, Row, Scene
 
 PAGE_EVENTS = 100_000
-"""Events that one page takes; more are cut into slices."""
+"""Events that one page takes; more are divided into excerpts."""
 FINDINGS = 5_000
 """Findings of a run that a page lists."""
 STAMPED = 1_000_000
@@ -55,9 +56,11 @@ class Tables:
 def encoded(scenes: Sequence[Scene]) -> Json:
     """Return the data of a page, as JSON can hold it."""
     tables = Tables()
-    names = {e.process for scene in scenes for e in scene.events}
-    names |= {to for scene in scenes for e in scene.events for to in e.destinations or ()}
-    for name in sorted(names, key=lambda each: (natural(each), each)):
+    for scene in scenes:  # lanes in order of first appearance, so that an execution reads from the top left
+        for event in scene.events:
+            tables.processes[event.process]
+    silent = {to for scene in scenes for e in scene.events for to in e.destinations or ()} - tables.processes.keys()
+    for name in sorted(silent, key=lambda each: (natural(each), each)):
         tables.processes[name]
     runs = [_Run(scene, tables).json() for scene in scenes]
     return {
@@ -202,7 +205,9 @@ class _Run:
         """Return a finding with the numbers of the events it speaks of; -1 where the scene has none."""
         path = [self.place.get((step.process, step.index), -1) for step in finding.path or ()]
         rows = [self.place.get(row, -1) for row in finding.rows]
-        made: Json = {"what": finding.what, "text": visible(finding.sentence, TEXT_LIMIT)}
+        made: Json = {"what": finding.what, "text": visible(finding.sentence, TEXT_LIMIT), "number": finding.number}
+        if finding.violation:
+            made["short"] = [visible(str(name)) for name in (finding.early, finding.message, finding.destination)]
         made["path"] = [place for place in path if place >= 0]
         made["lane"] = -1 if finding.destination is None else self.tables.processes.get(finding.destination, -1)
         there = finding.destination or ""

@@ -1,7 +1,7 @@
-"""What an audit found, as findings of scenes: whoever judged, the same sentences in the same order.
+"""What an audit found, as findings of scenes, in the audit's order and with its numbers.
 
-Law. Violations come first, numbered as the audit numbers them; then copies that are missing, doubled or misplaced, then
-rows set aside. The first `paths` violations have their proof.
+*Invariant.* Violations come first; then copies that are missing, doubled or misdelivered; then rows set aside. The
+first `paths` violations have their proof.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def findings_of(audit: Audited, *, paths: int = 100) -> Numbered:
     """Return what was found, each with its run."""
     never = {_copy(row) for row in audit.rows("undelivered")}
     found: Numbered = []
-    for row, path in islice(audit.proved(paths), MOST):
+    for number, (row, path) in enumerate(islice(audit.proved(paths), MOST), 1):
         violation = Violation(str(row["run"]), str(row["destination"]), str(row["early"]), str(row["missing"]))
         missing = Copied(violation.run, violation.missing, violation.destination)
-        found.append((violation.run, violated(violation, path, never=missing in never)))
+        found.append((violation.run, violated(violation, path, never=missing in never, number=number)))
     for name, what in COPIES.items():
         found += [(str(row["run"]), copied(what, _copy(row))) for row in islice(audit.rows(name), MOST)]
     return found + [_aside(row) for row in islice(audit.rows("quarantine"), MOST)]
@@ -66,7 +66,7 @@ def _aside(row: AuditRow) -> tuple[str | None, Finding]:
 
 
 def by_run(findings: Numbered) -> tuple[dict[str, Sequence[Finding]], list[Finding]]:
-    """Part findings by run; those whose run is not known come apart."""
+    """Return findings by run, and those whose run is not known."""
     runs: dict[str, list[Finding]] = defaultdict(list)
     nowhere = []
     for run, finding in findings:

@@ -1,6 +1,6 @@
 // Which processes are shown, in which rows, from top to bottom.
 //
-// Law. Every process is in exactly one row or hidden. A row of several processes is a group. What is done here is done
+// Invariant. Every process is in exactly one row or hidden. A row of several processes is a group. What is done here is done
 // for all runs of the page: a process keeps its row from run to run.
 
 export class Lanes {
@@ -9,7 +9,7 @@ export class Lanes {
     this.reset();
   }
 
-  /** One row for each process, in order. */
+  /** One row for each process, in order of first appearance. */
   reset() {
     this.rows = this.names.map((_, lane) => [lane]);
     this.hidden = new Set();

@@ -1,14 +1,15 @@
 // What the page says in words: findings, the chosen event, the dependency log, the lanes. All of it real HTML.
 //
-// Law. Whatever is said here is made of text nodes. What the picture shows of the chosen event or finding is said too.
+// Invariant. Whatever is said here is made of text nodes. What the picture shows of the chosen event or finding is said too.
 
 import { KINDS, SEND, RECEIVE, DELIVER, destinationsOf, entriesOf } from "./data.js";
 import { pastOf, futureOf, waitsOf } from "./causes.js";
 import { isHeld, timeOf } from "./axis.js";
 import { logOf } from "./log.js";
+import { eventsOf } from "./view.js";
 
 const DEEDS = ["sent", "received", "delivered", "did something of its own", "crashed"];
-const FEW = 12;
+const SHOWN_AT_FIRST = 12;
 
 /** Make an element: its name, its attributes, and what stands in it. */
 export function make(name, attributes = {}, ...parts) {
@@ -27,7 +28,7 @@ export function deed(page, run, event) {
   return `${page.processes[run.lane[event]]} ${DEEDS[run.kind[event]]}${message}`;
 }
 
-function some(items, most = FEW) {
+function some(items, most = SHOWN_AT_FIRST) {
   return items.length <= most ? items.join(", ") : `${items.slice(0, most).join(", ")} and ${items.length - most} more`;
 }
 
@@ -47,7 +48,7 @@ export function factsOf(page, run, event) {
   if (run.label[event] >= 0) add("label", page.labels[run.label[event]]);
   add("position", `row ${run.index[event]} of its process, ${event + 1} in the order`);
   if (run.timed && !Number.isNaN(run.time[event])) add("time", timeOf(run.time[event]));
-  if (run.kind[event] === SEND) add("destinations", names(destinationsOf(run, event)) || "nobody");
+  if (run.kind[event] === SEND) add("destinations", names(destinationsOf(run, event)) || "no destination");
   if (run.aside[event]) add("set aside", "the definition cannot use this row");
   else if (run.kind[event] === RECEIVE) add("causality", "an arrival carries none; its delivery does");
   else {
@@ -60,7 +61,7 @@ export function factsOf(page, run, event) {
   if (sizes.length) add("stamp", sizes.map((name) => `${run[name][event]} ${name}`).join(", "));
   if (run.stamped && run.stamp[event] >= 0) {
     const entries = entriesOf(run, run.stamp[event]);
-    const text = entries.map(({ message, lanes }) => `${page.messages[message]} to ${names(lanes) || "nobody"}`);
+    const text = entries.map(({ message, lanes }) => `${page.messages[message]} to ${names(lanes) || "no destination"}`);
     add("stamp in the clear", some(text, 40) || "empty");
   }
   if (run.line?.[event] >= 0) add("from", `${page.files[run.file[event]]}:${run.line[event]}`);
@@ -86,7 +87,7 @@ export function showEvent(box, page, run, event, go) {
   if (run.cause[event] >= 0) ties.push(run.cause[event]);
   if (run.pair[event] >= 0) ties.push(run.pair[event]);
   ties.push(...(run.ends.get(event) ?? []).filter((end) => run.kind[end] === DELIVER));
-  const items = ties.slice(0, FEW).map((tied) => make("li", {}, make("button", { type: "button", onclick: () => go(run.number, tied) }, deed(page, run, tied))));
+  const items = ties.slice(0, SHOWN_AT_FIRST).map((tied) => make("li", {}, make("button", { type: "button", onclick: () => go(run.number, tied) }, deed(page, run, tied))));
   box.replaceChildren(list, ...(items.length ? [make("p", {}, "Tied to it:"), make("ul", { class: "plain" }, ...items)] : []));
 }
 
@@ -95,7 +96,7 @@ export function showLog(box, page, run, lane, label, until) {
   const entries = logOf(run, lane, label, until);
   if (entries === null) return box.replaceChildren(make("p", {}, "No stamps were recorded. thence simulate --stamps records them."));
   const items = entries.map(({ message, lanes }) =>
-    make("li", {}, make("b", {}, page.messages[message]), ` may still be on its way to ${lanes.map((each) => page.processes[each]).join(", ") || "nobody"}`));
+    make("li", {}, make("b", {}, page.messages[message]), ` may still be on its way to ${lanes.map((each) => page.processes[each]).join(", ") || "no destination"}`));
   const title = `${page.processes[lane]} after event ${until + 1}: ${entries.length ? `${entries.length} entries` : "empty"}`;
   box.replaceChildren(make("p", {}, title), make("ul", { class: "plain log" }, ...items.slice(0, 200)));
 }
@@ -123,9 +124,29 @@ export function showResults(box, page, found, go, most = 100) {
   box.replaceChildren(...items);
 }
 
+/** A finding in a few words: of a violation the two messages and the process, else its sentence. */
+function inBrief(found) {
+  if (!found.short) return [found.text];
+  const [early, missing, process] = found.short.map((name) => make("b", {}, name));
+  return [early, " before ", missing, " at ", process];
+}
+
+/** The proof of a finding: its sentence and its events, causes first; the one looked at is marked. */
+export function showProof(box, page, found, number, chosen, go) {
+  const run = page.runs[found.run];
+  const events = eventsOf(found).sort((one, two) => one - two);
+  const items = events.map((event) => make("li", {}, make("button", {
+    type: "button", "aria-current": chosen?.run === found.run && chosen.event === event ? "true" : null, onclick: () => go(found.run, event),
+  }, deed(page, run, event))));
+  const title = found.what === "violation" ? `Violation ${found.number ?? number + 1}` : found.what;
+  const list = items.length ? [make("p", {}, "Its events, causes first:"), make("ol", {}, ...items)] : [];
+  box.replaceChildren(make("h2", {}, title), make("p", {}, found.text), ...list);
+}
+
 /** The items of the list of findings from a number on. */
 export function findingItems(page, from, to) {
   return page.findings.slice(from, to).map((found, place) =>
     make("li", { class: found.what }, make("button", { type: "button", "data-finding": from + place },
-      ...(page.runs.length > 1 ? [make("i", {}, `${page.runs[found.run].name}: `)] : []), found.text)));
+      make("span", { class: "number" }, String(found.number ?? from + place + 1)), " ",
+      ...(page.runs.length > 1 ? [make("i", {}, page.runs[found.run].name), " "] : []), ...inBrief(found))));
 }

@@ -1,6 +1,6 @@
 // The dependency log of a member, from the stamps that were recorded.
 //
-// Law (KS98). After a send, the log is the stamp of that message without the facts about its destinations, and the message
+// Invariant (KS98). After a send, the log is the stamp of that message without the facts about its destinations, and the message
 // itself. A delivery merges the stamp of the copy and the message itself, both without this process: an entry that one side
 // lacks is redundant if that side knows a newer message of its sender; of an entry both have, the destinations both have
 // remain. An empty entry is kept only as the newest of its sender. For `ks` this is the member's log, fact for fact.

@@ -1,17 +1,17 @@
 // The page as a whole: what the reader does changes the view, and the view is drawn.
 //
-// Law. Everything goes through `changed`: it draws once in the next frame, says in words what is shown, and writes the
+// Invariant. Everything goes through `changed`: it draws once in the next frame, says in words what is shown, and writes the
 // address. `window.thence` tells what the page shows without looking at pixels.
 
-import { readPage, KINDS } from "./data.js";
+import { readPage, CRASH, KINDS } from "./data.js";
 import { View, eventsOf, PAST, FUTURE, CHOSEN, PATH } from "./view.js";
-import { Panel, readTheme } from "./paint.js";
+import { MOST_ARROWS, Panel, readTheme } from "./paint.js";
 import { Minimap } from "./minimap.js";
 import { Player } from "./play.js";
 import { search } from "./search.js";
 import { pastOf, futureOf, waitsOf } from "./causes.js";
 import { logOf } from "./log.js";
-import { make, deed, factsOf, findingItems, showEvent, showLanes, showLog, showResults } from "./lists.js";
+import { make, deed, factsOf, findingItems, showEvent, showLanes, showLog, showProof, showResults } from "./lists.js";
 
 const LISTED = 500;
 const RESTS = 150; // milliseconds without a move
@@ -38,7 +38,7 @@ function openPanels() {
 function draw() {
   waitingFrame = 0;
   const start = performance.now();
-  const share = Math.floor(5000 / Math.max(1, panels.length));
+  const share = Math.floor(MOST_ARROWS / Math.max(1, panels.length));
   for (const panel of panels) panel.paint(theme, share, moving !== 0);
   minimap.paint(theme);
   sayThinned();
@@ -59,7 +59,7 @@ function move() {
 function sayThinned() {
   const thinned = panels.reduce((sum, panel) => sum + panel.thinned, 0);
   const text = thinned
-    ? `Thinned out: ${thinned} events are in the window, so they are drawn as density, with what came too early and what is chosen. Zoom in to see every copy.`
+    ? `${thinned} events are in the window: bars show how many each process has at each place. Zoom in to see every copy.`
     : "";
   const note = element("thinned");
   if (note.textContent !== text) note.textContent = text;
@@ -94,27 +94,20 @@ function showWords() {
   element("play").textContent = player.playing ? "Pause" : "Play";
   for (const box of document.querySelectorAll("#runs input")) box.checked = view.runs.includes(Number(box.value));
   const shown = view.chosen ?? at;
-  element("details-title").textContent = shown ? deed(page, page.runs[shown.run], shown.event) : "Nothing chosen";
+  const found = page.findings[view.finding];
+  element("proof").hidden = !found;
+  if (found) showProof(element("proof"), page, found, view.finding, view.chosen, go);
+  element("details-title").textContent = shown ? deed(page, page.runs[shown.run], shown.event) : found ? "" : "Nothing chosen";
   if (shown) {
     const run = page.runs[shown.run];
     showEvent(element("details"), page, run, shown.event, go);
     showLog(element("log"), page, run, run.lane[shown.event], run.label[shown.event], shown.event);
-  } else if (view.finding >= 0) {
-    showFinding(page.findings[view.finding]);
   } else {
-    element("details").replaceChildren(make("p", {}, "Choose an event or a finding, or step through the order."));
+    element("details").replaceChildren(...(found ? [] : [make("p", {}, "Choose an event or a finding, or step through the order.")]));
     element("log").replaceChildren();
   }
   element("log-part").hidden = !shown;
   for (const panel of panels) panel.canvas.setAttribute("aria-label", described(panel.run));
-}
-
-function showFinding(found) {
-  element("details-title").textContent = found.what;
-  const run = page.runs[found.run];
-  const items = eventsOf(found).sort((one, two) => one - two).map((event) =>
-    make("li", {}, make("button", { type: "button", onclick: () => go(found.run, event) }, deed(page, run, event))));
-  element("details").replaceChildren(make("p", {}, found.text), make("p", {}, "The events it speaks of, causes first:"), make("ol", {}, ...items));
 }
 
 function described(run) {
@@ -163,6 +156,7 @@ function ask(question, { first = false } = {}) {
   results = question.trim() ? search(page, question) : [];
   element("found").textContent = question.trim() ? `${results.length} event${results.length === 1 ? "" : "s"}` : "";
   showResults(element("results"), page, results, go);
+  element("results-part").open = results.length > 0;
   if (first && results.length) goNext();
   writeAddress();
 }
@@ -352,7 +346,7 @@ window.thence = {
     },
     finding: () => (view.finding < 0 ? null : { number: view.finding, ...page.findings[view.finding] }),
     view: () => ({ by: view.by, from: view.from, to: view.to, cursor: view.cursor, runs: [...view.runs], lanes: drawnNow().map((panel) => panel.rows.map((lanes) => view.lanes.title(lanes))) }),
-    drawn: () => drawnNow().map((panel) => ({ thinned: panel.thinned, arrows: panel.drawn, events: panel.events.length, ticks: panel.ticks })),
+    drawn: () => drawnNow().map((panel) => ({ thinned: panel.thinned, arrows: panel.drawn, flights: panel.flights, labels: panel.labels, step: panel.step, events: panel.events.length, ticks: panel.ticks })),
     frames: () => frames.splice(0),
     point: (number, event) => {
       const panel = drawnNow().find((each) => each.run.number === number), box = panel.canvas.getBoundingClientRect();
@@ -364,8 +358,16 @@ window.thence = {
   show: (from, to) => (view.window(from, to), changed({ lists: false })),
 };
 
+function listCrashes() {
+  const crashes = page.runs.flatMap((run) => Array.from(run.kind.keys()).filter((event) => run.kind[event] === CRASH).map((event) => ({ run: run.number, event })));
+  showResults(element("crashes"), page, crashes, go);
+  element("crashes-part").hidden = !crashes.length;
+  element("crashes-part").querySelector("summary").textContent = `Crashes (${crashes.length})`;
+}
+
 listenToTools();
 listenToMinimap();
+listCrashes();
 open(location.hash.slice(1) || page.start);
 draw();
 document.documentElement.dataset.ready = "yes";

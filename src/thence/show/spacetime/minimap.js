@@ -1,8 +1,9 @@
 // The whole run in one line: how many copies are held at each place, where something came too early, and the window.
 //
-// Law. It shows all of the shown runs from end to end, whatever the window is; dragging on it moves the window.
+// Invariant. It shows all of the shown runs from end to end, whatever the window is, and lies under the lanes: both
+// leave the same gutter at the left. Dragging on it moves the window.
 
-import { channels } from "./paint.js";
+import { channels, gutterOf, MARGIN } from "./paint.js";
 
 export class Minimap {
   constructor(canvas, view) {
@@ -18,13 +19,16 @@ export class Minimap {
     const key = [width, height, ratio, view.by, view.runs.join(), theme.back, theme.early].join(" ");
     if (key !== this.key) {
       Object.assign(canvas, { width: Math.round(width * ratio), height: Math.round(height * ratio) });
-      this.redraw(theme, width, height);
+      this.redraw(theme, this.inner(width), height);
       this.key = key;
     }
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.drawImage(this.buffer, 0, 0, width, height);
+    const gutter = gutterOf(width), inner = this.inner(width);
+    context.fillStyle = theme.back;
+    context.fillRect(0, 0, width, height);
+    context.drawImage(this.buffer, gutter, 0, inner, height);
     const [left, right] = view.bounds();
-    const at = (place) => ((place - left) / (right - left)) * width;
+    const at = (place) => gutter + ((place - left) / (right - left)) * inner;
     context.globalAlpha = 0.14;
     context.fillStyle = theme.path;
     context.fillRect(at(view.from), 0, at(view.to) - at(view.from), height);
@@ -36,6 +40,10 @@ export class Minimap {
       context.fillStyle = theme.ink;
       context.fillRect(at(view.cursor) - 0.5, 0, 1.5, height);
     }
+  }
+
+  inner(width) {
+    return Math.max(1, width - gutterOf(width) - MARGIN);
   }
 
   /** Draw what does not change with the window. */
@@ -88,6 +96,7 @@ export class Minimap {
 
   placeAt(x) {
     const [left, right] = this.view.bounds();
-    return left + (x / this.canvas.clientWidth) * (right - left);
+    const width = this.canvas.clientWidth;
+    return left + ((x - gutterOf(width)) / this.inner(width)) * (right - left);
   }
 }

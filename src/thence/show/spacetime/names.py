@@ -1,6 +1,7 @@
 """Names as a page shows them: every character visible (`core.model.escape`), and none longer than a lane has room for.
 
-Law. A name without control characters, and short enough, is shown as it is. Lanes are in natural order: p2 before p10.
+*Invariant.* A name without control characters, and short enough, is shown as it is. Processes without events are in
+natural order: p2 before p10.
 """
 
 from __future__ import annotations

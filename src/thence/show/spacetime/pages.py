@@ -1,8 +1,8 @@
-"""Which pages a trace gives: one, if it fits; else slices of it and an index of them.
+"""Which pages a trace gives: one, if it fits; else excerpts of it and an index of them.
 
-Law. No page takes more than `PAGE_EVENTS` events, and every page says what it does not show. A slice holds the rows
-that `tables.explain.excerpt` says, and those findings whose rows it holds. Pages are made one at a time, as they are
-written.
+*Invariant.* No page takes more than `PAGE_EVENTS` events, and every page says what it does not show. An excerpt holds
+the rows that `tables.explain.excerpt` says, and those findings whose rows it holds. Pages are made one at a time, as
+they are written.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from thence.show.spacetime.assemble import page
 from thence.show.spacetime.encode import PAGE_EVENTS
 from thence.show.spacetime.findings import Numbered, by_run
 from thence.show.spacetime.names import visible
-from thence.tables.explain.excerpt import Cut, around, cut_rows, parts, places_of
+from thence.tables.explain.excerpt import Excerpt, around, consecutive_excerpts, excerpt_rows, places_of
 from thence.tables.explain.scene import Finding, Origin, Row, scenes_of
 
-SLICES = 20
-"""Slices by violation, and slices by stretches of the order, that an index leads to."""
+EXCERPTS = 20
+"""Excerpts by violation, and excerpts by ranges of `order`, that an index links to."""
 
 ADDRESSED = 2_000_000
 """Destinations of all sends that one page takes."""
@@ -40,8 +40,10 @@ class Recorded:
     verdicts: Mapping[str, str]
     origins: Origins
     title: str
+    violations: int | None = None
+    """Violations that the audit counted; `findings` may have fewer of them."""
     rest: int = 0
-    """Events of the trace that are not among `events`: whoever read it took only what its pages need."""
+    """Events of the trace that were not read because no page of it needs them."""
 
     @property
     def total(self) -> int:
@@ -67,29 +69,36 @@ class Made:
 
 def one_page(
     recorded: Recorded,
-    cut: Cut | None = None,
+    cut: Excerpt | None = None,
     *,
     lead: str = "",
     first: Finding | None = None,
     most: int = PAGE_EVENTS,
 ) -> str:
     """Return one page of a trace or of a cut of it: of at most `most` events; `first` is what it lights at first."""
-    rows = recorded.events if cut is None else cut_rows(recorded.events, cut)
+    rows = recorded.events if cut is None else excerpt_rows(recorded.events, cut)
     if not rows:
-        raise MisuseError("the trace has no event to draw" if cut is None else "no row of the trace is in this slice")
+        raise MisuseError("the trace has no event to draw" if cut is None else "no row of the trace is in this excerpt")
     notes = []
     if (fits := _fitting(rows, most)) < len(rows):
-        notes.append(f"{len(rows) - fits} of {len(rows)} events are not on this page; a narrower slice shows them")
+        notes.append(f"{len(rows) - fits} of {len(rows)} events are not on this page; a narrower excerpt shows them")
         rows = rows[:fits]
     if cut is not None:
-        notes.insert(0, f"a slice: {len(rows)} of {recorded.total} events; clocks and logs begin with it")
+        notes.insert(0, f"an excerpt: {len(rows)} of {recorded.total} events; clocks and logs begin with it")
     found, nowhere = by_run(recorded.findings)
     kept = found if cut is None else _inside(found, rows, first)
     scenes = sorted(scenes_of(rows, kept, recorded.verdicts, recorded.origins), key=lambda scene: scene.run)
     notes += [f"set aside: {each.sentence}" for each in islice(nowhere, 20)]
     if len(nowhere) > 20:
         notes.append(f"{len(nowhere) - 20} more rows were set aside")
-    return page(scenes, title=recorded.title, lead=lead, notes=notes, start="finding=1" if first else "")
+    return page(
+        scenes,
+        title=recorded.title,
+        lead=lead,
+        notes=notes,
+        start="finding=1" if first else "",
+        violations=recorded.violations,
+    )
 
 
 def _fitting(rows: Sequence[Event], most: int) -> int:
@@ -105,7 +114,7 @@ def _fitting(rows: Sequence[Event], most: int) -> int:
 def _inside(
     found: Mapping[str, Sequence[Finding]], rows: Sequence[Event], first: Finding | None
 ) -> dict[str, Sequence[Finding]]:
-    """Return the findings whose rows are all in a slice; `first` is in it and comes first."""
+    """Return the findings whose rows are all in an excerpt; `first` is in it and comes first."""
     places = {(e.run, e.process, e.index) for e in rows}
     sends = {(e.run, e.message) for e in rows if e.kind == "send"}
     delivered = {(e.run, e.process, e.message) for e in rows if e.kind == "deliver"}
@@ -124,34 +133,35 @@ def _inside(
 
 
 def violation_page(recorded: Recorded, number: int) -> str:
-    """Return the page of the slice around one violation."""
+    """Return the page of the excerpt around one violation."""
     run, finding = recorded.violation(number)
     rows = [event for event in recorded.events if event.run == run]
-    cut = Cut(run, stretches=around(places_of(rows, finding)))
+    cut = Excerpt(run, index_ranges=around(places_of(rows, finding)))
     return one_page(recorded, cut, lead=f"Violation {number}: {finding.sentence}", first=finding)
 
 
 def all_pages(recorded: Recorded, name: str, *, most: int = PAGE_EVENTS) -> Iterator[Made]:
-    """Yield the page of a whole trace, or of a larger one its slices and, last, their index."""
+    """Yield the page of a whole trace, or of a larger one its excerpts and, last, their index."""
     if recorded.total <= most:
         yield Made("", one_page(recorded))
         return
     by_violation: list[tuple[str, str]] = []
     by_order: list[tuple[str, str]] = []
     violations = [each for _, each in recorded.findings if each.what == "violation"]
-    for number, each in enumerate(violations[:SLICES], 1):
+    for number, each in enumerate(violations[:EXCERPTS], 1):
         yield (made := Made(f"-violation-{number}", violation_page(recorded, number)))
         by_violation.append((f"{number}. {visible(each.sentence, 400)}", f"{name}{made.suffix}.html"))
-    cuts = parts(recorded.events, max(1, most * 9 // 10)) if not recorded.rest else []  # needed sends come on top
-    for number, cut in enumerate(cuts[:SLICES], 1):
+    size = max(1, most * 9 // 10)  # the sends that an excerpt needs come on top
+    cuts = consecutive_excerpts(recorded.events, size) if not recorded.rest else []
+    for number, cut in enumerate(cuts[:EXCERPTS], 1):
         yield (
             made := Made(f"-part-{number}", one_page(recorded, cut, lead=f"Part {number} of {len(cuts)}", most=most))
         )
         assert cut.orders is not None
         by_order.append((f"run {cut.run}, order {cut.orders[0]} to {cut.orders[1]}", f"{name}{made.suffix}.html"))
     rest = [("violations", len(violations), "--violation K"), ("parts", len(cuts), "--order FROM:TO")]
-    more = [f"{count - SLICES} more {what}: thence show ... {how}" for what, count, how in rest if count > SLICES]
-    why = f"{recorded.total} events are too many for one picture, which takes {most}; these are slices of it."
+    more = [f"{count - EXCERPTS} more {what}: thence show ... {how}" for what, count, how in rest if count > EXCERPTS]
+    why = f"{recorded.total} events are too many for one picture, which takes {most}; these are excerpts of it."
     yield Made("", index_page(recorded, why, by_violation, by_order, more))
 
 
@@ -162,9 +172,9 @@ def index_page(
     by_order: Sequence[tuple[str, str]],
     more: Sequence[str],
 ) -> str:
-    """Return the page that leads to the slices."""
+    """Return the page that links to the excerpts."""
     other = (
-        "Other slices: thence show ... --violation K, --message M, --time FROM:TO, --order FROM:TO, --processes a,b."
+        "Other excerpts: thence show ... --violation K, --message M, --time FROM:TO, --order FROM:TO, --processes a,b."
     )
     sections = [
         Section("Slices around violations", [Links(by_violation)] if by_violation else [Words("No violation.")]),

@@ -1,16 +1,17 @@
 // The picture of one run.
 //
-// Law. Only what touches the window is drawn. If more copies touch it than `MOST_ARROWS`, events are drawn as density per
-// lane instead, and what is chosen, the path of a finding and the deliveries that came too early as themselves; `thinned`
-// says so. While the window moves, at most `MOVING_ARROWS` of the arrows are drawn; all of them follow when it rests. Arrows
-// are stroked one by one: many lines in one path take a software raster a hundred times as long.
+// Invariant. Only what touches the window is drawn. If more copies touch it than `MOST_ARROWS`, events are drawn as density
+// per lane instead; the chosen event, the path of a finding and the deliveries that came too early are always drawn.
+// `thinned` says so. While the window moves, at most `MOVING_ARROWS` arrows are drawn; the rest follow when it rests.
+// Arrows are stroked one by one: many lines in one path take a software raster a hundred times as long.
 
 import { RECEIVE, DELIVER, INTERNAL, CRASH } from "./data.js";
 import { tick, timeAt } from "./axis.js";
 import { PAST, FUTURE, CHOSEN, PATH } from "./view.js";
 
-export const MOST_ARROWS = 5000, MOVING_ARROWS = 1500;
-const GLYPHS = 1500, HEADS = 600, LEAST_ROW = 9, MOST_ROW = 110, FOOT = 20, TOP = 8;
+export const MOST_ARROWS = 2000, MOVING_ARROWS = 1500, MARGIN = 12;
+const GLYPHS = 1500, HEADS = 600, LEAST_ROW = 9, FOOT = 20, TOP = 8, BIN = 5;
+const LABELLED = 600, LABEL_ROW = 34; // events in the window, and pixels of a lane, that leave room for labels
 export const COLOURS = ["--ink", "--soft", "--line", "--back", "--early", "--missing", "--path", "--past", "--future", "--hold",
   "--label0", "--label1", "--label2", "--label3", "--label4", "--label5", "--label6", "--label7"];
 
@@ -18,6 +19,11 @@ export const COLOURS = ["--ink", "--soft", "--line", "--back", "--early", "--mis
 export function readTheme() {
   const style = getComputedStyle(document.documentElement);
   return Object.fromEntries(COLOURS.map((name) => [name.slice(2), style.getPropertyValue(name).trim()]));
+}
+
+/** The room at the left of a panel, for the names of its lanes. */
+export function gutterOf(width) {
+  return Math.min(130, Math.max(56, width * 0.14));
 }
 
 export class Panel {
@@ -37,7 +43,7 @@ export class Panel {
       this.canvas.height = Math.round(clientHeight * ratio);
     }
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.gutter = Math.min(130, Math.max(56, this.width * 0.14));
+    this.gutter = gutterOf(this.width);
   }
 
   layout() {
@@ -46,10 +52,10 @@ export class Panel {
     this.rows = rows;
     this.rowOf = rowOf;
     const room = this.height - FOOT - TOP;
-    this.step = Math.max(LEAST_ROW, Math.min(MOST_ROW, room / Math.max(rows.length, 1)));
+    this.step = Math.max(LEAST_ROW, room / Math.max(rows.length, 1));
     this.scroll = Math.max(0, Math.min(this.scroll, this.step * rows.length - room));
     this.axis = this.view.axis(this.run);
-    this.scale = (this.width - this.gutter - 12) / (this.view.to - this.view.from);
+    this.scale = (this.width - this.gutter - MARGIN) / (this.view.to - this.view.from);
     this.lit = this.view.lit?.run === this.run.number ? this.view.lit.mark : null;
     this.found = this.view.finding >= 0 ? this.view.page.findings[this.view.finding] : null;
     if (this.found?.run !== this.run.number) this.found = null;
@@ -98,7 +104,7 @@ export class Panel {
     const copies = this.axis.arrows.spans.count(from, to, mostArrows + 1);
     this.events = this.axis.within(from, to);
     this.thinned = copies > mostArrows || this.events.length > 4 * mostArrows ? this.events.length : 0;
-    this.drawn = 0;
+    this.drawn = this.flights = this.labels = 0;
     context.save();
     context.beginPath();
     context.rect(this.gutter, 0, this.width - this.gutter, this.height - FOOT + 4);
@@ -139,38 +145,38 @@ export class Panel {
     });
   }
 
+  /** Events per lane as bars around the lane's line: too many arrows would only be a grey veil. */
   paintDensity() {
     const { context, run, events } = this;
-    const columns = Math.max(1, Math.floor(this.width - this.gutter));
-    const counts = new Float32Array(columns * this.rows.length);
+    const bins = Math.max(1, Math.ceil((this.width - this.gutter) / BIN));
+    const counts = new Float32Array(bins * this.rows.length), early = new Float32Array(counts.length);
+    const cellOf = (event) => {
+      const row = this.rowOf[run.lane[event]];
+      const bin = Math.floor(((this.axis.place[event] - this.view.from) * this.scale) / BIN);
+      return row < 0 || bin < 0 || bin >= bins ? -1 : row * bins + bin;
+    };
     let most = 1;
     for (const event of events) {
-      const row = this.rowOf[run.lane[event]];
-      if (row < 0) continue;
-      const column = Math.floor((this.axis.place[event] - this.view.from) * this.scale);
-      if (column < 0 || column >= columns) continue;
-      const count = ++counts[row * columns + column];
-      if (count > most) most = count;
+      const cell = cellOf(event);
+      if (cell >= 0) most = Math.max(most, ++counts[cell]);
     }
-    const image = new ImageData(columns, this.rows.length);
-    const [red, green, blue] = channels(this.theme.label0);
-    const faint = this.lit ? 90 : 255;
+    const tooEarly = new Set(run.findings.filter((found) => found.early >= 0).map((found) => found.early));
+    for (const event of tooEarly) if (cellOf(event) >= 0) early[cellOf(event)]++;
+    context.globalAlpha = this.lit ? 0.35 : 0.8;
+    this.paintBars(counts, bins, most, this.theme.label0, 1.5);
+    this.paintBars(early, bins, most, this.theme.early, 5);
+  }
+
+  /** Bars of counts, one for each lane and bin; a bar is at least `least` high, so that a single event is seen. */
+  paintBars(counts, bins, most, colour, least) {
+    const { context } = this;
+    context.fillStyle = colour;
+    const band = Math.max(2, this.step * 0.8);
     for (let cell = 0; cell < counts.length; cell++) {
       if (!counts[cell]) continue;
-      image.data[4 * cell] = red;
-      image.data[4 * cell + 1] = green;
-      image.data[4 * cell + 2] = blue;
-      image.data[4 * cell + 3] = faint * (0.25 + 0.75 * Math.sqrt(counts[cell] / most));
-    }
-    this.buffer ??= document.createElement("canvas");
-    Object.assign(this.buffer, { width: columns, height: this.rows.length });
-    this.buffer.getContext("2d").putImageData(image, 0, 0);
-    context.imageSmoothingEnabled = false;
-    const band = Math.max(2, this.step * 0.7);
-    for (let row = 0; row < this.rows.length; row++) {
-      const y = TOP + (row + 0.5) * this.step - this.scroll - band / 2;
-      if (y < -band || y > this.height - FOOT) continue;
-      context.drawImage(this.buffer, 0, row, columns, 1, this.gutter, y, columns, band);
+      const y = TOP + (Math.floor(cell / bins) + 0.5) * this.step - this.scroll;
+      const tall = Math.max(Math.min(least, band), (band * counts[cell]) / most);
+      if (y > -band && y < this.height - FOOT) context.fillRect(this.gutter + (cell % bins) * BIN, y - tall / 2, BIN - 1, tall);
     }
   }
 
@@ -189,6 +195,8 @@ export class Panel {
     for (const end of strong) this.paintArrow(end);
     this.small = this.events.length > GLYPHS || this.step < 12;
     for (const event of this.events) this.paintEvent(event);
+    if (this.view.cursor !== null) for (const end of arrows) this.paintFlight(end);
+    this.paintMessageNames();
     this.drawn = arrows.length;
   }
 
@@ -211,6 +219,48 @@ export class Panel {
     this.line(this.x(send), this.y(run.lane[send]), this.x(end), this.y(run.lane[end]), {
       colour: this.colour(run.label[send]), alpha: strength * (lit ? 1 : 0.6), width: lit ? 1.6 : 1, head: this.heads,
     });
+  }
+
+  /** While stepping: how far a copy has come that was sent and has not arrived yet. */
+  paintFlight(end) {
+    const { run, axis, context } = this;
+    const send = run.cause[end], { cursor } = this.view;
+    const sent = axis.place[send], arrives = axis.place[end];
+    if (!(sent <= cursor && cursor < arrives) || this.hidden(end) || this.hidden(send)) return;
+    const share = (cursor - sent) / (arrives - sent);
+    const [x1, y1] = [this.x(send), this.y(run.lane[send])];
+    const [x2, y2] = [x1 + share * (this.x(end) - x1), y1 + share * (this.y(run.lane[end]) - y1)];
+    const colour = this.colour(run.label[send]);
+    this.line(x1, y1, x2, y2, { colour, width: 1.6 });
+    context.fillStyle = colour;
+    context.beginPath();
+    context.arc(x2, y2, 4, 0, 7);
+    context.fill();
+    this.flights++;
+  }
+
+  /** Names of messages beside their events, sends above the line and the rest below, wherever one fits. */
+  paintMessageNames() {
+    const { context, run } = this;
+    this.labels = 0;
+    if (this.events.length > LABELLED || this.step < LABEL_ROW) return;
+    context.font = "11px system-ui, sans-serif";
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    const taken = new Map(); // lane and side -> right edge of the last name
+    for (const event of this.events) {
+      if (run.message[event] < 0 || run.kind[event] === RECEIVE || this.hidden(event)) continue;
+      if (this.found && this.lit?.[event]) continue; // the proof names these itself
+      const side = run.kind[event] === DELIVER ? 1 : -1, spot = run.lane[event] * side + (side < 0 ? -0.5 : 0);
+      const text = shortened(context, this.view.page.messages[run.message[event]], 90);
+      const half = context.measureText(text).width / 2, x = this.x(event);
+      if (x - half < (taken.get(spot) ?? this.gutter) || x + half > this.width) continue;
+      taken.set(spot, x + half + 4);
+      context.globalAlpha = this.strength(event);
+      context.fillStyle = this.theme.soft;
+      context.fillText(text, x, this.y(run.lane[event]) + side * 13);
+      this.labels++;
+    }
   }
 
   line(x1, y1, x2, y2, { colour, alpha = 1, width = 1, head = false, dash = null }) {
@@ -258,8 +308,9 @@ export class Panel {
     return this.colour(this.run.label[event]);
   }
 
-  /** The deliveries of this run that came too early: always drawn, however much is in the window. */
+  /** The deliveries of this run that came too early; the density has bars for them. */
   paintEarly() {
+    if (this.thinned) return;
     const { context } = this;
     context.strokeStyle = this.theme.early;
     context.lineWidth = 1.6;
@@ -353,6 +404,7 @@ export class Panel {
     context.textBaseline = "middle";
     context.textAlign = "left";
     const remarks = [[found.early, theme.early, "too early", -1], [found.late, theme.missing, "too late", 1], [found.missingSend, theme.missing, "", -1]];
+    for (const event of found.path) if (event !== found.missingSend) remarks.push([event, theme.path, "", run.kind[event] === DELIVER ? 1 : -1]);
     for (const [event, colour, remark, side] of remarks) {
       if (!(event >= 0) || this.hidden(event)) continue;
       const name = this.view.page.messages[run.message[event]];

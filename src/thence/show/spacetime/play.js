@@ -1,6 +1,6 @@
 // Stepping through the order, one event at a time, by hand or by the clock.
 //
-// Law. One cursor serves all shown runs: it stands at a place of the axis, and what is right of it is yet to come. A step
+// Invariant. One cursor serves all shown runs: it stands at a place of the axis, and what is right of it is yet to come. A step
 // moves it to the next place, or back to the one before, at which any shown run has an event that is not hidden.
 
 export class Player {

@@ -1,6 +1,6 @@
 // Events by what is typed: words that all have to fit.
 //
-// Law. `message:x`, `process:x` and `kind:x` ask for exactly that; a kind by itself asks for that kind; any other word is
+// Invariant. `message:x`, `process:x` and `kind:x` ask for exactly that; a kind by itself asks for that kind; any other word is
 // looked for in the names of messages and processes. Capitals do not matter.
 
 import { KINDS } from "./data.js";

@@ -1,6 +1,6 @@
 """Protocols side by side on one small simulated traffic, with their stamps in the clear: a page to step through.
 
-Law. The runs differ in the protocol alone; each is audited. The same arguments give the same page.
+*Invariant.* The runs differ in the protocol alone; each is audited. The same arguments give the same page.
 """
 
 from __future__ import annotations

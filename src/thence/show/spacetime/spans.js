@@ -1,6 +1,6 @@
 // Which spans touch a window, without looking at all of them.
 //
-// Law. A span is filed once or twice: on the level whose buckets are at least as long as it is, in the buckets its two
+// Invariant. A span is filed once or twice: on the level whose buckets are at least as long as it is, in the buckets its two
 // ends lie in. A query looks at the buckets that touch the window and yields each span that touches it exactly once.
 
 export class Spans {

@@ -1,6 +1,6 @@
 // What is being looked at: one object, and its form in the address.
 //
-// Law. The picture is a function of the page's data and of this. The fragment of the address says all of it that another
+// Invariant. The picture is a function of the page's data and of this. The fragment of the address says all of it that another
 // reader needs to see the same spot; a fragment that does not fit the page is passed over.
 
 import { Axis } from "./axis.js";
@@ -105,7 +105,8 @@ export class View {
   /** Choose an event: its causal past and future light up. */
   choose(run, event) {
     this.chosen = { run, event };
-    this.finding = -1;
+    const found = this.page.findings[this.finding];
+    if (found && !(found.run === run && eventsOf(found).includes(event))) this.finding = -1; // a proof stays while its events are looked at
     const of = this.page.runs[run];
     const past = pastOf(of, event), future = futureOf(of, event);
     const lit = new Uint8Array(of.count);
@@ -166,10 +167,10 @@ export class View {
     this.lanes.take(fragment.get("lanes"));
     this.question = fragment.get("search") ?? "";
     this.fit();
-    const [run, event] = (fragment.get("event") ?? "").split(".").map(Number);
-    if (event < this.page.runs[run]?.count && event >= 0) this.choose(run, event);
     const finding = Number(fragment.get("finding") ?? 0) - 1;
     if (finding >= 0 && finding < this.page.findings.length) this.chooseFinding(finding);
+    const [run, event] = (fragment.get("event") ?? "").split(".").map(Number);
+    if (event < this.page.runs[run]?.count && event >= 0) this.choose(run, event);
     const [from, to] = (fragment.get("window") ?? "").split("~").map(Number);
     if (from < to) this.window(from, to);
     const cursor = Number(fragment.get("cursor") ?? NaN);

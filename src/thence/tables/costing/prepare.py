@@ -20,7 +20,7 @@ from thence.tables.costing.traffic import Profile, profile
 from thence.tables.explain.causality import causal_order
 
 
-class Part(TypedDict, total=False):
+class ProcessTotals(TypedDict, total=False):
     """What one label and process of a run adds to its head; of a name in `destinations`, the name alone."""
 
     label: str | None
@@ -32,7 +32,7 @@ class Part(TypedDict, total=False):
 
 
 class Head(NamedTuple):
-    """Who takes part in a run, and what its rows over all labels say."""
+    """Who takes each in a run, and what its rows over all labels say."""
 
     roster: Roster
     gaps: int
@@ -42,17 +42,17 @@ class Head(NamedTuple):
     """under this label"""
 
 
-def head_of(parts: Iterable[Part], label: str | None) -> Head:
-    """Read a head: one part for each label and process with its numbers, and one for each name in `destinations`."""
-    parts = [part for part in parts if part.get("name")]
+def head_of(totals: Iterable[ProcessTotals], label: str | None) -> Head:
+    """Read a head: one each for each label and process with its numbers, and one for each name in `destinations`."""
+    totals = [each for each in totals if each.get("name")]
     rows: Counter[str] = Counter()
     last: dict[str, int] = {}
-    for part in parts:
-        rows[part["name"]] += part.get("rows", 0)
-        last[part["name"]] = max(last.get(part["name"], 0), part.get("last", 0))
-    deliveries = sum(part.get("deliveries", 0) for part in parts if part.get("label") == label)
+    for each in totals:
+        rows[each["name"]] += each.get("rows", 0)
+        last[each["name"]] = max(last.get(each["name"], 0), each.get("last", 0))
+    deliveries = sum(each.get("deliveries", 0) for each in totals if each.get("label") == label)
     gaps = sum(last[name] > rows[name] for name in last)
-    return Head(Roster(sorted(last)), gaps, sum(part.get("crashes", 0) for part in parts), deliveries)
+    return Head(Roster(sorted(last)), gaps, sum(each.get("crashes", 0) for each in totals), deliveries)
 
 
 def prepare(rows: Iterable[Event | str], head: Head, sample: int) -> tuple[Profile, list[Event]]:

@@ -14,7 +14,7 @@ registry is taken.
 
 `NEVER` holds the protocols that are measured and not recommended whatever the trace, each with its reason. For
 every other one that guarantees causal order and whose needs a trace can show, there is a trace on which it wins
-(tests/unit/costing/test_recommending.py).
+(tests/unit/costing/test_recommend.py).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from thence.core.model.plain import Row
 from thence.core.protocols.registry import REGISTRY, Entry, Need, lookup
 from thence.errors import MisuseError
 from thence.tables.costing.replay import ENOUGH, Cost
-from thence.tables.costing.traffic import Finding
+from thence.tables.costing.traffic import NeedFinding
 
 NEVER: dict[str, str] = {
     "history": "its stamps grow with the run",
@@ -114,9 +114,9 @@ def total(costs: Iterable[Cost]) -> Cost:
     return whole
 
 
-def together(findings: Iterable[Mapping[Need, Finding]]) -> dict[Need, Finding]:
+def together(findings: Iterable[Mapping[Need, NeedFinding]]) -> dict[Need, NeedFinding]:
     """Join what several runs show: a need is met if each meets it; else the first reason against it stands."""
-    found: dict[Need, Finding] = {}
+    found: dict[Need, NeedFinding] = {}
     for each in findings:
         for need, finding in each.items():
             before = found.get(need)
@@ -125,11 +125,11 @@ def together(findings: Iterable[Mapping[Need, Finding]]) -> dict[Need, Finding]:
     return found
 
 
-def _rank(finding: Finding) -> int:
+def _rank(finding: NeedFinding) -> int:
     return {False: 0, None: 1, True: 2}[finding.met]
 
 
-def recommend(findings: Mapping[Need, Finding], costs: Mapping[str, Cost]) -> Recommendation:
+def recommend(findings: Mapping[Need, NeedFinding], costs: Mapping[str, Cost]) -> Recommendation:
     """Choose among the protocols that were replayed."""
     least = _least(costs)
     able: list[Cost] = []
@@ -192,7 +192,7 @@ def _sentence(chosen: Cost, ranked: list[Cost]) -> str:
     return text
 
 
-def _needs(name: str, findings: Mapping[Need, Finding]) -> str:
+def _needs(name: str, findings: Mapping[Need, NeedFinding]) -> str:
     shown = "; ".join(findings[need].why for need in REGISTRY[name].needs)
     return f" (its needs are met: {shown})" if shown else " (it needs nothing)"
 
@@ -220,11 +220,11 @@ def per_message(cost: Cost) -> float:
     return (cost.bytes + cost.hop_bytes) / max(1, cost.messages)
 
 
-def _unmet(entry: Entry, findings: Mapping[Need, Finding]) -> list[Need]:
-    return [need for need in entry.needs if not findings.get(need, Finding(None, "")).met]
+def _unmet(entry: Entry, findings: Mapping[Need, NeedFinding]) -> list[Need]:
+    return [need for need in entry.needs if not findings.get(need, NeedFinding(None, "")).met]
 
 
-def _against(entry: Entry, findings: Mapping[Need, Finding], cost: Cost, least: tuple[int, int]) -> str:
+def _against(entry: Entry, findings: Mapping[Need, NeedFinding], cost: Cost, least: tuple[int, int]) -> str:
     """Return the first reason why a protocol does not stand for choice."""
     if entry.guarantee != "causal":
         return f"it guarantees {entry.guarantee} order, not causal order" if entry.guarantee != "none" else "no order"

@@ -13,7 +13,7 @@ from typing import Self
 from thence.core.model.plain import Fields, Row
 from thence.tables.costing.recommend import Recommendation, recommend
 from thence.tables.costing.replay import Cost
-from thence.tables.costing.traffic import Finding
+from thence.tables.costing.traffic import NeedFinding
 
 _STAMPS = ("entries", "facts", "bytes", "paper_bytes")
 MEANS: dict[str, tuple[tuple[str, ...], str]] = {
@@ -99,7 +99,7 @@ def chosen(summary: Sequence[Fields], needs: Sequence[Fields]) -> Recommendation
     """Choose from the rows of a summary and of its needs."""
     if not summary:
         return Recommendation(None, "no run is causal, so there is nothing to recommend from")
-    found = {row["need"]: Finding(row["met"], row["why"]) for row in needs}
+    found = {row["need"]: NeedFinding(row["met"], row["why"]) for row in needs}
     return recommend(found, {row["protocol"]: cost_of(row) for row in summary})
 
 

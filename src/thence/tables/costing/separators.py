@@ -29,7 +29,7 @@ def graph_of(events: Iterable[Event], roster: Roster) -> Graph:
     return near
 
 
-def parts(near: Graph, without: str | None = None) -> list[list[str]]:
+def components(near: Graph, without: str | None = None) -> list[list[str]]:
     """Return the connected parts that are left without a process, each in order of names."""
     left = [name for name in sorted(near) if name != without]
     seen: set[str] = set()
@@ -78,11 +78,11 @@ def separating(near: Graph) -> list[str]:
 
 def written(near: Graph) -> str:
     """Return the separators as the option of `ech-r9`; empty if there are none, or names do not go into it."""
-    if any(mark in name for name in near for mark in ":|;,") or len(parts(near)) != 1:
+    if any(mark in name for name in near for mark in ":|;,") or len(components(near)) != 1:
         return ""
     texts = []
     for cut in separating(near)[:MOST]:
-        sides = parts(near, cut)
+        sides = components(near, cut)
         for side in sides:
             others = [name for each in sides if each is not side for name in each]
             texts.append(f"{_names([cut])}:{_names(side)}|{_names(sorted(others))}")

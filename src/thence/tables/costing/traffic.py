@@ -28,10 +28,10 @@ from thence.core.model.verdict import Verdict
 from thence.core.protocols.effects import Hold, Sent
 from thence.core.protocols.ks import KS
 from thence.core.protocols.registry import NEEDS, Need
-from thence.tables.costing.separators import graph_of, parts, separating
+from thence.tables.costing.separators import components, graph_of, separating
 
 
-class Finding(NamedTuple):
+class NeedFinding(NamedTuple):
     """Whether a need is met, None where a trace cannot show it, and why."""
 
     met: bool | None
@@ -57,7 +57,7 @@ class Profile:
     """copies that were received and not delivered by the next row of their process"""
     held_rows: int = 0
     held_seconds: float | None = 0.0
-    findings: dict[Need, Finding] = field(default_factory=dict)
+    findings: dict[Need, NeedFinding] = field(default_factory=dict)
 
     def row(self) -> Row:
         """Return it as plain data."""
@@ -132,28 +132,30 @@ def _recorded(rows: Iterable[Event], found: Profile) -> None:
         found.held_seconds = None
 
 
-def findings(rows: Sequence[Event], roster: Roster, *, crashes: int = 0) -> dict[Need, Finding]:
+def findings(rows: Sequence[Event], roster: Roster, *, crashes: int = 0) -> dict[Need, NeedFinding]:
     """Say of each need of the registry whether this traffic meets it."""
     sends = [event for event in rows if event.kind == "send" and event.destinations]
     crashed = f"{crashes} crashes" if crashes else ""
-    found: dict[Need, Finding] = {
+    found: dict[Need, NeedFinding] = {
         "broadcast only": _each(_not_broadcast(sends, roster), "every message goes to all others"),
         "unicast only": _each(_not_unicast(sends), "every message goes to one process"),
         "serialized sends": _each(_not_serialized(rows), "each message was sent knowing the one before"),
         "fixed membership": _each(crashed, "nobody crashes"),
-        "own sends at the receiver": Finding(True, "processes know their own sends"),
+        "own sends at the receiver": NeedFinding(True, "processes know their own sends"),
         "fifo": _fifo(rows),
         "topology": _topology(sends, roster),
     }
-    return {need: found.get(need, Finding(None, f"no trace shows whether there are {_plural(need)}")) for need in NEEDS}
+    return {
+        need: found.get(need, NeedFinding(None, f"no trace shows whether there are {_plural(need)}")) for need in NEEDS
+    }
 
 
 def _plural(need: Need) -> str:
     return need if need.endswith("s") else f"{need}s"
 
 
-def _each(against: str, otherwise: str) -> Finding:
-    return Finding(False, against) if against else Finding(True, otherwise)
+def _each(against: str, otherwise: str) -> NeedFinding:
+    return NeedFinding(False, against) if against else NeedFinding(True, otherwise)
 
 
 def _not_broadcast(sends: Sequence[Event], roster: Roster) -> str:
@@ -190,7 +192,7 @@ def _not_serialized(rows: Iterable[Event]) -> str:
     return ""
 
 
-def _fifo(rows: Iterable[Event]) -> Finding:
+def _fifo(rows: Iterable[Event]) -> NeedFinding:
     number: dict[str | None, tuple[int, str]] = {}
     latest: dict[tuple[str, str], tuple[int, str | None]] = {}
     for event in rows:
@@ -200,18 +202,18 @@ def _fifo(rows: Iterable[Event]) -> Finding:
             sent, sender = number[event.message]
             before, other = latest.get((sender, event.process), (-1, None))
             if sent < before:
-                return Finding(False, f"{event.process} received {event.message} after {other}")
+                return NeedFinding(False, f"{event.process} received {event.message} after {other}")
             latest[sender, event.process] = (sent, event.message)
     if not latest:
-        return Finding(None, "without receive rows no trace shows whether channels are FIFO")
-    return Finding(True, "every channel keeps the order of sends")
+        return NeedFinding(None, "without receive rows no trace shows whether channels are FIFO")
+    return NeedFinding(True, "every channel keeps the order of sends")
 
 
-def _topology(sends: Iterable[Event], roster: Roster) -> Finding:
+def _topology(sends: Iterable[Event], roster: Roster) -> NeedFinding:
     near = graph_of(sends, roster)
-    if len(parts(near)) != 1:
-        return Finding(False, "the processes that talk to each other form no connected graph")
+    if len(components(near)) != 1:
+        return NeedFinding(False, "the processes that talk to each other form no connected graph")
     cuts = separating(near)
     if not cuts:
-        return Finding(False, "no single process parts the others")
-    return Finding(True, f"{', '.join(cuts[:3])}{', ...' if len(cuts) > 3 else ''} part the others")
+        return NeedFinding(False, "no single process parts the others")
+    return NeedFinding(True, f"{', '.join(cuts[:3])}{', ...' if len(cuts) > 3 else ''} part the others")

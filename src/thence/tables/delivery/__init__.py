@@ -1,9 +1,11 @@
-"""Causal delivery over arrivals: one rule, policies, and the Orderer."""
+"""Causal delivery over arrivals: one rule, policies, the Orderer and the Gate."""
 
 from __future__ import annotations
 
 from thence.tables.delivery.columns import Columns
 from thence.tables.delivery.delivery_rule_cy import Rule
+from thence.tables.delivery.gate import Gate
+from thence.tables.delivery.gate_entry import Refused
 from thence.tables.delivery.orderer import Orderer
 from thence.tables.delivery.outcome import KINDS, OUTPUT_COLUMNS, PLACED, Waiting
 from thence.tables.delivery.outcome_cy import Outcome
@@ -17,10 +19,12 @@ __all__ = [
     "PLACED",
     "By",
     "Columns",
+    "Gate",
     "Orderer",
     "Outcome",
     "Policy",
     "Reading",
+    "Refused",
     "Rule",
     "Waiting",
 ]

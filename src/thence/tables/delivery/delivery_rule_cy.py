@@ -6,7 +6,8 @@
 and the policy alone, not on how the rows are batched. The order of events at a row: its time, the row itself, whatever
 it sets free (the row that came first among the free goes next), then the policy's look at the rows held longest.
 
-What is known of sources, holes and roots is in `sources_cy.py`, cycles in `cycles_cy.py`.
+What is known of sources, holes and roots is in `sources_cy.py`, cycles in `cycles_cy.py`. `_leave` says how a row
+leaves, `meet` that its effects need not wait for it: at once, or (`completion_cy.py`) when its handler is done.
 """
 
 from __future__ import annotations
@@ -29,11 +30,13 @@ from thence.tables.delivery.outcome import KINDS, Kind, Waiting, counts_all, lis
 from thence.tables.delivery.sources_cy import FOREVER, STALE
 
 if cython.compiled:
+    from cython.cimports.thence.tables.delivery.completion_cy import Completion
     from cython.cimports.thence.tables.delivery.outcome_cy import Outcome, outcome
-    from cython.cimports.thence.tables.delivery.sources_cy import Row, Source, Sources, held_row, in_hole
+    from cython.cimports.thence.tables.delivery.sources_cy import Row, Source, held_row, in_hole
 else:
+    from thence.tables.delivery.completion_cy import Completion
     from thence.tables.delivery.outcome_cy import Outcome, outcome
-    from thence.tables.delivery.sources_cy import Row, Source, Sources, held_row, in_hole
+    from thence.tables.delivery.sources_cy import Row, Source, held_row, in_hole
 
 if TYPE_CHECKING:
     from thence.tables.delivery.policy import Policy
@@ -49,7 +52,7 @@ QUARANTINED: cython.int = KINDS.index(Kind.QUARANTINED)
 
 @cython.final
 @cython.cclass
-class Rule(Sources):
+class Rule(Completion):
     """The state machine of one key."""
 
     policy = cython.declare(object, visibility="public")
@@ -67,14 +70,13 @@ class Rule(Sources):
     after_seconds: cython.double
     held_limit: cython.longlong
     max_jump: cython.double
-    why: str
     queue: object
     cycles: object
 
     def __init__(self, reading: Reading, policy: Policy, where: str = "") -> None:
         """Start empty; `where` names the key in errors."""
-        Sources.__init__(self, reading, policy.remember)
-        self.policy, self.where, self.why, self.counted = policy, where, "", reading.by == "clock"
+        Completion.__init__(self, reading, policy.remember)
+        self.policy, self.where, self.counted = policy, where, reading.by == "clock"
         self.rows = self.position = self.moment = 0
         self.now = self.began = self.doubted = nan
         self.foreign: dict[str | None, ForeignRule] = {}
@@ -184,12 +186,17 @@ class Rule(Sources):
                 own.seen += 1
                 self.note(own)
         waited: list = self.unmet(sources, read[3], read[4])
+        if self.dead and (dead := self.behind([(own, number), *(waited or ())])) is not None:
+            reason = self._doubting(f"behind {dead}, which was dead-lettered", ahead)
+            out.append(outcome(self.rows, QUARANTINED, reason))
+            self.bury(self.source(sources, read[1]), number, reason, out)
+            return
         if waited is None:
             gap: tuple = self.absent(self.needs(sources, read[3], read[4])) if self.holes else None
             self._leave(self.rows, own, number, (), self.now, ahead, gap, out)
-            self._deliver(sources, own, read[1], number)
+            self._deliver(sources, own, read, self.rows)
             if own is not None and own.watchers is not None:
-                self._cascade(own, out)
+                self.cascade(own, out)
             return
         row: Row = held_row(self.rows, read[0], self.source(sources, read[1]), number)
         row.waited = waited
@@ -215,7 +222,15 @@ class Rule(Sources):
                 self.queue = deque(self.kept.values())
 
     @cython.cfunc
-    def _deliver(self, sources: dict, own: Source | None, name: object, number: cython.longlong) -> cython.void:
+    def _deliver(self, sources: dict, own: Source | None, identity: tuple, ticket: cython.longlong) -> cython.void:
+        if self.started is None:
+            self.meet(sources, own, identity[1], identity[2])
+        else:
+            self.start(sources, own, identity, ticket)
+
+    @cython.cfunc
+    def meet(self, sources: dict, own: Source | None, name: object, number: cython.longlong) -> cython.void:
+        """Count a row as delivered, within the policy's limit on ids that are only fingerprints."""
         self.met(sources, own, name, number)
         if self.recent is None:
             return
@@ -224,7 +239,7 @@ class Rule(Sources):
             raise TraceError(f"{self.where}{self.policy.too_many_forgotten()}")
 
     @cython.cfunc
-    def _cascade(self, source: Source, out: list) -> cython.void:
+    def cascade(self, source: Source, out: list) -> cython.void:
         """Let go the rows that a source set free, first come first served, and what they set free."""
         row: Row
         gap: tuple
@@ -236,7 +251,7 @@ class Rule(Sources):
             source = row.source
             gap = self.absent(row.needs) if self.holes else None
             self._leave(row.ticket, source, row.number, row.waited, row.since, row.ahead, gap, out)
-            self._deliver(self.orders[row.label], source, source.name, row.number)
+            self._deliver(self.orders[row.label], source, (row.label, source.name, row.number), row.ticket)
             if source.watchers is not None:
                 self.wake(source, ready)
 
@@ -270,10 +285,10 @@ class Rule(Sources):
             self.remove(member)
             member.source.quarantined = True
             self.note(member.source)
-            out.append(self._unplaced(member, QUARANTINED, reason))
+            out.append(self.unplaced(member, QUARANTINED, reason))
 
     @cython.cfunc
-    def _unplaced(self, row: Row, kind: cython.int, reason: object) -> Outcome:
+    def unplaced(self, row: Row, kind: cython.int, reason: object) -> Outcome:
         """Return the outcome of a held row that leaves without a position."""
         made: Outcome = outcome(row.ticket, kind, self._doubting(reason, row.ahead))
         made.waited_for, made.held_for = self.names(row.waited), self.rows - row.ticket
@@ -304,6 +319,10 @@ class Rule(Sources):
 
     def receiver(self, label: str | None, destination: int) -> ForeignRule:
         """Begin with an empty receiver of this key's protocol, which has a rule of its own."""
+        if self.started is not None:
+            raise MisuseError(
+                f"protocol {self.reading.protocol} decides by a rule of its own, which Gate cannot follow"
+            )
         self.foreign[label] = receiver_of(self.reading, self.policy, destination)
         return self.foreign[label]
 
@@ -343,16 +362,8 @@ class Rule(Sources):
             raise MisuseError(refusal(self.reading))
         self.why = f", {why}"
         while row.here:
-            self._give_up_root(row, out)
+            self.give_up_root(row, out)
         self.why = ""
-
-    @cython.cfunc
-    def _give_up_root(self, row: Row, out: list) -> cython.void:
-        need: tuple = self.root(row, {})
-        if need is None:
-            need = self.first_unmet(row)
-        self.waive(need[0], need[1])
-        self._cascade(need[0], out)
 
     def flush(self, why: str, came_by: int | None = None) -> list[Outcome]:
         """Let go what is held; with `came_by`, only rows that came by then (processing time in milliseconds)."""
@@ -365,34 +376,6 @@ class Rule(Sources):
             if row.here:
                 self._force(row, why, out)
         return out
-
-    def give_up(self, cause: str, why: str) -> list[Outcome]:
-        """Give up a cause by name: rows that are blocked by it go on, and so do those that name it later."""
-        out: list = []
-        self.why = f", {why}"
-        for label, sources in list(self.orders.items()):
-            row = self._blocked_by(cause, label)
-            if row is not None:
-                self._give_up_root(row, out)
-            elif self.cyclic:
-                source: Source = self.source(sources, cause)
-                if source.row is None and source.level < 1:
-                    self.waive(source, 1)
-        self.why = ""
-        return out
-
-    @cython.cfunc
-    def _blocked_by(self, cause: str, label: object) -> Row:
-        """Return the first held row of an order that is blocked by this cause, or None."""
-        row: Row
-        found: dict = {}
-        for each in self.kept.values():
-            row = each
-            if row.source is not None and row.label == label:
-                need: tuple = self.blocker(row, self.root(row, found))
-                if self.name(need[0], need[1]) == cause:
-                    return row
-        return None
 
     # -- what is held ----------------------------------------------------------------------------------------------
 
@@ -409,7 +392,7 @@ class Rule(Sources):
             if self.policy.name == "fail":
                 held = f"{len(self.kept)} row{'s' * (len(self.kept) != 1)} held at the end"
                 raise TraceError(f"{self.where}{held}: {each.reason}")
-            made = self._unplaced(self.kept[each.ticket], BLOCKED, each.reason)
+            made = self.unplaced(self.kept[each.ticket], BLOCKED, each.reason)
             made.missing, made.blocker = each.missing, each.blocker
             out.append(made)
         return out
@@ -442,6 +425,9 @@ class Rule(Sources):
         source: Source = need[0]
         if root is None:
             return "these causes wait for each other"
+        running: Row = self.held_at(source, need[1])
+        if running is not None and not running.here:
+            return f"{blocker} has not finished"
         if source.quarantined:
             return f"{blocker} was quarantined"
         wanted = max([each[1] for each in row.waited if each[0] is source], default=0) if self.counted else 0

@@ -61,10 +61,8 @@ class Source:
         self.holes: Any = None  # [(first, last)]
         self.row = self.held = None  # cyclic: its held row; otherwise: its held rows by number
         self.numbers = None  # a heap of the numbers in `held`, made when it is asked for; some may have left
-        self.watchers = None  # a heap of (number, ticket, row)
-        self.wanting = None  # cyclic: the rows that were held for it, by ticket
-        self.prefix = None  # what stands before a number in the name of a cause
-        self.noted = False  # whether it is in `Sources.changed`
+        self.watchers = self.wanting = None  # a heap of (number, ticket, row); cyclic: the rows held for it, by ticket
+        self.prefix, self.noted = None, False  # what stands before a number in its name; whether it is in `changed`
 
 
 DONE = Source(None)
@@ -350,7 +348,7 @@ class Sources:
         source: Source = need[0]
         lowest: cython.longlong
         if self.cyclic:
-            return (need, None) if source.row is None else (None, source.row)
+            return (need, None) if source.row is None or not source.row.here else (None, source.row)
         if source.held is None:
             return need, None
         if source.numbers is None:
@@ -363,6 +361,8 @@ class Sources:
         lowest = source.numbers[0]
         if self.dense and lowest > source.level + 1:
             return (source, lowest - 1), None
+        if not source.held[lowest].here:  # it has started, and is not done
+            return (source, lowest), None
         return None, source.held[lowest]
 
     @cython.cfunc

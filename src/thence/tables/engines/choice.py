@@ -22,7 +22,7 @@ ROW_BYTES = 320
 LINE_BYTES = 100
 """Bytes of a line of JSONL, about; gzip makes ten of them one."""
 PACKED = 10
-FEW = 10_000
+LEAST_ESTIMATE = 10_000
 """Below this an estimate by size is not worth its digits."""
 
 
@@ -56,7 +56,7 @@ def choose(asked: str, files: Iterable[Path], *, free: int | None = None) -> Cho
         return Choice(Engine(asked), "as asked")
     rows = sum(estimated_rows(path) for path in files)
     room = int(SHARE * (free_memory() if free is None else free))
-    some = f"about {rows:,} rows" if rows >= FEW else f"fewer than {FEW:,} rows"
+    some = f"about {rows:,} rows" if rows >= LEAST_ESTIMATE else f"fewer than {LEAST_ESTIMATE:,} rows"
     reason = f"{some}, {rows * ROW_BYTES / 1e9:.1f} of {room / 1e9:.1f} GB"
     return Choice(Engine.LOCAL if rows * ROW_BYTES <= room else Engine.SPARK, reason)
 

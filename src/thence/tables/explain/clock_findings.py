@@ -25,7 +25,7 @@ Rule = Literal["step", "ahead", "backwards", "order"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ClockFinding:
     """A line that breaks a rule, and what was found there."""
 
     file: str
@@ -53,8 +53,8 @@ class ClockAudit:
     hosts: int = 0
     layouts: list[str] = field(default_factory=list)
     """How the logs are laid out, each way once."""
-    findings: list[Finding] = field(default_factory=list)
-    notes: list[Finding] = field(default_factory=list)
+    findings: list[ClockFinding] = field(default_factory=list)
+    notes: list[ClockFinding] = field(default_factory=list)
 
     @property
     def verdict(self) -> str:
@@ -111,15 +111,15 @@ def audit_clocks(events: Iterable[ClockEvent]) -> ClockAudit:
     return result
 
 
-def _finding(event: ClockEvent, rule: Rule, found: str) -> Finding:
-    return Finding(event.file, event.line, event.host, rule, found)
+def _finding(event: ClockEvent, rule: Rule, found: str) -> ClockFinding:
+    return ClockFinding(event.file, event.line, event.host, rule, found)
 
 
 def _where(event: ClockEvent, beside: ClockEvent) -> str:
     return f"line {event.line}" if event.file == beside.file else f"{event.file}:{event.line}"
 
 
-def _step(own: list[ClockEvent]) -> Iterator[Finding]:
+def _step(own: list[ClockEvent]) -> Iterator[ClockFinding]:
     if own[0].own != 1:
         yield _finding(own[0], "step", f"its first event has {own[0].own}; 1 is expected")
     for before, event in pairwise(own):
@@ -129,16 +129,16 @@ def _step(own: list[ClockEvent]) -> Iterator[Finding]:
             yield _finding(event, "step", f"{event.own} follows {before.own} of {_where(before, event)}")
 
 
-def _ahead(own: list[ClockEvent], done: dict[str, int]) -> Iterator[Finding]:
+def _ahead(own: list[ClockEvent], done: dict[str, int]) -> Iterator[ClockFinding]:
     for event in own:
         for host, count in event.clock.items():
             if count > done.get(host, 0):
                 has = f"has done {done[host]}" if host in done else "has no event"
                 found = f"it knows {count} events of {host}, which {has}"
-                yield Finding(event.file, event.line, event.host, "ahead", found, proof=host in done)
+                yield ClockFinding(event.file, event.line, event.host, "ahead", found, proof=host in done)
 
 
-def _backwards(own: list[ClockEvent]) -> Iterator[Finding]:
+def _backwards(own: list[ClockEvent]) -> Iterator[ClockFinding]:
     for before, event in pairwise(own):
         for host, count in before.clock.items():
             now = event.clock.get(host, 0)
@@ -147,7 +147,7 @@ def _backwards(own: list[ClockEvent]) -> Iterator[Finding]:
                 yield _finding(event, "backwards", found)
 
 
-def _order(own: list[ClockEvent]) -> Iterator[Finding]:
+def _order(own: list[ClockEvent]) -> Iterator[ClockFinding]:
     for before, event in pairwise(own):
         if event.own < before.own:
             yield _finding(event, "order", f"{event.own} stands after {before.own} of {_where(before, event)}")

@@ -1,8 +1,8 @@
-"""The part of a trace that a picture takes, said as data.
+"""Excerpts: the rows of a trace that one picture takes, described as data.
 
-Law. A cut holds the rows that meet all of its conditions, and the send of every message that one of these rows receives
-or delivers. Rows are unchanged and keep their order. `thence.tables.engines.spark.excerpt` cuts the same rows out of a
-DataFrame.
+*Invariant.* An excerpt holds the rows that meet all of its conditions, and the send of every message that one of these
+rows receives or delivers. Rows are unchanged and keep their order. `thence.tables.engines.spark.excerpt` takes the same
+rows out of a DataFrame.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NEAR = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class IndexRange:
     """Rows of one process whose index lies in a range, both ends included."""
 
     process: str
@@ -29,11 +29,11 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Excerpt:
     """Conditions on rows; one that is None is met by all."""
 
     run: str | None = None
-    stretches: tuple[Stretch, ...] | None = None
+    index_ranges: tuple[IndexRange, ...] | None = None
     times: tuple[float, float] | None = None
     orders: tuple[int, int] | None = None
     processes: frozenset[str] | None = None
@@ -46,20 +46,20 @@ class Cut:
             and (self.times is None or (event.time is not None and self.times[0] <= event.time <= self.times[1]))
             and (self.orders is None or (event.order is not None and self.orders[0] <= event.order <= self.orders[1]))
             and (
-                self.stretches is None
-                or any(s.process == event.process and s.first <= event.index <= s.last for s in self.stretches)
+                self.index_ranges is None
+                or any(s.process == event.process and s.first <= event.index <= s.last for s in self.index_ranges)
             )
         )
 
     def __bool__(self) -> bool:
-        return self != Cut()
+        return self != Excerpt()
 
 
-def cut_rows(events: Iterable[Event], cut: Cut) -> list[Event]:
-    """Return the rows of a cut."""
+def excerpt_rows(events: Iterable[Event], excerpt: Excerpt) -> list[Event]:
+    """Return the rows of an excerpt."""
     rows = list(events)
-    near = {s.process for s in cut.stretches} if cut.stretches is not None else None
-    kept = [e for e in rows if (near is None or e.process in near) and cut.holds(e)]
+    near = {s.process for s in excerpt.index_ranges} if excerpt.index_ranges is not None else None
+    kept = [e for e in rows if (near is None or e.process in near) and excerpt.holds(e)]
     needed = {(e.run, e.message) for e in kept if e.kind in ("receive", "deliver")}
     places = {(e.run, e.process, e.index) for e in kept}
     return [
@@ -76,25 +76,25 @@ def places_of(events: Iterable[Event], finding: Finding) -> list[Row]:
     return list(dict.fromkeys([*named, *((e.process, e.index) for e in rows)]))
 
 
-def around(rows: Iterable[Row], near: int = NEAR) -> tuple[Stretch, ...]:
-    """Return the stretches around some rows, those of one process that touch put together."""
-    found: list[Stretch] = []
+def around(rows: Iterable[Row], near: int = NEAR) -> tuple[IndexRange, ...]:
+    """Return ranges of indexes around some rows; ranges of one process that touch are merged."""
+    found: list[IndexRange] = []
     for process, index in sorted(rows):
         first, last = max(1, index - near), index + near
         if found and found[-1].process == process and first <= found[-1].last + 1:
-            found[-1] = Stretch(process, found[-1].first, max(found[-1].last, last))
+            found[-1] = IndexRange(process, found[-1].first, max(found[-1].last, last))
         else:
-            found.append(Stretch(process, first, last))
+            found.append(IndexRange(process, first, last))
     return tuple(found)
 
 
-def message_cut(events: Sequence[Event], message: str) -> Cut:
-    """Return the cut around everything that happened to a message, in the first run that sends it."""
+def message_excerpt(events: Sequence[Event], message: str) -> Excerpt:
+    """Return the excerpt around everything that happened to a message, in the first run that sends it."""
     run = next((e.run for e in events if e.kind == "send" and e.message == message), None)
     if run is None:
         raise MisuseError(f"no run of the trace sends a message {message!r}")
     rows = [(e.process, e.index) for e in events if e.run == run and e.message == message]
-    return Cut(run, stretches=around(rows))
+    return Excerpt(run, index_ranges=around(rows))
 
 
 def range_of(text: str, what: str) -> tuple[float, float]:
@@ -108,12 +108,13 @@ def range_of(text: str, what: str) -> tuple[float, float]:
         raise MisuseError(f"{what} is {text!r}; FROM:TO is accepted, as in 1.5:2 or 1000:") from None
 
 
-def parts(events: Sequence[Event], size: int) -> list[Cut]:
-    """Return cuts of at most `size` rows each, one after the other, that together hold all rows of each run."""
+def consecutive_excerpts(events: Sequence[Event], size: int) -> list[Excerpt]:
+    """Return excerpts of at most `size` rows each, one after the other, that together hold all rows of each run."""
     found = []
     for run, rows in by_run(events).items():
         orders = sorted(event.order for event in rows if event.order is not None)
         found += [
-            Cut(run, orders=(orders[at], orders[min(at + size, len(orders)) - 1])) for at in range(0, len(orders), size)
+            Excerpt(run, orders=(orders[at], orders[min(at + size, len(orders)) - 1]))
+            for at in range(0, len(orders), size)
         ]
     return found

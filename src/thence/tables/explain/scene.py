@@ -39,6 +39,8 @@ class Finding:
     path: tuple[Step, ...] | None = None
     rows: tuple[Row, ...] = ()
     """Rows that a path does not name: of a row set aside, that row."""
+    number: int | None = None
+    """The number that an audit gave this violation, from 1. A slice of the trace keeps it."""
 
     @property
     def violation(self) -> bool:
@@ -120,11 +122,16 @@ def scenes_of(
     ]
 
 
-def violated(violation: Violation, path: Sequence[Step] | None, *, never: bool = False) -> Finding:
-    """Return the finding that a delivery came too early; `never`: what was missing did not come later either."""
+def violated(
+    violation: Violation, path: Sequence[Step] | None, *, never: bool = False, number: int | None = None
+) -> Finding:
+    """Return the finding that a delivery came too early.
+
+    `never`: the missing message was not delivered later either. `number`: the violation's number in its audit.
+    """
     text = sentence(path, violation, never=never)
     proof = None if path is None else tuple(path)
-    return Finding("violation", text, violation.destination, violation.missing, violation.early, proof)
+    return Finding("violation", text, violation.destination, violation.missing, violation.early, proof, number=number)
 
 
 def copied(what: What, copy: Copied) -> Finding:

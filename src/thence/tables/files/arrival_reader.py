@@ -11,7 +11,8 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,20 +20,22 @@ from thence.core.model.plain import Row
 from thence.core.model.roster import Roster
 from thence.errors import MisuseError, TraceError
 from thence.tables.contract.columns import CAUSE_COLUMNS, By
-from thence.tables.files.csv_arrivals import Separated, read_separated, separated
-from thence.tables.files.formats import SAY_WHICH, Format, Unfit, detect
+from thence.tables.files.formats import FORMATS, RECORDS, SAY_WHICH, WHOLE, Format, Unfit, detect
 from thence.tables.files.jsonl import parse_row
 from thence.tables.files.line_reader import lines
 from thence.tables.files.paths import find_files
-from thence.tables.files.source import Quarantined, excerpt, is_packed, open_bytes
+from thence.tables.files.source import Quarantined, excerpt, first_line, open_bytes, packed_by
+from thence.tables.files.whole_tables import read_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from thence.tables.delivery.columns import Columns
+    from thence.tables.delivery.columns import Columns, Family
 
 ROSTER = "roster"
-ACCEPTED = "JSON lines, Parquet, CSV or TSV"
+FIRST = 1000
+"""Rows of each file whose types are looked at before Spark reads them."""
+ACCEPTED = "JSON lines, Parquet, CSV, TSV, Arrow, Delta or Iceberg"
 CORRUPT = "_corrupt_record"
 """Where the text of a line without an object is kept, with as many underscores behind as make it a name of its own."""
 NO_OBJECT = "the line holds no JSON object"
@@ -45,12 +48,13 @@ class Arrivals(NamedTuple):
     table: pa.Table
     unread: list[Quarantined]
     lines: str | None
+    kind: Format = "jsonl"
 
 
 class ArrivalFiles(NamedTuple):
     """Files of one format."""
 
-    kind: Format | Separated
+    kind: Format
     files: list[Path]
 
     def rosters(self) -> list[Roster] | None:
@@ -65,25 +69,41 @@ class ArrivalFiles(NamedTuple):
             found = [roster for file in self.files if (roster := _first_roster(file)) is not None]
         return list(dict.fromkeys(found)) or None
 
+    def check_for_spark(self) -> None:
+        """Refuse files that Spark itself cannot read."""
+        if self.kind in (*WHOLE, *RECORDS):
+            raise MisuseError(
+                f"{self.kind.upper()} is read in this process alone; write {self.files[0]} as Parquet for Spark"
+            )
+        for file in self.files:
+            packed = packed_by(file)
+            if packed == ".zst":
+                raise MisuseError(f"{file} is packed by zstandard, which Spark may not read; unpack it or use gzip")
+            if packed is not None and file.suffix != packed:
+                raise TraceError(f"{file} is gzipped, which Spark knows by a name that ends in .gz alone; rename it")
 
-def arrival_files(path: str) -> ArrivalFiles:
-    """Return the files behind a name, folder or glob, and the one format that they have."""
-    formats = _formats(path)
+
+def arrival_files(path: str, form: str | None = None, *, records: bool = False) -> ArrivalFiles:
+    """Return the files behind a name, folder or glob, and the one format that they have, or `form` if it is given.
+
+    `records`: spans, CloudEvents and Debezium's records are recognised; else their objects are rows.
+    """
+    if form is not None and form not in FORMATS:
+        raise MisuseError(f"no format {form!r}; {', '.join(each for each in FORMATS if each != 'shiviz')} are accepted")
+    formats = _formats(path, next((each for each in FORMATS if each == form), None), records=records)
     if not formats:
         raise TraceError(f"{path} holds no arrivals: {ACCEPTED} are accepted")
     kind = next(iter(formats.values()))
     for file, found in formats.items():
         if found != kind or found == "shiviz":
             raise MisuseError(f"{file} is {found}; {ACCEPTED} are accepted, one kind at a time")
-        if found in ("jsonl", "parquet") and is_packed(file) and file.suffix != ".gz":
-            raise TraceError(f"{file} is gzipped, which Spark knows by a name that ends in .gz alone; rename it")
     return ArrivalFiles(kind, list(formats))
 
 
-def _formats(path: str) -> dict[Path, Format | Separated]:
-    formats: dict[Path, Format | Separated] = {}
+def _formats(path: str, form: Format | None, *, records: bool) -> dict[Path, Format]:
+    formats: dict[Path, Format] = {}
     for file in find_files(path):
-        found = separated(file.path) or detect(file.path, clocks=False)
+        found = form or detect(file.path, clocks=False, records=records)
         if not isinstance(found, Unfit):
             formats[file.path] = found
         elif file.named or found.claims:
@@ -129,12 +149,16 @@ def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> Arrivals:
         except (OSError, pa.ArrowException) as error:
             raise TraceError(f"a file of arrivals cannot be read: {(str(error).splitlines() or [''])[0]}") from error
         return Arrivals(pa.concat_tables(tables, promote_options="permissive"), [], None)
-    if found.kind == "csv" or found.kind == "tsv":
-        if by != "depends_on":
-            raise MisuseError(f"{found.kind.upper()} has no form for by={by!r}; explicit causes are accepted")
-        return Arrivals(read_separated(found.files, found.kind, columns), [], None)
+    if found.kind in WHOLE:
+        return Arrivals(_read_whole(found, by, columns), [], None)
     unread: list[Quarantined] = []
-    read = [each for file in found.files for each in _rows(file, unread)]
+    if found.kind in RECORDS:
+        from thence.tables.files.record_files import deliverable, read_records
+
+        rows_read = [row for file in found.files for row in read_records(file, found.kind)]
+        read: list[Row | str] = [*deliverable(rows_read, found.kind)]
+    else:
+        read = [each for file in found.files for each in _rows(file, unread)]
     if unread and len(unread) == len(read):
         raise _no_object(unread[0])
     called = column_of_lines({name for row in read if isinstance(row, dict) for name in row})
@@ -143,22 +167,54 @@ def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> Arrivals:
     types[columns.message] = pa.string()
     if by == "depends_on":
         values = [row.get(columns.cause) for row in rows]
-        check_numbers([row.get(columns.message) for row in rows], values, columns)
+        check_types([row.get(columns.message) for row in rows], values, columns)
         types[columns.cause] = (
             types[columns.cause] if all(v is None or isinstance(v, list) for v in values) else pa.string()
         )
     names = dict.fromkeys(name for row in rows for name in row if name != ROSTER)
     table = pa.table({name: _column([row.get(name) for row in rows], types.get(name)) for name in names})
-    return Arrivals(table, unread, called if unread else None)
+    return Arrivals(table, unread, called if unread else None, found.kind)
 
 
-def check_numbers(messages: list[object], causes: list[object], columns: Columns) -> None:
-    """Refuse causes that are written as fractions where the ids are whole numbers, in the words of Spark."""
-    each = [one for cause in causes for one in (cause if isinstance(cause, list) else [cause]) if one is not None]
-    whole = all(type(one) is int for one in messages if one is not None)
-    if whole and any(type(one) is float for one in each) and not any(isinstance(one, str) for one in each):
-        kind = "array<double>" if any(isinstance(cause, list) for cause in causes) else "double"
-        columns.check_ids("bigint", "whole number", kind, "fraction")
+def _read_whole(found: ArrivalFiles, by: By, columns: Columns) -> pa.Table:
+    import pyarrow as pa
+
+    if found.kind in ("csv", "tsv") and by != "depends_on":
+        raise MisuseError(f"{found.kind.upper()} has no form for by={by!r}; explicit causes are accepted")
+    texts = dict.fromkeys((columns.message, columns.cause, columns.sender, *columns.key), pa.string())
+    tables = [read_whole(file, found.kind, texts) for file in found.files]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise TraceError(f"the files of arrivals do not fit together: {first_line(error)}") from error
+
+
+def check_types(messages: Iterable[object], causes: Sequence[object], columns: Columns) -> None:
+    """Refuse causes of JSON whose type says that they are never equal to the ids, as a table with types is refused."""
+    listed = [cause if isinstance(cause, list) else [cause] for cause in causes]
+    own, others = _family(messages), _family(one for cause in listed for one in cause)
+    if own is not None and others is not None:
+        shown = _TYPES[others] if all(not isinstance(cause, list) for cause in causes) else f"array<{_TYPES[others]}>"
+        columns.check_ids(_TYPES[own], own, shown, others)
+
+
+def check_first_types(files: Iterable[Path], columns: Columns) -> None:
+    """Look at the first rows of JSON lines as `check_types` does at all."""
+    rows = [row for file in files for row in islice(_rows(file, []), FIRST) if isinstance(row, dict)]
+    check_types((row.get(columns.message) for row in rows), [row.get(columns.cause) for row in rows], columns)
+
+
+_TYPES = {"text": "string", "whole number": "bigint", "fraction": "double"}
+"""What Spark calls the types of JSON."""
+
+
+def _family(values: Iterable[object]) -> Family | None:
+    """Return what ids are compared as; None if there is no id among them, or of several types."""
+    names: dict[type[object], Family] = {str: "text", int: "whole number", float: "fraction"}
+    found = {names.get(type(value)) for value in values if value is not None and value != ""}
+    if found == {"whole number", "fraction"}:
+        return "fraction"
+    return found.pop() if len(found) == 1 else None
 
 
 def refusal_of_all(files: Iterable[Path]) -> TraceError:
@@ -189,9 +245,23 @@ def _rows(file: Path, unread: list[Quarantined]) -> Iterator[Row | str]:
                 yield line.data.decode("utf-8", "replace").rstrip("\r\n") if row is None else row
 
 
-def with_lines_named(ordered: pa.Table, lines: str) -> pa.Table:
-    """Say of delivered rows that are lines without an object, which stand in the column `lines`, that they are."""
+def _noted(ordered: pa.Table) -> pa.Table:
+    """Say of quarantined records what their note says: a record without an id is one that could not be read."""
     import pyarrow.compute as pc
+
+    aside = pc.and_(pc.equal(ordered.column("outcome"), "quarantined"), pc.is_valid(ordered.column("note")))
+    reasons = pc.if_else(aside, ordered.column("note"), ordered.column("reason"))
+    return ordered.set_column(ordered.column_names.index("reason"), "reason", reasons)
+
+
+def with_reasons(ordered: pa.Table, lines: str | None, kind: Format) -> pa.Table:
+    """Say of quarantined rows why: they are lines without an object, in the column `lines`, or records with a note."""
+    import pyarrow.compute as pc
+
+    if kind in RECORDS:
+        return _noted(ordered)
+    if lines is None:
+        return ordered
 
     reasons = pc.if_else(pc.is_valid(ordered.column(lines)), NO_OBJECT, ordered.column("reason"))
     return ordered.set_column(ordered.column_names.index("reason"), "reason", reasons)

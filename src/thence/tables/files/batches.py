@@ -1,9 +1,9 @@
 """Slices of traces as Arrow record batches: the columns of the event table, then `file`, `line` and `reason`.
 
-    for batch in read_batches(part):         # a slice of JSONL or Parquet, see `tables.files.splits`
+    for batch in read_batches(split):         # a split of JSONL or Parquet, see `tables.files.splits`
         ...
 
-*Invariant.* The batches of a slice say exactly what `read.located_rows` says of it, row by row. Lines that hold an
+*Invariant.* The batches of a split say exactly what `read.located_rows` says of it, row by row. Lines that hold an
 object each, with values in our types, are read by Arrow, a block at a time; a block that holds anything else, row by
 row.
 """
@@ -23,47 +23,47 @@ from thence.tables.contract.type_map import arrow_type
 from thence.tables.files.checked_batches import checked, located_batch, numbered, placed_batch, refused_batch
 from thence.tables.files.jsonl import DEEPEST, broken_off, called_in, located_line, too_deep
 from thence.tables.files.line_reader import LINE_LIMIT, Block, blocks, lines_of
-from thence.tables.files.parquet_reader import group_batches, in_our_words
+from thence.tables.files.parquet_reader import in_our_words, row_group_batches
 from thence.tables.files.source import BROKEN
-from thence.tables.files.splits import Slice, open_slice
+from thence.tables.files.splits import Split, open_split
 
 _CONSTANT = re.compile(rb'[^"\w](?:NaN|Inf)')
 
 
 def read_batches(
-    part: Slice, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True, coded: bool = False
+    split: Split, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True, coded: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a slice.
+    """Yield the rows of a split.
 
     Unless `needs`, what a kind of row needs is left to the judge of its run. `coded`: texts may stay in dictionaries.
     """
-    if part.format == "parquet":
-        yield from group_batches(part, columns, needs=needs, coded=coded)
+    if split.format == "parquet":
+        yield from row_group_batches(split, columns, needs=needs, coded=coded)
         return
-    number = part.first
+    number = split.first
     try:
-        with open_slice(part) as stream:
-            for block in blocks(stream, first=part.first, length=part.length):
+        with open_split(split) as stream:
+            for block in blocks(stream, first=split.first, length=split.length):
                 number = block.first + block.data.count(b"\n")
-                yield block_batch(block, part, columns, needs=needs)
+                yield block_batch(block, split, columns, needs=needs)
     except BROKEN as error:
-        yield refused_batch([broken_off(part.file, number, error)], columns)
+        yield refused_batch([broken_off(split.file, number, error)], columns)
 
 
-def block_batch(block: Block, part: Slice, columns: Sequence[Column], *, needs: bool) -> pa.RecordBatch:
+def block_batch(block: Block, split: Split, columns: Sequence[Column], *, needs: bool) -> pa.RecordBatch:
     """Return the rows of some lines."""
-    return _well_formed(block, part, columns, needs=needs) or _row_by_row(block, part, columns, needs=needs)
+    return _well_formed(block, split, columns, needs=needs) or _row_by_row(block, split, columns, needs=needs)
 
 
-def _row_by_row(block: Block, part: Slice, columns: Sequence[Column], *, needs: bool) -> pa.RecordBatch:
+def _row_by_row(block: Block, split: Split, columns: Sequence[Column], *, needs: bool) -> pa.RecordBatch:
     """Read a block as the standard library does."""
     called = called_in(columns)
     lines = lines_of(block)
-    found = [each for line in lines if (each := located_line(line, part.file, part.order, called, needs=needs))]
-    return located_batch(found, part.file, columns)
+    found = [each for line in lines if (each := located_line(line, split.file, split.order, called, needs=needs))]
+    return located_batch(found, split.file, columns)
 
 
-def _well_formed(block: Block, part: Slice, columns: Sequence[Column], *, needs: bool) -> pa.RecordBatch | None:
+def _well_formed(block: Block, split: Split, columns: Sequence[Column], *, needs: bool) -> pa.RecordBatch | None:
     """Read a block by Arrow if each of its lines is an object, else not at all."""
     count = _objects(block)
     if not count:
@@ -79,9 +79,9 @@ def _well_formed(block: Block, part: Slice, columns: Sequence[Column], *, needs:
     lines = numbered(block.first, count)
     values = {column.name: in_our_words(rows.column(column.theirs), column) for column in columns if column.theirs}
     if "order" in values and values["order"].null_count:
-        values["order"] = pc.coalesce(values["order"], pc.add(lines, part.order - 1))
+        values["order"] = pc.coalesce(values["order"], pc.add(lines, split.order - 1))
     reasons = pa.nulls(count, pa.string())
-    found = checked(placed_batch(values, part.file, lines, reasons, columns), needs=needs)
+    found = checked(placed_batch(values, split.file, lines, reasons, columns), needs=needs)
     cut_off = not block.data.endswith(b"\n") and found.column("reason")[-1].is_valid
     return None if cut_off else found
 

@@ -1,9 +1,10 @@
 """Which format a file has, said by its content and its name; and what a file that has none looks like.
 
-Law. `PAR1` at the beginning is Parquet and gzip is unpacked, whatever the name says. A file that looks like something
-we do not read (an array of JSON, UTF-16, a zip archive, a journal, ...) is told by what it looks like, with what to
-do. Otherwise the name decides (.jsonl, .ndjson, .json, .parquet, .pq, each also with .gz), and where it says nothing,
-how the text begins. An empty file is JSONL without lines. Objects with a host, a vector clock and no `kind` are a log.
+Law. `PAR1` at the beginning is Parquet, `ARROW1` Arrow, gzip and zstandard are unpacked, whatever the name says. A
+file that looks like something we do not read (an array of JSON, UTF-16, a zip archive, a journal, ...) is told by what
+it looks like, with what to do. A folder of Delta or Iceberg is one table. Otherwise the name decides (`SUFFIXES`, each
+also with .gz or .zst), and where it says nothing, how the text begins. An empty file is JSONL without lines. Objects
+with a host, a vector clock and no `kind` are a log.
 """
 
 from __future__ import annotations
@@ -14,23 +15,39 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from thence.core.model.escape import visible
 from thence.tables.contract.columns import EVENT_COLUMNS, Column
-from thence.tables.files.source import BROKEN, first_line, open_bytes
+from thence.tables.files.lakehouse import lakehouse_format
+from thence.tables.files.record_forms import PROTOBUF, form_of
+from thence.tables.files.source import BROKEN, PACKED, first_line, open_bytes
 
-Format = Literal["jsonl", "parquet", "shiviz"]
-FORMATS: tuple[Format, ...] = ("jsonl", "parquet", "shiviz")
+Format = Literal[
+    "jsonl", "parquet", "shiviz", "csv", "tsv", "arrow", "delta", "iceberg", "otlp", "cloudevents", "debezium"
+]
+FORMATS: tuple[Format, ...] = get_args(Format)
+WHOLE: tuple[Format, ...] = ("csv", "tsv", "arrow", "delta", "iceberg")
+"""Formats of tables that are read whole, by the driver where Spark works."""
+RECORDS: tuple[Format, ...] = ("otlp", "cloudevents", "debezium")
+"""Forms of records that name their causes (`record_files`)."""
 SUFFIXES: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "jsonl",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
 }
 SAMPLE = 1 << 16
 PARQUET = b"PAR1"
+ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
+"""How an Arrow file begins, and a stream in Arrow's format."""
 KEPT = 1 << 25
 """Bytes of files that are kept between telling their format and reading them."""
 MARK = ".mark"
@@ -49,10 +66,9 @@ _LIKE: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", "a zip archive; unpack it first"),
     (b"BZh", "bzip2; unpack it first, or pack it with gzip"),
     (b"\xfd7zXZ\x00", "xz; unpack it first, or pack it with gzip"),
-    (b"\x28\xb5\x2f\xfd", "zstandard; unpack it first, or pack it with gzip"),
     (b"ORC", "ORC; write it as Parquet first"),
     (b"Obj\x01", "Avro; write it as Parquet first"),
-    (b"ARROW1", "an Arrow file; write it as Parquet first"),
+    (b"FEA1", "Feather of version 1; write it as Parquet first"),
     (b"SQLite format 3\x00", "a SQLite database; export its rows as JSON lines"),
     (b"%PDF", "a PDF"),
     (codecs.BOM_UTF32_LE, "UTF-32 text; UTF-8 is accepted: iconv -f UTF-32 -t UTF-8"),
@@ -62,9 +78,6 @@ _LIKE: tuple[tuple[bytes, str], ...] = (
 )
 _JOURNAL = "part of the journal of a `thence endpoint`; its events are in the file that its configuration calls record"
 _LINES = "JSON lines are accepted, one object a line"
-_CSV = f"CSV; {_LINES}, or Parquet"
-_TABLES = {".csv": _CSV, ".tsv": _CSV}
-"""What names say that are none of ours."""
 _BINARY = f"binary data of no format known here; {_LINES}, or Parquet"
 SAY_WHICH = f"; say which by --format: {', '.join(FORMATS)}, or give a pattern with the groups host, clock and event"
 """What is said to those who may say it."""
@@ -81,7 +94,7 @@ class Unfit(NamedTuple):
 
 def by_name(path: Path) -> Format | None:
     """Return the format that a name says, if any."""
-    inner = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    inner = path.with_suffix("") if path.suffix.lower() in PACKED else path
     return SUFFIXES.get(inner.suffix.lower())
 
 
@@ -90,20 +103,26 @@ def detect(
     *,
     log: bool = False,
     clocks: bool = True,
+    records: bool = True,
     kept: dict[Path, bytes] | None = None,
     columns: Sequence[Column] = (),
 ) -> Format | Unfit:
     """Return the format of a file, or what it looks like instead; `log`: what is no table is a log.
 
-    Unless `clocks`, objects with a vector clock are a table: arrivals may have one. The content of a small file is put
+    Unless `clocks`, objects with a vector clock are a table: arrivals may have one. Unless `records`, objects in the
+    form of known records are a table: the caller has named its columns. The content of a small file is put
     into `kept`, so that it is read once. JSON lines of which the first have none of some required column are unfit.
     """
     named = by_name(path)
+    if path.is_dir():
+        return lakehouse_format(path) or Unfit("it is a folder", claims=False)
     try:
         with path.open("rb") as plain:
             begins = plain.read(SAMPLE)
             if begins.startswith(PARQUET):
                 return "parquet"
+            if begins.startswith(ARROW) and not log:
+                return "arrow"
             if kept is not None and os.fstat(plain.fileno()).st_size + sum(map(len, kept.values())) <= KEPT:
                 begins = kept[path] = begins + plain.read()
         with open_bytes(path, begins) as stream:
@@ -113,10 +132,18 @@ def detect(
     except BROKEN as error:
         return named or Unfit(f"it cannot be read: {first_line(error)}", claims=False)
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
-    looks = _magic(raw) or (None if log else _layout(text) or _TABLES.get(path.suffix.lower()))
+    if records and not log:
+        if path.suffix.lower() in PROTOBUF:
+            return "otlp"
+        if text.lstrip()[:1] in ("{", "[") and (form := form_of(text)):
+            return form
+    looks = _magic(raw) or (None if log else _layout(text))
     if looks is not None:
         return Unfit(f"this looks like {_JOURNAL if _in_journal(path) else looks}", claims=named is not None)
-    found = named or _by_text(text, log=log)
+    separated = None if log else _separated(text)
+    if separated is not None and named == "jsonl":
+        return Unfit(f"this looks like {separated.upper()}; name it so, or say --format {separated}", claims=True)
+    found = named or separated or _by_text(text, log=log)
     if found == "jsonl" and clocks and _has_clocks(text):
         return "shiviz"
     lacking = _lacking(text, columns) if found == "jsonl" else None
@@ -211,8 +238,17 @@ def _layout(text: str) -> str | None:
         return f"JSON printed over several lines; {_LINES}: jq -c ."
     if begins.startswith("<") and re.match(r"<(\?xml|!doctype|html)", begins, re.IGNORECASE):
         return f"XML or HTML; {_LINES}"
-    if "{" not in first and len(_NAMES & {part.strip(' "\r') for part in re.split("[,;\t]", first)}) > 2:
-        return _CSV
+    if "{" not in first and len(_NAMES & {part.strip(' "\r') for part in first.split(";")}) > 2:
+        return "CSV with semicolons; commas or tabs are accepted"
+    return None
+
+
+def _separated(text: str) -> Format | None:
+    """Return whether a text whose name says nothing is CSV or TSV: its first line has names of ours."""
+    first = text.lstrip().partition("\n")[0]
+    for kind, sign in (("csv", ","), ("tsv", "\t")):
+        if "{" not in first and len(_NAMES & {part.strip(' "\r') for part in first.split(sign)}) > 2:
+            return kind  # type: ignore[return-value]
     return None
 
 

@@ -24,7 +24,7 @@ from thence.tables.files.formats import Unfit, say_which
 from thence.tables.files.jsonl import Located
 from thence.tables.files.memory import SHARE, free_memory
 from thence.tables.files.source import BROKEN, Quarantined, first_line
-from thence.tables.files.splits import Slice
+from thence.tables.files.splits import Split
 
 ROWS = 1 << 16
 """Rows of a batch at most."""
@@ -44,14 +44,14 @@ def unfit_file(path: Path, columns: Sequence[Column]) -> Unfit | None:
     """Return why a file that can be opened cannot be used for these columns, by its schema alone."""
     try:
         schema = footer(str(path)).schema.to_arrow_schema()
-        found = _misfit(schema, columns)
+        found = misfit(schema, columns)
         names = schema.names
     except UNREADABLE:
         return None  # its record says why
     return Unfit(f"{found[1]}; {say_which(found[0], names)}", claims=True, nameable=True) if found else None
 
 
-def row_groups(path: Path, columns: Sequence[Column] = EVENT_COLUMNS) -> list[Slice | Quarantined]:
+def row_groups(path: Path, columns: Sequence[Column] = EVENT_COLUMNS) -> list[Split | Quarantined]:
     """Return the row groups of a file, or why it cannot be used for these columns."""
     try:
         with pq.ParquetFile(path) as file:
@@ -62,7 +62,7 @@ def row_groups(path: Path, columns: Sequence[Column] = EVENT_COLUMNS) -> list[Sl
         return [Quarantined(str(path), None, f"it cannot be read as Parquet: {first_line(error)}")]
     places = zip(counts, accumulate(counts, initial=1), strict=False)
     return [
-        Slice(str(path), "parquet", first, length=count, group=group) for group, (count, first) in enumerate(places)
+        Split(str(path), "parquet", first, length=count, group=group) for group, (count, first) in enumerate(places)
     ]
 
 
@@ -77,27 +77,29 @@ def footer(path: str) -> pq.FileMetaData:
     return _footer(path, found.st_size, found.st_mtime_ns)
 
 
-def _read(part: Slice, columns: Sequence[Column]) -> pa.Table | Quarantined:
+def _read(split: Split, columns: Sequence[Column]) -> pa.Table | Quarantined:
     """Return the columns of a row group that are ours, or the record of its damage.
 
     Texts stay in the dictionaries that Parquet has them in: written out, one long text could stand in every row.
     """
-    last = part.first + (part.length or 0) - 1
+    last = split.first + (split.length or 0) - 1
     try:
-        whole = footer(part.file)
-        leaves, size = _leaves(whole, part.group, {column.theirs for column in columns})
+        whole = footer(split.file)
+        leaves, size = _leaves(whole, split.group, {column.theirs for column in columns})
         if size > SHARE * free_memory():
             raise MemoryError(f"it holds {size / 1e9:.1f} GB, more than half of the memory that is free")
-        with pq.ParquetFile(part.file, metadata=whole, read_dictionary=leaves, page_checksum_verification=True) as file:
+        with pq.ParquetFile(
+            split.file, metadata=whole, read_dictionary=leaves, page_checksum_verification=True
+        ) as file:
             present = set(file.schema_arrow.names)
             found = [column for column in columns if column.theirs in present]
             names = [column.theirs for column in found]
-            return in_our_names(file.read_row_group(part.group, columns=names, use_threads=False), found)
+            return in_our_names(file.read_row_group(split.group, columns=names, use_threads=False), found)
     except (*UNREADABLE, MemoryError) as error:
         lost = (
-            f"row group {part.group + 1}, rows {part.first} to {last}, cannot be read as Parquet: {first_line(error)}"
+            f"row group {split.group + 1}, rows {split.first} to {last}, cannot be read as Parquet: {first_line(error)}"
         )
-        return Quarantined(part.file, part.first, lost)
+        return Quarantined(split.file, split.first, lost)
 
 
 def _leaves(whole: pq.FileMetaData, group: int, names: Collection[str]) -> tuple[list[str], int]:
@@ -136,38 +138,40 @@ def _in_seconds(moments: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.divide(exact.cast(pa.int64()).cast(pa.float64()), 1e6)
 
 
-def group_batches(
-    part: Slice, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True, coded: bool = False
+def row_group_batches(
+    split: Split, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True, coded: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a row group as batches, see `checked_batches`; `coded`: texts may stay in dictionaries."""
-    table = _read(part, columns)
+    table = _read(split, columns)
     if isinstance(table, Quarantined):
         yield refused_batch([table], columns)
         return
-    first = part.first
+    first = split.first
     for batch in table.to_batches(max_chunksize=None if coded else ROWS):
-        yield event_batch(batch, columns, part.file, first, needs=needs, coded=coded)
+        yield event_batch(batch, columns, split.file, first, needs=needs, coded=coded)
         first += len(batch)
 
 
-def located_group(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True) -> Iterator[Located]:
+def located_row_group(
+    split: Split, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True
+) -> Iterator[Located]:
     """Yield (row number, event) or a quarantine record for each row of a row group, or one for its damage."""
-    table = _read(part, columns)
+    table = _read(split, columns)
     if isinstance(table, Quarantined):
         yield table
         return
-    first = part.first
+    first = split.first
     for batch in table.to_batches(max_chunksize=ROWS):
-        yield from located(batch, part.file, first, needs=needs)
+        yield from located(batch, split.file, first, needs=needs)
         first += len(batch)
 
 
 def unfit(schema: pa.Schema, columns: Sequence[Column] = EVENT_COLUMNS) -> str | None:
     """Return why a pyarrow schema cannot be a table with these columns, or nothing."""
-    return found[1] if (found := _misfit(schema, columns)) else None
+    return found[1] if (found := misfit(schema, columns)) else None
 
 
-def _misfit(schema: pa.Schema, columns: Sequence[Column]) -> tuple[Column, str] | None:
+def misfit(schema: pa.Schema, columns: Sequence[Column]) -> tuple[Column, str] | None:
     """Return the first column that a schema lacks, or has in another type, and what is wrong."""
     for column in columns:
         name = column.theirs

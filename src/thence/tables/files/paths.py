@@ -2,9 +2,9 @@
 
 Law. A name that exists is that file or folder, whatever characters it has; only a name that does not exist is read
 as a glob. A folder stands for every file below it, through symbolic links too; names that begin with `.` or `_` are
-left out, as Spark does. A link that leads back to a folder it stands in is refused by name. Each file comes once, and
-the files are sorted by their names, whatever order they were asked for in. Relative names mean the folder that the
-caller is in.
+left out, as Spark does. A folder of Delta or Iceberg is one table and stands for itself. A link that leads back to a
+folder it stands in is refused by name. Each file comes once, and the files are sorted by their names, whatever order
+they were asked for in. Relative names mean the folder that the caller is in.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from thence.errors import MisuseError, TraceError
+from thence.tables.files.lakehouse import NAMES, lakehouse_format
 
 Paths = str | Path | Iterable[str | Path]
 """What a caller may name files by."""
@@ -44,6 +45,8 @@ def find_files(paths: Paths) -> list[File]:
 
 def _behind(given: str | Path) -> list[File]:
     path = _local(given)
+    if path.is_dir() and lakehouse_format(path):
+        return [File(path, True)]
     if path.is_dir():
         files = [File(each, False) for each in _below(path, [path.resolve()])]
         if not files:
@@ -69,7 +72,9 @@ def _behind(given: str | Path) -> list[File]:
 
 def _matched(path: Path) -> Iterator[Path]:
     """Yield the files of one match of a glob."""
-    if path.is_dir():
+    if path.is_dir() and lakehouse_format(path):
+        yield path
+    elif path.is_dir():
         yield from _below(path, [path.resolve()])
     elif path.is_file():
         yield path
@@ -97,6 +102,8 @@ def _below(folder: Path, above: list[Path]) -> Iterator[Path]:
             real = path.resolve()
             if real in above:
                 raise TraceError(f"{path} is a link back to {real}, a folder it stands in; name what is to be read")
+            if kind := lakehouse_format(path):
+                raise MisuseError(f"{path} is {NAMES[kind]}, one of several things in {folder}; name it itself")
             yield from _below(path, [*above, real])
         elif path.is_file():
             yield path

@@ -1,13 +1,13 @@
 """One door for traces in files, without Spark: which files there are, which format each has, and their rows.
 
     trace = open_trace("traces/")            # a name, a folder, a glob, file://..., or several
-    trace.files                              # {path: "jsonl" | "parquet" | "shiviz"}, sorted by name
+    trace.files                              # {path: "jsonl" | "parquet" | ...}, sorted by name; see `formats`
     trace.skipped                            # files in a folder that are no traces, each with a reason
     trace.events()                           # Event by Event; the standard library alone, if all is JSONL
     trace.batches()                          # Arrow record batches: event columns, file, line, reason
     trace.clocks()                           # the events of logs with vector clocks
     trace.quarantine                         # what could not be used so far; `events` and `clocks` add to it
-    trace.slices()                           # parts that can be read side by side, by anybody who can open the files
+    trace.splits()                           # parts that can be read side by side, by anybody who can open the files
 
 Law. Tables give events, logs give clock events; what can be used in neither is quarantined. A file that is no trace
 is an error if it was named itself; in a folder it is quarantined if its name says it is one, and skipped if not.
@@ -26,16 +26,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from thence.core.model.events import Event
 from thence.errors import MisuseError, TraceError
 from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Called, Column, names_of, renamed, their_names
-from thence.tables.files.formats import FORMATS, Format, Unfit, detect
+from thence.tables.files.formats import FORMATS, RECORDS, WHOLE, Format, Unfit, detect
 from thence.tables.files.jsonl import Located, broken_off, called_in, located, located_line
 from thence.tables.files.line_reader import Block, blocks, lines_of
 from thence.tables.files.paths import File, Paths, find_files
 from thence.tables.files.shiviz import ClockEvent, read_shiviz
 from thence.tables.files.source import BROKEN, Quarantined, first_line, open_bytes
-from thence.tables.files.splits import Slice, cut_lines, open_slice
+from thence.tables.files.splits import Split, open_split, split_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from thence.tables.files.record_events import RecordAudit
+    from thence.tables.files.record_files import Row
 
 Task = Callable[[], "list[pa.RecordBatch]"]
 """Work that reads some rows."""
@@ -52,6 +55,10 @@ class Trace:
     skipped: list[Quarantined] = field(default_factory=list)
     columns: tuple[Column, ...] = EVENT_COLUMNS
     """The columns of an event, as these files call them."""
+    whole: dict[Path, pa.Table] = field(default_factory=dict)
+    """The rows of tables that are read whole (`formats.WHOLE`), in our names."""
+    records: dict[Path, list[Row]] = field(default_factory=dict)
+    """The arrivals of files of records (`formats.RECORDS`)."""
     kept: dict[Path, bytes] = field(default_factory=dict)
     """The content of small files that were read to tell their format."""
 
@@ -70,9 +77,9 @@ class Trace:
         """Tell whether the tables have our names and words."""
         return their_names(self.judged) is None
 
-    def slices(self, size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS) -> Cut:
+    def splits(self, size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS) -> Splits:
         """Return the tables in parts: JSONL of about `size` bytes (default: whole files), Parquet by row groups."""
-        return cut_files(self.files, size, self.called(columns))
+        return split_files(self.files, size, self.called(columns))
 
     def located(
         self, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True
@@ -82,11 +89,20 @@ class Trace:
         start = 0
         for path, kind in self.files.items():
             if kind == "parquet":
-                from thence.tables.files.parquet_reader import located_group, row_groups
+                from thence.tables.files.parquet_reader import located_row_group, row_groups
 
-                for part in row_groups(path, called):
-                    found = [part] if isinstance(part, Quarantined) else located_group(part, called, needs=needs)
+                for split in row_groups(path, called):
+                    found = [split] if isinstance(split, Quarantined) else located_row_group(split, called, needs=needs)
                     yield from ((str(path), each) for each in found)
+            elif path in self.whole:
+                from thence.tables.files.whole_tables import table_located
+
+                for each in table_located(self.whole[path], path, called, needs=needs):
+                    yield str(path), each
+            elif path in self.records:
+                from thence.tables.files.record_events import record_events
+
+                yield from ((str(path), each) for each in record_events(str(path), kind, self.records[path])[0])
             elif kind == "jsonl":
                 lines = _Lines(self, path)
                 for each in lines.located(start, called_in(called), needs=needs):
@@ -109,8 +125,9 @@ class Trace:
         Files are opened once, one after the other. `needs` and `coded` as in `read_batches`.
         """
         from thence.tables.files.batches import block_batch, read_batches
-        from thence.tables.files.checked_batches import refused_batch
+        from thence.tables.files.checked_batches import located_batch, refused_batch
         from thence.tables.files.parquet_reader import row_groups
+        from thence.tables.files.whole_tables import table_batches
 
         called = self.called(columns)
         start = 0
@@ -118,14 +135,21 @@ class Trace:
             yield lambda: [refused_batch(self.quarantine, called)]
         for path, kind in self.files.items():
             if kind == "parquet":
-                for part in row_groups(path, called):
-                    if isinstance(part, Quarantined):
-                        yield partial(_one, refused_batch, [part], called)
+                for split in row_groups(path, called):
+                    if isinstance(split, Quarantined):
+                        yield partial(_one, refused_batch, [split], called)
                     else:
-                        yield partial(_all, read_batches, part, called, needs=needs, coded=coded)
+                        yield partial(_all, read_batches, split, called, needs=needs, coded=coded)
+            elif path in self.whole:
+                yield partial(_all, table_batches, self.whole[path], path, called, needs=needs, coded=coded)
+            elif path in self.records:
+                from thence.tables.files.record_events import record_events
+
+                found, _ = record_events(str(path), kind, self.records[path])
+                yield partial(_one, located_batch, found, str(path), called)
             elif kind == "jsonl":
                 lines = _Lines(self, path)
-                place = Slice(str(path), "jsonl", order=start)
+                place = Split(str(path), "jsonl", order=start)
                 for block in lines.blocks():
                     if isinstance(block, Quarantined):
                         yield partial(_one, refused_batch, [block], called)
@@ -141,6 +165,20 @@ class Trace:
     def opened(self, path: Path) -> io.BufferedIOBase:
         """Open a file, unless its content was kept when its format was told."""
         return open_bytes(path, self.kept.pop(path, None))
+
+    def record_audit(self) -> RecordAudit | None:
+        """Return what is said of files of records beside the verdict on their order; None without such files."""
+        if not self.records:
+            return None
+        from thence.tables.files.record_events import RecordAudit, record_events
+
+        whole = RecordAudit()
+        for path, rows in self.records.items():
+            found = record_events(str(path), self.files[path], rows)[1]
+            whole.records += found.records
+            whole.orphans += found.orphans
+            whole.skews += found.skews
+        return whole
 
     def clocks(self) -> Iterator[ClockEvent]:
         """Yield the events of the logs, file by file."""
@@ -158,7 +196,9 @@ def open_trace(
     columns: Mapping[str, str] | None = None,
     kinds: Mapping[str, str] | None = None,
 ) -> Trace:
-    """Find the files behind names, folders and globs, and the format of each; only samples are read yet.
+    """Find the files behind names, folders and globs, and the format of each.
+
+    Of JSON lines, Parquet and logs only samples are read yet; tables of `formats.WHOLE` are read.
 
     A `pattern` says that what is no table by its name is a log; `columns`, what the tables call our columns, where
     that is another name; `kinds`, their words for the values of `kind`, each with ours.
@@ -168,11 +208,25 @@ def open_trace(
     trace = Trace({}, pattern, delimiter, columns=renamed(EVENT_COLUMNS, columns, kinds))
     for file in find_files(paths):
         asked = next((name for name in FORMATS if name == format), None)
-        kind = asked or detect(file.path, log=pattern is not None, kept=trace.kept, columns=trace.judged)
+        named = bool(columns or kinds)
+        kind = asked or detect(
+            file.path, log=pattern is not None, records=not named, kept=trace.kept, columns=trace.judged
+        )
         if kind == "parquet" and file.named:
             from thence.tables.files.parquet_reader import unfit_file
 
             kind = unfit_file(file.path, trace.judged) or kind
+        elif kind in WHOLE:
+            from thence.tables.files.whole_tables import event_table
+
+            read = event_table(file.path, kind, trace.columns)
+            kind = read if isinstance(read, Unfit) else kind
+            if not isinstance(read, Unfit):
+                trace.whole[file.path] = read
+        elif kind in RECORDS:
+            from thence.tables.files.record_files import read_records
+
+            trace.records[file.path] = read_records(file.path, kind)
         if isinstance(kind, Unfit):
             _set_aside(trace, file, kind)
         else:
@@ -230,19 +284,21 @@ def _all(make: Callable[..., Iterator[pa.RecordBatch]], *given: object, **named:
     return list(make(*given, **named))
 
 
-class Cut(NamedTuple):
-    """The slices of some tables, and the files that cannot be cut, each with the reason."""
+class Splits(NamedTuple):
+    """The splits of some tables, and the files that cannot be cut, each with the reason."""
 
-    slices: list[Slice]
+    splits: list[Split]
     refused: list[Quarantined]
 
 
-def cut_files(files: Mapping[Path, Format], size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS) -> Cut:
-    """Return the slices of tables: JSONL in parts of about `size` bytes (default: whole), Parquet by row groups.
+def split_files(
+    files: Mapping[Path, Format], size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS
+) -> Splits:
+    """Return the splits of tables: JSONL in parts of about `size` bytes (default: whole), Parquet by row groups.
 
     Of Parquet, only `columns` are looked at.
     """
-    slices: list[Slice] = []
+    splits: list[Split] = []
     refused: list[Quarantined] = []
     order = 0
     lines = [path for path, kind in files.items() if kind == "jsonl"]
@@ -251,34 +307,34 @@ def cut_files(files: Mapping[Path, Format], size: int | None = None, columns: Se
             from thence.tables.files.parquet_reader import row_groups
 
             found = row_groups(path, columns)
-            slices += [each for each in found if isinstance(each, Slice)]
+            splits += [each for each in found if isinstance(each, Split)]
             refused += [each for each in found if isinstance(each, Quarantined)]
         elif kind == "jsonl":
             try:
-                own, count = cut_lines(path, size, order, last=path == lines[-1])
+                own, count = split_lines(path, size, order, last=path == lines[-1])
             except OSError as error:
                 refused.append(Quarantined(str(path), None, f"it cannot be read: {first_line(error)}"))
                 continue
-            slices += own
+            splits += own
             order += count
-    return Cut(slices, refused)
+    return Splits(splits, refused)
 
 
-def located_rows(part: Slice, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True) -> Iterator[Located]:
+def located_rows(split: Split, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True) -> Iterator[Located]:
     """Yield (line or row number, event) or a quarantine record for each row; only `columns` are read.
 
     Unless `needs`, what a kind of row needs is left to the judge of its run.
     """
-    if part.format == "parquet":
-        from thence.tables.files.parquet_reader import located_group
+    if split.format == "parquet":
+        from thence.tables.files.parquet_reader import located_row_group
 
-        yield from located_group(part, columns, needs=needs)
+        yield from located_row_group(split, columns, needs=needs)
         return
     try:
-        with open_slice(part) as stream:
-            called, length = called_in(columns), part.length
+        with open_split(split) as stream:
+            called, length = called_in(columns), split.length
             yield from located(
-                stream, part.file, start=part.order, first=part.first, length=length, called=called, needs=needs
+                stream, split.file, start=split.order, first=split.first, length=length, called=called, needs=needs
             )
     except BROKEN as error:
-        yield broken_off(part.file, part.first, error)
+        yield broken_off(split.file, split.first, error)

@@ -1,7 +1,7 @@
-"""Files as bytes, plain or gzipped; and a record of what in them is unusable.
+"""Files as bytes, plain or packed by gzip or zstandard; and a record of what in them is unusable.
 
 Law. Nothing vanishes: what a reader cannot use becomes a `Quarantined` record that says where it was and why.
-Whether a file is gzipped is said by its first two bytes, not by its name.
+Whether a file is packed is said by its first bytes, not by its name.
 """
 
 from __future__ import annotations
@@ -12,14 +12,18 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from thence.core.model.escape import visible
+from thence.errors import MisuseError
 from thence.tables.contract.columns import JUDGED_COLUMNS, names_of
 
 TEXT_LIMIT = 200
 """Characters of an unusable line that its record shows."""
 GZIP = b"\x1f\x8b"
+ZSTD = b"\x28\xb5\x2f\xfd"
+PACKED = (".gz", ".zst")
+"""How the names of packed files end."""
 BROKEN = (OSError, EOFError, zlib.error)
 """What reading a damaged file can raise."""
 
@@ -70,17 +74,56 @@ def first_line(error: BaseException) -> str:
 
 
 def is_packed(path: Path) -> bool:
-    """Tell whether a file is gzipped."""
+    """Tell whether a file is packed by gzip or zstandard."""
+    return packed_by(path) is not None
+
+
+def packed_by(path: Path) -> str | None:
+    """Return how the name of a file should end for what it is packed by; None if it is plain."""
     with path.open("rb") as stream:
-        return stream.read(len(GZIP)) == GZIP
+        begins = stream.read(len(ZSTD))
+    return ".gz" if begins.startswith(GZIP) else ".zst" if begins == ZSTD else None
 
 
 def open_bytes(path: Path, content: bytes | None = None) -> io.BufferedIOBase:
-    """Open a file for reading bytes, or its content if that is known; what is gzipped is unpacked."""
+    """Open a file for reading bytes, or its content if that is known; what is packed is unpacked."""
     plain = path.open("rb") if content is None else io.BytesIO(content)
-    packed = plain.read(len(GZIP)) == GZIP
+    begins = plain.read(len(ZSTD))
     plain.seek(0)
-    return _Unpacked(plain) if packed else plain
+    if begins == ZSTD:
+        plain.close()
+        return io.BufferedReader(_Zstandard(path, content))
+    return _Unpacked(plain) if begins.startswith(GZIP) else plain
+
+
+class _Zstandard(io.RawIOBase):
+    """A file packed by zstandard, unpacked by pyarrow: Python has that itself only since 3.14."""
+
+    def __init__(self, path: Path, content: bytes | None) -> None:
+        try:
+            import pyarrow as pa
+        except ModuleNotFoundError:
+            raise MisuseError(
+                f"{path} is packed by zstandard, which needs pyarrow: pip install 'thence[cli]'"
+            ) from None
+        under = pa.OSFile(str(path)) if content is None else pa.BufferReader(content)
+        self._stream = pa.CompressedInputStream(under, "zstd")
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read some bytes."""
+        view = memoryview(buffer)
+        data = self._stream.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Close the file below it too."""
+        self._stream.close()
+        super().close()
 
 
 class _Unpacked(gzip.GzipFile):

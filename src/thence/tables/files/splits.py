@@ -1,6 +1,6 @@
 """Parts of tables that can be read on their own: some whole lines of a JSONL file, or one row group of Parquet.
 
-Law. The slices of a file hold each of its rows once, in order. A slice knows the number of its first line (in Parquet
+Law. The splits of a file hold each of its rows once, in order. A split knows the number of its first line (in Parquet
 its row) and the `order` that the first line of its file has, so that whoever reads it, wherever, says the same lines
 and the same order as one who reads all files from the beginning.
 """
@@ -19,7 +19,7 @@ COUNTED = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class Split:
     """A part of one file; every field is plain, so that it can travel."""
 
     file: str
@@ -29,28 +29,28 @@ class Slice:
     order: int = 0
     """JSONL: the `order` of the first line of the file."""
     start: int = 0
-    """JSONL: where it begins, in bytes; a gzipped file is one slice."""
+    """JSONL: where it begins, in bytes; a gzipped file is one split."""
     length: int | None = None
     """How many bytes of JSONL, or rows of Parquet, it has; null: all that there are."""
     group: int = 0
     """Parquet: its row group."""
 
 
-def cut_lines(path: Path, size: int | None, order: int, *, last: bool) -> tuple[list[Slice], int]:
-    """Return the slices of a JSONL file and how many lines it has; the lines of the last are not counted in vain."""
-    whole = [Slice(str(path), "jsonl", order=order)]
+def split_lines(path: Path, size: int | None, order: int, *, last: bool) -> tuple[list[Split], int]:
+    """Return the splits of a JSONL file and how many lines it has; the lines of the last are not counted in vain."""
+    whole = [Split(str(path), "jsonl", order=order)]
     one = size is None or path.stat().st_size <= size or is_packed(path)
     if one and last:
         with path.open("rb"):
             return whole, 0
     counted = _counted(path, size if not one else None, order)
-    slices = [each for each, _ in counted]
-    return (whole if one else slices), sum(count for _, count in counted)
+    splits = [each for each, _ in counted]
+    return (whole if one else splits), sum(count for _, count in counted)
 
 
-def _counted(path: Path, size: int | None, order: int) -> list[tuple[Slice, int]]:
+def _counted(path: Path, size: int | None, order: int) -> list[tuple[Split, int]]:
     """Return parts of a file that end with a line, with how many lines each has; where it breaks off, the rest too."""
-    found: list[tuple[Slice, int]] = []
+    found: list[tuple[Split, int]] = []
     start = at = lines = ended = 0
     first = 1
     with open_bytes(path) as stream:
@@ -60,11 +60,11 @@ def _counted(path: Path, size: int | None, order: int) -> list[tuple[Slice, int]
             ended = at + cut if cut else ended
             at += len(chunk)
             if size is not None and ended - start >= size:
-                found.append((Slice(str(path), "jsonl", first, order, start, ended - start), lines))
+                found.append((Split(str(path), "jsonl", first, order, start, ended - start), lines))
                 first, start, lines = first + lines, ended, 0
     if at > start:
         rest = lines + (at > ended)
-        found.append((Slice(str(path), "jsonl", first, order, start, at - start), rest))
+        found.append((Split(str(path), "jsonl", first, order, start, at - start), rest))
     return found
 
 
@@ -76,9 +76,9 @@ def _chunks(stream: io.BufferedIOBase) -> Iterator[bytes]:
         return
 
 
-def open_slice(part: Slice) -> io.BufferedIOBase:
-    """Open a JSONL file where a slice of it begins."""
-    stream = open_bytes(Path(part.file))
-    if part.start:
-        stream.seek(part.start)
+def open_split(split: Split) -> io.BufferedIOBase:
+    """Open a JSONL file where a split of it begins."""
+    stream = open_bytes(Path(split.file))
+    if split.start:
+        stream.seek(split.start)
     return stream

@@ -1,4 +1,4 @@
-"""Findings in an Arrow table, made into rows a few at a time; proofs ask `event_rows` for the events behind them."""
+"""Findings in an Arrow table, made into rows a few at a time; proofs ask `proof_events` for the events behind them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from thence.core.model.events import Event
 from thence.tables.explain.sentence import Step
 from thence.tables.judge.normal_table import events_of
-from thence.tables.judge.proof_events import EventRows
+from thence.tables.judge.proof_events import JudgedEvents
 from thence.tables.judge.proof_path import shortest_paths
 from thence.tables.judge.result import (
     ABSENT,
@@ -46,7 +46,7 @@ def _null_first(table: pa.Table) -> pa.Array:
 class ArrowFindings(Findings):
     """Findings in a tagged table; `events` are those that were judged."""
 
-    def __init__(self, tagged: pa.Table, events: EventRows) -> None:
+    def __init__(self, tagged: pa.Table, events: JudgedEvents) -> None:
         """Take what was found, and the events behind it."""
         self.tagged, self._events = tagged, events
 

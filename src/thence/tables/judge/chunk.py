@@ -30,14 +30,14 @@ from thence.tables.judge.coded_rows import DELIVER, RECEIVE, SEND, Rows, as_they
 from thence.tables.judge.findings import quarantined, tagged
 from thence.tables.judge.label_scan import (
     Copies,
-    Lane,
+    LabelRows,
     Matched,
     Scanned,
     first_early,
-    lanes,
     meet,
     open_copies,
     questions_of,
+    rows_by_label,
     run_clocks,
 )
 from thence.tables.judge.packing import packed
@@ -56,8 +56,8 @@ COLUMNS = ("process", "index", "kind", "message", "label", "order", "file", "lin
 
 
 @dataclass(slots=True)
-class LaneSummary:
-    """What one lane of a chunk leaves to be put together; processes are places in `processes`."""
+class LabelSummary:
+    """What one label of a chunk leaves to be put together; processes are places in `processes`."""
 
     label: str | None
     processes: list[str]
@@ -94,7 +94,7 @@ class LaneSummary:
 
 @dataclass(slots=True)
 class Summary:
-    """What one chunk leaves: where each process stands, its lanes, and the rows whose messages it does not know."""
+    """What one chunk leaves: where each process stands, its labels, and the rows whose messages it does not know."""
 
     chunk: int
     processes: list[str]
@@ -103,7 +103,7 @@ class Summary:
     doubts: dict[str, int] = field(default_factory=dict)
     anywhere: bool = False
     """Where rows may be hidden inside the chunk: see `usable.doubts`."""
-    lanes: list[LaneSummary] = field(default_factory=list)
+    labels: list[LabelSummary] = field(default_factory=list)
     strangers: bytes = b""
     receipts: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
     """Places in `strangers` of receipts, which only need their message to have been sent."""
@@ -133,14 +133,14 @@ def summarise(
     place[strangers] = np.arange(len(strangers), dtype=np.int32)
     parts = [quarantined(run, table, rows, fate)]
     messages = 0
-    for lane in lanes(rows, fate == GOOD):
-        matched = meet(lane)
-        if reason := _lane_trouble(lane, matched):
+    for own in rows_by_label(rows, fate == GOOD):
+        matched = meet(own)
+        if reason := _label_trouble(own, matched):
             return tagged(findings.TROUBLE, run, 1, chunk=chunk, reason=reason)
-        messages += int(np.count_nonzero(lane.sends))
-        more, left = _summarise_lane(run, rows, lane, matched, place, want, block)
+        messages += int(np.count_nonzero(own.sends))
+        more, left = _summarise_label(run, rows, own, matched, place, want, block)
         parts += more
-        summary.lanes.append(left)
+        summary.labels.append(left)
         summary.wanted |= frozenset(want).intersection(left.exports)
     summary.strangers = packed(_plain(table.select(COLUMNS).take(pa.array(strangers))))
     summary.receipts = np.flatnonzero(rows.kind[strangers] == RECEIVE).astype(np.int32)
@@ -170,12 +170,12 @@ def _trouble(rows: Rows, fate: Bytes) -> str | None:
     return None
 
 
-def _lane_trouble(lane: Lane, matched: Matched) -> str | None:
+def _label_trouble(own: LabelRows, matched: Matched) -> str | None:
     if matched.disorder:
         return "a delivery comes before its send"
-    reported = int(np.count_nonzero((matched.role == IMPORTED) & (lane.process < lane.senders)))
-    if lane.width * (3 * lane.senders + reported) > STATE_CELLS:
-        return f"{lane.width} processes are too many for chunks"
+    reported = int(np.count_nonzero((matched.role == IMPORTED) & (own.process < own.senders)))
+    if own.width * (3 * own.senders + reported) > STATE_CELLS:
+        return f"{own.width} processes are too many for chunks"
     return None
 
 
@@ -203,50 +203,50 @@ def _strangers(rows: Rows, fate: Bytes) -> Longs:
     return np.flatnonzero(taken & ~sent[rows.message])
 
 
-def _summarise_lane(
-    run: str, rows: Rows, lane: Lane, matched: Matched, place: Ints, want: Collection[str], block: int | None
-) -> tuple[list[pa.Table], LaneSummary]:
-    opened = open_copies(lane, matched)
-    exports = _exports(rows, lane, matched, opened, want)
+def _summarise_label(
+    run: str, rows: Rows, own: LabelRows, matched: Matched, place: Ints, want: Collection[str], block: int | None
+) -> tuple[list[pa.Table], LabelSummary]:
+    opened = open_copies(own, matched)
+    exports = _exports(rows, own, matched, opened, want)
     imports = np.flatnonzero(matched.role == IMPORTED)
-    scanned = run_clocks(lane, matched, opened, kept=exports, imports=imports, block=block)
-    asked, missing = questions_of(lane, matched, scanned, opened)
-    early = first_early(lane, scanned, asked, block=block)
+    scanned = run_clocks(own, matched, opened, kept=exports, imports=imports, block=block)
+    asked, missing = questions_of(own, matched, scanned, opened)
+    early = first_early(own, scanned, asked, block=block)
     late, settled = slice(len(scanned.late)), early[len(scanned.late) :]
 
     def texts(codes: Ints) -> pa.StringArray:
-        return findings.names(rows.messages, lane.messages[codes])
+        return findings.names(rows.messages, own.messages[codes])
 
-    names = findings.names(rows.processes, lane.processes)
+    names = findings.names(rows.processes, own.processes)
     astray = np.flatnonzero(matched.role == ASTRAY)
     parts = [
-        violations(run, rows, lane, asked.destination[late], missing[late], early[late], findings.VIOLATION),
-        copies(findings.DUPLICATE, run, rows, lane, repeats(lane, matched)),
-        copies(findings.MISDELIVERED, run, rows, lane, astray),
+        violations(run, rows, own, asked.destination[late], missing[late], early[late], findings.VIOLATION),
+        copies(findings.DUPLICATE, run, rows, own, repeats(own, matched)),
+        copies(findings.MISDELIVERED, run, rows, own, astray),
     ]
-    number = np.full(len(lane.messages) + 1, -1, np.int32)
+    number = np.full(len(own.messages) + 1, -1, np.int32)
     number[exports] = np.arange(len(exports), dtype=np.int32)
-    copy_of, copy_to, copy_state = _copies(lane, matched, opened, scanned.overtaken, number)
-    kept = astray[number[lane.message[astray]] >= 0]
+    copy_of, copy_to, copy_state = _copies(own, matched, opened, scanned.overtaken, number)
+    kept = astray[number[own.message[astray]] >= 0]
     sends = matched.send_row[exports]
-    met, heard, places, deliveries = _numbered(lane, scanned, imports)
-    label = rows.labels[lane.label].as_py() if lane.label >= 0 else None
-    return parts, LaneSummary(
-        label=label, processes=names.to_pylist(), senders=lane.senders, known=_narrow(scanned.known),
-        exports=texts(exports).to_pylist(), sender=lane.process[sends], index=lane.index[sends],
+    met, heard, places, deliveries = _numbered(own, scanned, imports)
+    label = rows.labels[own.label].as_py() if own.label >= 0 else None
+    return parts, LabelSummary(
+        label=label, processes=names.to_pylist(), senders=own.senders, known=_narrow(scanned.known),
+        exports=texts(exports).to_pylist(), sender=own.process[sends], index=own.index[sends],
         carried=_narrow(scanned.carried), copy_of=copy_of, copy_to=copy_to, copy_state=copy_state,
-        settled_early=texts(lane.message[settled]).to_pylist(), settled_at=lane.index[settled],
-        astray_of=number[lane.message[kept]], astray_at=lane.process[kept],
-        imports=texts(lane.message[imports]).to_pylist(), at=lane.process[imports],
-        at_index=lane.index[imports], before=_narrow(scanned.before), rows=place[lane.row[imports]],
-        met=met, heard=heard, place=places, texts=texts(lane.message[deliveries]),
-        text_at=lane.index[deliveries],
+        settled_early=texts(own.message[settled]).to_pylist(), settled_at=own.index[settled],
+        astray_of=number[own.message[kept]], astray_at=own.process[kept],
+        imports=texts(own.message[imports]).to_pylist(), at=own.process[imports],
+        at_index=own.index[imports], before=_narrow(scanned.before), rows=place[own.row[imports]],
+        met=met, heard=heard, place=places, texts=texts(own.message[deliveries]),
+        text_at=own.index[deliveries],
     )  # fmt: skip
 
 
-def _numbered(lane: Lane, scanned: Scanned, imports: Longs) -> tuple[Ints, Ints, Ints, Longs]:
+def _numbered(own: LabelRows, scanned: Scanned, imports: Longs) -> tuple[Ints, Ints, Ints, Longs]:
     """Number the deliveries at which something was learnt; return `met`, `heard`, the imports, and the rows of all."""
-    named = np.zeros(len(lane.row) + 1, np.bool_)
+    named = np.zeros(len(own.row) + 1, np.bool_)
     for rows in (scanned.met, scanned.heard, imports):
         named[rows] = True
     named[-1] = False  # -1: never
@@ -261,26 +261,28 @@ def _narrow(clocks: Clocks) -> Clocks:
     return clocks.astype(np.uint16) if clocks.size and int(clocks.max()) < 1 << 16 else clocks
 
 
-def _exports(rows: Rows, lane: Lane, matched: Matched, opened: Copies, want: Collection[str]) -> Ints:
+def _exports(rows: Rows, own: LabelRows, matched: Matched, opened: Copies, want: Collection[str]) -> Ints:
     """Return the messages sent here that have open copies, or that somebody asks for, as they were sent."""
-    chosen = np.zeros(len(lane.messages), np.bool_)
+    chosen = np.zeros(len(own.messages), np.bool_)
     chosen[opened.message] = True
     if want:
-        texts = findings.names(rows.messages, lane.messages)
+        texts = findings.names(rows.messages, own.messages)
         asked = pc.is_in(texts, pa.array(sorted(want), pa.string())).to_numpy(zero_copy_only=False)
         chosen |= asked & (matched.send_row >= 0)
     exports = np.flatnonzero(chosen)
     return exports[np.argsort(matched.send_row[exports])].astype(np.int32)  # codes may come from rows in disorder
 
 
-def _copies(lane: Lane, matched: Matched, opened: Copies, overtaken: Flags, number: Ints) -> tuple[Ints, Ints, Bytes]:
+def _copies(
+    own: LabelRows, matched: Matched, opened: Copies, overtaken: Flags, number: Ints
+) -> tuple[Ints, Ints, Bytes]:
     """Return all copies of the exported messages: which export, to whom, and how they leave."""
-    state = np.full(len(lane.destinations), DONE, np.int8)
+    state = np.full(len(own.destinations), DONE, np.int8)
     state[matched.delivered < 0] = np.where(overtaken, SETTLED, OPEN)
-    lengths = np.diff(lane.offsets)
-    owner = np.repeat(np.where(lane.sends, number[lane.message], -1), lengths)
+    lengths = np.diff(own.offsets)
+    owner = np.repeat(np.where(own.sends, number[own.message], -1), lengths)
     kept = owner >= 0
-    return owner[kept].astype(np.int32), lane.destinations[kept], state[kept]
+    return owner[kept].astype(np.int32), own.destinations[kept], state[kept]
 
 
 def _plain(table: pa.Table) -> pa.Table:

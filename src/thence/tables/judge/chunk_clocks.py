@@ -30,7 +30,7 @@ class Stack(NamedTuple):
 
 
 class Contacts(NamedTuple):
-    """By which delivery each process of a chunk first heard of what: see `LaneSummary`."""
+    """By which delivery each process of a chunk first heard of what: see `LabelSummary`."""
 
     here: Longs
     """each process as the chunk numbers them, or -1"""

@@ -1,9 +1,9 @@
 """One label: the sends and deliveries of one run under one label, and the scan over them in blocks of columns.
 
-Invariant. Lanes are independent: happened-before within a label uses that label's rows only. A lane has its own small
-codes for processes and messages, those of senders first, so that clocks have a column for each sender and none for a
-process that only delivers. Any block width gives the same answer; a narrow one only bounds the memory that clocks in
-flight take.
+Invariant. Labels are independent: happened-before within a label uses that label's rows only. A label has its own
+small codes for processes and messages, those of senders first, so that clocks have a column for each sender and none
+for a process that only delivers. Any block width gives the same answer; a narrow one only bounds the memory that
+clocks in flight take.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CLOCK_BYTES = 256 << 20
 
 
 @dataclass(slots=True)
-class Lane:
+class LabelRows:
     """Rows of one label; `row`, `processes`, `messages` lead back to the rows and codes of the run."""
 
     label: int
@@ -73,18 +73,18 @@ class Copies:
     send: Longs
 
 
-def lanes(rows: Rows, good: Flags) -> Iterator[Lane]:
+def rows_by_label(rows: Rows, good: Flags) -> Iterator[LabelRows]:
     """Part the good sends and deliveries by label; there are none without rows."""
     used = np.flatnonzero(good & (rows.kind <= DELIVER))
     labels = rows.label[used]
     kinds = labels[:1] if len(labels) and bool(np.all(labels == labels[0])) else np.unique(labels)
     for label in kinds.tolist():
         chosen = used if len(kinds) == 1 else used[labels == label]
-        yield lane_of(rows, label, chosen, compact=len(kinds) > 1)
+        yield label_rows(rows, label, chosen, compact=len(kinds) > 1)
 
 
-def lane_of(rows: Rows, label: int, chosen: Longs, *, compact: bool) -> Lane:
-    """Return some rows as a lane, with small codes of its own or with those of the run."""
+def label_rows(rows: Rows, label: int, chosen: Longs, *, compact: bool) -> LabelRows:
+    """Return some rows as a label, with small codes of its own or with those of the run."""
     offsets, destinations = _gathered(rows.offsets, rows.destinations, chosen, rows.kind)
     process, message = rows.process[chosen], rows.message[chosen]
     if compact:
@@ -105,7 +105,7 @@ def lane_of(rows: Rows, label: int, chosen: Longs, *, compact: bool) -> Lane:
         rank[order] = np.arange(len(order), dtype=np.int32)
         processes, process, destinations = processes[order], rank[process], rank[destinations]
         sort_segments(offsets, destinations)
-    return Lane(
+    return LabelRows(
         label, chosen, sends, process, rows.index[chosen], message, offsets, destinations,
         processes.astype(np.int32), messages.astype(np.int32), senders,
     )  # fmt: skip
@@ -120,42 +120,53 @@ def _gathered(offsets: Longs, values: Ints, rows: Longs, kind: Bytes) -> tuple[L
     return starts, taken
 
 
-def reordered(lane: Lane, order: Longs) -> Lane:
-    """Return the lane with its rows in another order, or without some of them."""
-    kind = np.where(lane.sends, SEND, DELIVER).astype(np.int8)
-    offsets, destinations = _gathered(lane.offsets, lane.destinations, order, kind)
-    return Lane(
-        lane.label, lane.row[order], lane.sends[order], lane.process[order], lane.index[order],
-        lane.message[order], offsets, destinations, lane.processes, lane.messages, lane.senders,
+def reordered(own: LabelRows, order: Longs) -> LabelRows:
+    """Return the label with its rows in another order, or without some of them."""
+    kind = np.where(own.sends, SEND, DELIVER).astype(np.int8)
+    offsets, destinations = _gathered(own.offsets, own.destinations, order, kind)
+    return LabelRows(
+        own.label, own.row[order], own.sends[order], own.process[order], own.index[order],
+        own.message[order], offsets, destinations, own.processes, own.messages, own.senders,
     )  # fmt: skip
 
 
-def meet(lane: Lane) -> Matched:
-    """Meet each delivery of the lane with its send."""
-    found = match(lane.sends, lane.process, lane.message, len(lane.messages), lane.offsets, lane.destinations)
+def meet(own: LabelRows) -> Matched:
+    """Meet each delivery of the label with its send."""
+    found = match(
+        own.sends,
+        own.process,
+        own.message,
+        len(own.messages),
+        own.offsets,
+        own.destinations,
+    )
     return Matched(*found)
 
 
-def open_copies(lane: Lane, matched: Matched) -> Copies:
-    """Return the copies that no row of the lane delivers."""
+def open_copies(own: LabelRows, matched: Matched) -> Copies:
+    """Return the copies that no row of the label delivers."""
     gone = np.flatnonzero(matched.delivered < 0)
-    send = np.searchsorted(lane.offsets, gone, side="right") - 1
+    send = np.searchsorted(own.offsets, gone, side="right") - 1
     return Copies(
-        lane.message[send], lane.destinations[gone], lane.process[send], lane.index[send], send.astype(np.int64)
+        own.message[send],
+        own.destinations[gone],
+        own.process[send],
+        own.index[send],
+        send.astype(np.int64),
     )
 
 
-def clock_type(lane: Lane) -> ClockType:
-    """Return the narrowest integer type that holds every index of the lane."""
-    return np.int32 if not len(lane.index) or int(lane.index.max()) < 2**31 - 1 else np.int64
+def clock_type(own: LabelRows) -> ClockType:
+    """Return the narrowest integer type that holds every index of the label."""
+    return np.int32 if not len(own.index) or int(own.index.max()) < 2**31 - 1 else np.int64
 
 
-def block_width(lane: Lane, places: int, asked: int | None) -> int:
+def block_width(own: LabelRows, places: int, asked: int | None) -> int:
     """Return how many columns to scan at a time."""
     if asked is not None:
-        return max(1, min(asked, lane.senders or 1))
-    each = max(1, (places + lane.width) * np.dtype(clock_type(lane)).itemsize)
-    return int(max(1, min(lane.senders or 1, CLOCK_BYTES // each)))
+        return max(1, min(asked, own.senders or 1))
+    each = max(1, (places + own.width) * np.dtype(clock_type(own)).itemsize)
+    return int(max(1, min(own.senders or 1, CLOCK_BYTES // each)))
 
 
 @dataclass(slots=True)
@@ -177,7 +188,7 @@ class Scanned:
 
 
 def run_clocks(
-    lane: Lane,
+    own: LabelRows,
     matched: Matched,
     opened: Copies,
     *,
@@ -185,30 +196,30 @@ def run_clocks(
     imports: Longs | None = None,
     block: int | None = None,
 ) -> Scanned:
-    """Scan the lane from an empty state, block after block of columns.
+    """Scan the label from an empty state, block after block of columns.
 
     `kept` are messages whose clocks are wanted at the end, `imports` the rows of imported deliveries; without
     them the clocks are not kept at all, nor who met whom when.
     """
-    keep = np.zeros(len(lane.messages), np.bool_)
+    keep = np.zeros(len(own.messages), np.bool_)
     wanted = kept is not None
     chosen: Ints = kept if kept is not None else np.zeros(0, np.int32)
     keep[chosen] = True
     brought: Longs = imports if imports is not None else np.zeros(0, np.int64)
-    place, places = slots(lane.sends, lane.message, matched.uses, keep)
-    width, kind = lane.senders, clock_type(lane)
-    step = block_width(lane, places, block)
-    late = np.zeros(len(lane.row), np.bool_)
+    place, places = slots(own.sends, own.message, matched.uses, keep)
+    width, kind = own.senders, clock_type(own)
+    step = block_width(own, places, block)
+    late = np.zeros(len(own.row), np.bool_)
     overtaken = np.zeros(len(opened.message), np.bool_)
-    whole = (lane.width, len(brought), len(chosen)) if wanted else (0, 0, 0)
-    marks, order = _marks(lane, brought, kind, wanted=wanted)
+    whole = (own.width, len(brought), len(chosen)) if wanted else (0, 0, 0)
+    marks, order = _marks(own, brought, kind, wanted=wanted)
     known_all, before_all, carried_all = (np.zeros((n, width if wanted else 0), kind) for n in whole)
     for low in range(0, width, step):
         high = min(width, low + step)
-        known = np.zeros((lane.width, high - low), kind)
+        known = np.zeros((own.width, high - low), kind)
         carried = np.zeros((places, high - low), kind)
         before = np.zeros((whole[1], high - low), kind)
-        scan(lane.columns, matched.role, matched.send_row, place, known, carried, low, late, before, marks)
+        scan(own.columns, matched.role, matched.send_row, place, known, carried, low, late, before, marks)
         inside = np.flatnonzero((opened.sender >= low) & (opened.sender < high))
         overtaken[inside] = known[opened.destination[inside], opened.sender[inside] - low] >= opened.index[inside]
         if wanted:
@@ -219,26 +230,26 @@ def run_clocks(
     return Scanned(np.flatnonzero(late), overtaken, known_all, before_all, carried_all, met, heard, place, places)
 
 
-def _marks(lane: Lane, imports: Longs, kind: ClockType, *, wanted: bool) -> tuple[Marks, Longs]:
+def _marks(own: LabelRows, imports: Longs, kind: ClockType, *, wanted: bool) -> tuple[Marks, Longs]:
     """Return the marks of each sender, and the mark of each import, the last for one that no sender made.
 
     A sender is marked at its start (1: knowing any send of it) and at every import. Marks have a last row that is never
     met.
     """
     if not wanted:
-        nothing = np.zeros((0, lane.width), np.int32)
+        nothing = np.zeros((0, own.width), np.int32)
         return Marks(np.zeros(0, kind), np.zeros(1, np.int64), nothing), np.zeros(0, np.int64)
-    heard = np.flatnonzero(lane.process[imports] < lane.senders)
-    at = lane.process[imports[heard]]
-    counts = np.bincount(at, minlength=lane.senders) + 1
+    heard = np.flatnonzero(own.process[imports] < own.senders)
+    at = own.process[imports[heard]]
+    counts = np.bincount(at, minlength=own.senders) + 1
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     marks = np.ones(starts[-1], kind)
     order = np.argsort(at, kind="stable")
     places = np.full(len(imports), starts[-1], np.int64)
     # each sender before takes one mark more than it has imports
     places[heard[order]] = np.arange(len(heard)) + at[order] + 1
-    marks[places[heard]] = lane.index[imports[heard]]
-    return Marks(marks, starts, np.full((len(marks) + 1, lane.width), -1, np.int32)), places
+    marks[places[heard]] = own.index[imports[heard]]
+    return Marks(marks, starts, np.full((len(marks) + 1, own.width), -1, np.int32)), places
 
 
 @dataclass(slots=True)
@@ -251,38 +262,38 @@ class Questions:
     since: Longs
 
 
-def questions_of(lane: Lane, matched: Matched, scanned: Scanned, opened: Copies) -> tuple[Questions, Ints]:
+def questions_of(own: LabelRows, matched: Matched, scanned: Scanned, opened: Copies) -> tuple[Questions, Ints]:
     """Return the question each violation poses, and the message that was missing in each."""
-    sent = matched.send_row[lane.message[scanned.late]]
+    sent = matched.send_row[own.message[scanned.late]]
     over = scanned.overtaken
-    missing = np.concatenate([lane.message[scanned.late], opened.message[over]])
+    missing = np.concatenate([own.message[scanned.late], opened.message[over]])
     asked = Questions(
-        np.concatenate([lane.process[scanned.late], opened.destination[over]]),
-        np.concatenate([lane.process[sent], opened.sender[over]]),
-        np.concatenate([lane.index[sent], opened.index[over]]),
+        np.concatenate([own.process[scanned.late], opened.destination[over]]),
+        np.concatenate([own.process[sent], opened.sender[over]]),
+        np.concatenate([own.index[sent], opened.index[over]]),
         np.concatenate([sent, opened.send[over]]),
     )
     return asked, missing
 
 
-def first_early(lane: Lane, scanned: Scanned, asked: Questions, *, block: int | None = None) -> Longs:
+def first_early(own: LabelRows, scanned: Scanned, asked: Questions, *, block: int | None = None) -> Longs:
     """Return for each question the row that delivers the first message sent after the missing one, or -1."""
     answer = np.full(len(asked.index), -1, np.int64)
     if not len(answer):
         return answer
     place, places = scanned.place, scanned.places
     sources = np.unique(asked.source)
-    step = block_width(lane, places, block)
-    kind = clock_type(lane)
+    step = block_width(own, places, block)
+    kind = clock_type(own)
     for low in range(0, len(sources), step):
         columns = sources[low : low + step]
-        column_of = np.full(lane.width, -1, np.int32)
+        column_of = np.full(own.width, -1, np.int32)
         column_of[columns] = np.arange(len(columns), dtype=np.int32)
         chosen = np.flatnonzero(column_of[asked.source] >= 0)
         chosen = chosen[np.argsort(asked.since[chosen], kind="stable")]
         answer[chosen] = locate(
-            lane.columns, place,
-            np.zeros((lane.width, len(columns)), kind), np.zeros((places, len(columns)), kind), column_of,
+            own.columns, place,
+            np.zeros((own.width, len(columns)), kind), np.zeros((places, len(columns)), kind), column_of,
             asked.destination[chosen], column_of[asked.source[chosen]], asked.index[chosen], asked.since[chosen],
         )  # fmt: skip
     return answer

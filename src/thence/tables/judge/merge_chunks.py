@@ -1,10 +1,10 @@
 """Chunks of one run merged in order: what each left open is decided here, without seeing any row again.
 
-Invariant. `merge` takes the summaries of two neighbouring stretches of a run and returns that of both. It is
+Invariant. `merge` takes the summaries of two neighbouring chunks of a run and returns that of both. It is
 associative: a sequence, a tree, or any other way of putting the same chunks together gives the same findings. Where
 clocks would take more than `STATE_CELLS`, the run is in trouble and judged whole, in blocks of columns.
 
-A message that was delivered to all its destinations leaves its stretch without trace; if it turns up again, or where it
+A message that was delivered to all its destinations leaves its chunk without trace; if it turns up again, or where it
 was not addressed, `finish` wants it, and the chunks are summarised once more with those messages kept. What is then
 still unknown was never sent.
 """
@@ -20,7 +20,7 @@ from thence.tables.judge import findings
 from thence.tables.judge.chunk import DONE, SETTLED, Summary
 from thence.tables.judge.coded_rows import NORMAL
 from thence.tables.judge.findings import set_aside, tagged
-from thence.tables.judge.merge_lanes import LanePair, TroubleError, nothing
+from thence.tables.judge.merge_labels import LabelPair, TroubleError, nothing
 from thence.tables.judge.packing import packed, unpacked
 
 
@@ -35,7 +35,7 @@ class ChunkMerger:
         self._trouble: str | None = None
 
     def add(self, summary: Summary) -> None:
-        """Take the next stretch."""
+        """Take the next chunk."""
         if self._trouble is not None:
             return
         try:
@@ -45,7 +45,7 @@ class ChunkMerger:
         else:
             self._parts += parts
 
-    def stretch(self, number: int) -> pa.Table:
+    def as_one_chunk(self, number: int) -> pa.Table:
         """Return what was found so far and the summary of all that was taken, as the rows of one chunk."""
         if self._trouble is not None or self._so_far is None:
             return self._in_trouble()
@@ -65,32 +65,32 @@ class ChunkMerger:
 
 
 def merge(run: str, one: Summary | None, two: Summary, *, opens: bool) -> tuple[Summary, list[pa.Table]]:
-    """Return the summary of two neighbouring stretches, and what is found out by merging them.
+    """Return the summary of two neighbouring chunks, and what is found out by merging them.
 
     `opens`: no chunk comes before the first. Raises `TroubleError` if the run has to be judged whole.
     """
     if one is None:
         return two, []
-    sent = {name: lane.label for lane in one.lanes for name in lane.exports}
+    sent = {name: own.label for own in one.labels for name in own.exports}
     _refuse_disorder(one, two, sent)
     both, gaps = _stand(one, two)
     parts = [tagged(findings.RUN, run, 1, events=0, messages=0, gaps=gaps)] if gaps else []
     strange = _Strangers(one, two)
-    lanes = {lane.label: lane for lane in one.lanes}
-    for lane in two.lanes:
-        pair = LanePair(run, lanes.get(lane.label, nothing(lane.label)), lane, opens=opens)
-        lanes[lane.label], foreign = pair.merged(sent.keys(), both.wanted, strange.shift)
+    labels = {own.label: own for own in one.labels}
+    for own in two.labels:
+        pair = LabelPair(run, labels.get(own.label, nothing(own.label)), own, opens=opens)
+        labels[own.label], foreign = pair.merged(sent.keys(), both.wanted, strange.shift)
         strange.foreign += foreign
         parts += pair.parts
-    both.lanes = list(lanes.values())
-    sent.update({name: lane.label for lane in two.lanes for name in lane.exports})
+    both.labels = list(labels.values())
+    sent.update({name: own.label for own in two.labels for name in own.exports})
     strange.keep(both, sent)
     return both, parts
 
 
 def _refuse_disorder(one: Summary, two: Summary, sent: dict[str, str | None]) -> None:
-    unsent = {name for lane in one.lanes for name in lane.imports}
-    for name in (name for lane in two.lanes for name in lane.exports):
+    unsent = {name for own in one.labels for name in own.imports}
+    for name in (name for own in two.labels for name in own.exports):
         if name in sent:
             raise TroubleError(f"message {name} is sent twice")
         if name in unsent:
@@ -98,7 +98,7 @@ def _refuse_disorder(one: Summary, two: Summary, sent: dict[str, str | None]) ->
 
 
 def _stand(one: Summary, two: Summary) -> tuple[Summary, int]:
-    """Return where each process stands after both stretches, without lanes, and the gaps between the two."""
+    """Return where each process stands after both chunks, without labels, and the gaps between the two."""
     first = dict(zip(one.processes, one.first.tolist(), strict=True))
     last = dict(zip(one.processes, one.last.tolist(), strict=True))
     doubts, gaps = dict(one.doubts), 0
@@ -120,7 +120,7 @@ def _stand(one: Summary, two: Summary) -> tuple[Summary, int]:
 
 
 class _Strangers:
-    """The rows of both stretches whose messages were not sent in them, as far as they are still needed."""
+    """The rows of both chunks whose messages were not sent in them, as far as they are still needed."""
 
     def __init__(self, one: Summary, two: Summary) -> None:
         first, second = unpacked(one.strangers), unpacked(two.strangers)
@@ -128,7 +128,7 @@ class _Strangers:
         self.shift = len(first)
         self._receipts = np.concatenate([one.receipts, two.receipts + self.shift]).tolist()
         self.foreign: list[int] = []
-        """Deliveries of the second stretch under another label than that of the send, which the first made."""
+        """Deliveries of the second chunk under another label than that of the send, which the first made."""
 
     def keep(self, both: Summary, sent: dict[str, str | None]) -> None:
         """Write into the summary the rows that still wait for a send, or for the label of one."""
@@ -136,20 +136,20 @@ class _Strangers:
         # A receipt only needs its message to have been sent, under its own label and at any time.
         receipts = [row for row in self._receipts if message[row] not in sent or sent[message[row]] != label[row]]
         receipts += self.foreign
-        used = sorted({*receipts, *(int(row) for lane in both.lanes for row in lane.rows)})
+        used = sorted({*receipts, *(int(row) for own in both.labels for row in own.rows)})
         place = np.zeros(len(self._rows), np.int32)
         place[used] = np.arange(len(used), dtype=np.int32)
-        for lane in both.lanes:
-            lane.rows = place[lane.rows]
+        for own in both.labels:
+            own.rows = place[own.rows]
         both.receipts = place[receipts]
         both.strangers = packed(self._rows.take(pa.array(used, pa.int64())))
 
 
 def finish(run: str, whole: Summary, *, last_round: bool) -> pa.Table:
     """Return what a run turned out to be, from the summary of all its chunks, or one row of what is wanted first."""
-    sent = {name: lane.label for lane in whole.lanes for name in lane.exports}
+    sent = {name: own.label for own in whole.labels for name in own.exports}
     rows = unpacked(whole.strangers)
-    places = [*whole.receipts.tolist(), *(int(row) for lane in whole.lanes for row in lane.rows)]
+    places = [*whole.receipts.tolist(), *(int(row) for own in whole.labels for row in own.rows)]
     strange = [(rows.column("message")[place].as_py(), rows.slice(place, 1)) for place in places]
     unknown = frozenset(name for name, _ in strange if name not in sent)
     if unknown and not last_round:
@@ -185,10 +185,10 @@ def _undelivered(run: str, whole: Summary, doubts: dict[str, int]) -> list[pa.Ta
     found: dict[str, list[tuple[str, str, str | None]]] = {
         findings.UNDELIVERED: [], findings.ABSENT: [], findings.POSSIBLE: [],
     }  # fmt: skip
-    for lane in whole.lanes:
-        instead = iter(zip(lane.settled_early, lane.settled_at.tolist(), strict=True))
-        for export, to, state in zip(lane.copy_of, lane.copy_to, lane.copy_state, strict=True):
-            message, place = lane.exports[export], lane.processes[to]
+    for own in whole.labels:
+        instead = iter(zip(own.settled_early, own.settled_at.tolist(), strict=True))
+        for export, to, state in zip(own.copy_of, own.copy_to, own.copy_state, strict=True):
+            message, place = own.exports[export], own.processes[to]
             if state != DONE:
                 found[findings.UNDELIVERED].append((message, place, None))
             if state == SETTLED:

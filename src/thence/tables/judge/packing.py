@@ -14,7 +14,7 @@ import pyarrow as pa
 from thence.tables.contract.numpy_types import Ints
 
 SELDOM = 256
-"""A change of slot or of step is seldom if it comes less often than once in so many rows."""
+"""A change of partition or of step is seldom if it comes less often than once in so many rows."""
 _STEPPING = ("index", "line")
 
 
@@ -63,18 +63,25 @@ def _walked(table: pa.Table) -> pa.Table:
     return table
 
 
-def split_by_slot(table: pa.Table, slots: Ints) -> Iterator[tuple[int, pa.Table]]:
-    """Split rows by slot; rows of one slot keep their order."""
-    if not len(slots):
+def split_by_partition(table: pa.Table, partitions: Ints) -> Iterator[tuple[int, pa.Table]]:
+    """Split rows by partition; rows of one partition keep their order."""
+    if not len(partitions):
         return
-    ends = np.append(np.flatnonzero(slots[1:] != slots[:-1]) + 1, len(slots))  # of rows in a row that go to one slot
-    if len(ends) * SELDOM > len(slots):
-        few = slots.astype(np.uint16) if slots.min() >= 0 and slots.max() < 1 << 16 else slots  # sorted by counting
+    ends = np.append(
+        np.flatnonzero(partitions[1:] != partitions[:-1]) + 1, len(partitions)
+    )  # of rows in a row that go to one partition
+    if len(ends) * SELDOM > len(partitions):
+        few = (
+            partitions.astype(np.uint16) if partitions.min() >= 0 and partitions.max() < 1 << 16 else partitions
+        )  # sorted by counting
         order = np.argsort(few, kind="stable")
-        table, slots = table.take(pa.array(order)), slots[order]
-        ends = np.append(np.flatnonzero(slots[1:] != slots[:-1]) + 1, len(slots))
+        table, partitions = table.take(pa.array(order)), partitions[order]
+        ends = np.append(np.flatnonzero(partitions[1:] != partitions[:-1]) + 1, len(partitions))
     own: dict[int, list[pa.Table]] = {}
     for start, end in pairwise([0, *ends.tolist()]):
-        own.setdefault(int(slots[start]), []).append(table.slice(start, end - start))
-    for slot in sorted(own):
-        yield slot, own[slot][0] if len(own[slot]) == 1 else pa.concat_tables(own[slot]).combine_chunks()
+        own.setdefault(int(partitions[start]), []).append(table.slice(start, end - start))
+    for partition in sorted(own):
+        yield (
+            partition,
+            own[partition][0] if len(own[partition]) == 1 else pa.concat_tables(own[partition]).combine_chunks(),
+        )

@@ -1,7 +1,7 @@
-"""Which slot judges which rows: decided by the run and the `order` of a row alone.
+"""Which partition judges which rows: decided by the run and the `order` of a row alone.
 
-Law. Every row belongs to exactly one slot. A slot holds one chunk of a large run, or one large run whole, or a share of
-the small runs; all rows of a slot are judged by one task.
+*Invariant.* Every row belongs to exactly one partition. A partition holds one chunk of a large run, or one large run
+whole, or several small runs; all rows of a partition are judged by one task.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from thence.tables.judge.coded_rows import by_run
 CHUNK_ROWS = 1_000_000
 """Rows of a chunk, and the size up to which a run is judged whole."""
 TASKS, TASK_ROWS = 8, 250_000
-"""Up to so many slots each has its own task; beyond, tiny slots share one."""
+"""Up to so many partitions each has its own task; beyond, tiny partitions share one."""
 FAR = 1 << 62
 """Differences of `order` below this can be taken in a long."""
 FAN = 16
@@ -30,21 +30,21 @@ LEAST_CHUNKS = 4
 
 @dataclass(frozen=True)
 class Large:
-    """A run too large for one task: its first slot, and the `order` at which each further chunk begins."""
+    """A run too large for one task: its first partition, and the `order` at which each further chunk begins."""
 
-    slot: int
+    partition: int
     cuts: tuple[int, ...] | None
     """None: judged whole, for want of an order."""
 
     @property
     def chunks(self) -> int:
-        """Return the number of slots the run takes."""
+        """Return the number of partitions the run takes."""
         return 1 if self.cuts is None else len(self.cuts) + 1
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Which slot each row goes to, and what of a row has to travel."""
+    """Which partition each row goes to, and what of a row has to travel."""
 
     large: dict[str, Large] = field(default_factory=dict)
     shared: int = 1
@@ -57,12 +57,12 @@ class Plan:
 
     @property
     def tasks(self) -> int:
-        """Return how many tasks share the slots: one each, unless slots are many and tiny."""
-        return min(self.slots, max(TASKS, self.rows // TASK_ROWS))
+        """Return how many tasks share the partitions: one each, unless partitions are many and tiny."""
+        return min(self.partitions, max(TASKS, self.rows // TASK_ROWS))
 
     @property
-    def slots(self) -> int:
-        """Return how many slots there are."""
+    def partitions(self) -> int:
+        """Return how many partitions there are."""
         return self.shared + sum(each.chunks for each in self.large.values())
 
     @property
@@ -71,13 +71,13 @@ class Plan:
         return [run for run, each in self.large.items() if each.cuts is not None]
 
 
-def evenly(slot: int, rows: int, low: int, high: int, chunk_rows: int) -> Large | None:
+def evenly(partition: int, rows: int, low: int, high: int, chunk_rows: int) -> Large | None:
     """Cut a range of `order` into equal ranges; None if it leaves out so many numbers that they could be unlike."""
     span = high - low + 1
     if 2 * rows < span < FAR:
         return None
     step = -(-span // chunk_count(rows, chunk_rows))
-    return Large(slot, tuple(range(low + step, low + span, step)))
+    return Large(partition, tuple(range(low + step, low + span, step)))
 
 
 def chunk_count(rows: int, chunk_rows: int) -> int:
@@ -85,28 +85,28 @@ def chunk_count(rows: int, chunk_rows: int) -> int:
     return max(LEAST_CHUNKS, -(-rows // chunk_rows))
 
 
-def slots_of(table: pa.Table, plan: Plan) -> Ints:
-    """Return the slot of each row of a normal table."""
+def partitions_of(table: pa.Table, plan: Plan) -> Ints:
+    """Return the partition of each row of a normal table."""
     codes, names = by_run(table)
-    slots = np.array([crc32((name or "").encode()) % plan.shared for name in names], np.int32)[codes]
+    partitions = np.array([crc32((name or "").encode()) % plan.shared for name in names], np.int32)[codes]
     for place, name in enumerate(names):
         large = plan.large.get(name) if name is not None else None
         if large is None:
             continue
         in_run = codes == place
         if large.cuts is None:
-            slots[in_run] = large.slot
+            partitions[in_run] = large.partition
         else:
             order = table.column("order").to_numpy()[in_run]
-            slots[in_run] = large.slot + np.searchsorted(np.array(large.cuts, np.int64), order, side="right")
-    return slots
+            partitions[in_run] = large.partition + np.searchsorted(np.array(large.cuts, np.int64), order, side="right")
+    return partitions
 
 
-def owner(plan: Plan, slot: int) -> tuple[str | None, int | None]:
-    """Return the large run a slot belongs to, and which chunk of it, if it is one."""
+def owner(plan: Plan, partition: int) -> tuple[str | None, int | None]:
+    """Return the large run a partition belongs to, and which chunk of it, if it is one."""
     runs = list(plan.large)
-    place = bisect_right([plan.large[run].slot for run in runs], slot) - 1
+    place = bisect_right([plan.large[run].partition for run in runs], partition) - 1
     if place < 0:
         return None, None
     large = plan.large[runs[place]]
-    return runs[place], None if large.cuts is None else slot - large.slot
+    return runs[place], None if large.cuts is None else partition - large.partition

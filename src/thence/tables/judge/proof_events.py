@@ -1,7 +1,7 @@
 """The events behind findings, for proofs: kept in a table, read again from row groups, or from a scratch folder.
 
-Law. A proof needs the rows of its run as they were judged: all of them, or, of a run that was judged along its `order`,
-those between the two sends of each violation asked for.
+*Invariant.* A proof needs the rows of its run as they were judged: all of them, or, of a run that was judged along its
+`order`, those between the two sends of each violation asked for.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from thence.tables.judge.row_groups import RowGroup, read_groups
 from thence.tables.judge.threads import in_threads
 
 
-class EventRows(ABC):
+class JudgedEvents(ABC):
     """The events that were judged."""
 
     @abstractmethod
@@ -40,7 +40,7 @@ class EventRows(ABC):
         """Let go of what is held."""
 
 
-class TableRows(EventRows):
+class EventsInMemory(JudgedEvents):
     """Events in a normal table."""
 
     def __init__(self, table: pa.Table) -> None:
@@ -61,7 +61,7 @@ class TableRows(EventRows):
         return _names(self._table.filter(here).column("run"))
 
 
-class Piece(ABC):
+class StoredRows(ABC):
     """Rows of one run that are brought into memory when needed, and the range of their `order` if all have one."""
 
     run: str | None
@@ -77,7 +77,7 @@ class Piece(ABC):
         """Return the `order` of the sends of some messages."""
 
 
-class GroupPiece(Piece):
+class RowGroupRows(StoredRows):
     """A row group of Parquet."""
 
     def __init__(self, group: RowGroup) -> None:
@@ -96,35 +96,35 @@ class GroupPiece(Piece):
         return sends_in(table.filter(_equal(table.column("kind"), "send")), names)
 
 
-class PieceRows(EventRows):
-    """Events in pieces of one run each."""
+class EventsOnDisk(JudgedEvents):
+    """Events in files or row groups, each of one run."""
 
-    def __init__(self, pieces: Sequence[Piece], along_order: set[str], cores: int) -> None:
-        """Take the pieces, and the runs that were judged along their `order`."""
+    def __init__(self, stored: Sequence[StoredRows], along_order: set[str], cores: int) -> None:
+        """Take the stored rows, and the runs that were judged along their `order`."""
         self._along_order, self._cores = along_order, cores
-        self._pieces: dict[str | None, list[Piece]] = {}
-        for piece in pieces:
-            self._pieces.setdefault(piece.run, []).append(piece)
+        self._stored: dict[str | None, list[StoredRows]] = {}
+        for some in stored:
+            self._stored.setdefault(some.run, []).append(some)
 
     def of_run(self, run: str, pairs: Sequence[Pair]) -> pa.Table:
         """Return the rows of a run: between the sends asked for, or all."""
-        own = self._pieces.get(run, [])
+        own = self._stored.get(run, [])
         if run not in self._along_order:
-            return concatenated([piece.load() for piece in own])
+            return concatenated([some.load() for some in own])
         low, high = self._windows(own, pairs)
-        near = [piece for piece in own if bool(np.any((low <= (piece.high or 0)) & (high >= (piece.low or 0))))]
-        return concatenated(list(in_threads(lambda piece: _inside(piece, low, high), near, self._cores)))
+        near = [some for some in own if bool(np.any((low <= (some.high or 0)) & (high >= (some.low or 0))))]
+        return concatenated(list(in_threads(lambda some: _inside(some, low, high), near, self._cores)))
 
     def of_messages(self, run: str, messages: pa.Array) -> pa.Table:
         """Return the rows of a run that name some messages."""
-        own = self._pieces.get(run, [])
-        return concatenated(list(in_threads(lambda piece: _naming(piece.load(), messages), own, self._cores)))
+        own = self._stored.get(run, [])
+        return concatenated(list(in_threads(lambda some: _naming(some.load(), messages), own, self._cores)))
 
-    def _windows(self, pieces: Sequence[Piece], pairs: Sequence[Pair]) -> tuple[Longs, Longs]:
+    def _windows(self, stored: Sequence[StoredRows], pairs: Sequence[Pair]) -> tuple[Longs, Longs]:
         """Return the ranges of `order` between the sends of each pair; those that touch are one."""
         names = pa.array(sorted({name for pair in pairs for name in pair}), pa.string())
         at: dict[str, int] = {}
-        for found in in_threads(lambda piece: piece.sends(names), pieces, self._cores):
+        for found in in_threads(lambda some: some.sends(names), stored, self._cores):
             at.update(found)
         ends = sorted((at[missing], at[early]) for missing, early in pairs if missing in at and early in at)
         merged: list[list[int]] = []
@@ -139,13 +139,13 @@ class PieceRows(EventRows):
     def runs_in(self, files: Iterable[str]) -> set[str]:
         """Return the runs that have rows in some files."""
         asked = set(files)
-        pieces = (piece for own in self._pieces.values() for piece in own if isinstance(piece, GroupPiece))
-        return {piece.run for piece in pieces if piece.run is not None and piece.group.place.file in asked}
+        stored = (some for own in self._stored.values() for some in own if isinstance(some, RowGroupRows))
+        return {some.run for some in stored if some.run is not None and some.group.place.file in asked}
 
 
-def _inside(piece: Piece, low: Longs, high: Longs) -> pa.Table:
-    """Return the rows of a piece whose `order` lies in some ranges, sorted and apart from each other."""
-    table = piece.load()
+def _inside(rows: StoredRows, low: Longs, high: Longs) -> pa.Table:
+    """Return the stored rows whose `order` lies in some ranges, sorted and apart from each other."""
+    table = rows.load()
     order = table.column("order").to_numpy()
     place = np.searchsorted(low, order, side="right") - 1
     return table.filter(pa.array((place >= 0) & (order <= high[place])))

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from thence.tables.contract.numpy_types import Flags, Ints, Longs
 from thence.tables.judge.coded_rows import Rows, as_they_come, code
-from thence.tables.judge.label_scan import CLOCK_BYTES, Lane, lanes, meet
+from thence.tables.judge.label_scan import CLOCK_BYTES, LabelRows, meet, rows_by_label
 from thence.tables.judge.proof_path_cy import nearer as walk_on
 from thence.tables.judge.scan import Columns, slots
 from thence.tables.judge.usable_in_run import GOOD, fates
@@ -38,7 +38,7 @@ BUFFER = 1 << 16
 """Numbers that a walk writes at a time."""
 
 
-class Step(TypedDict):
+class PathRow(TypedDict):
     """One row of a path, as `audit --json` writes it."""
 
     process: str
@@ -47,7 +47,7 @@ class Step(TypedDict):
     message: str
 
 
-Path = list[Step]
+Path = list[PathRow]
 Pair = tuple[str, str]
 """The messages `missing` and `early` of a violation."""
 
@@ -92,31 +92,31 @@ def shortest_paths(table: pa.Table, asked: Sequence[Pair]) -> list[Path | None]:
     found: list[Path | None] = [None] * len(asked)
     ends = pc.index_in(pa.array([name for pair in asked for name in pair], pa.string()), rows.messages)
     codes = pc.fill_null(ends, -1).to_numpy().reshape(-1, 2)
-    for lane in lanes(rows, fates(rows) == GOOD):
-        ordered, _ = in_order(lane)
-        for place, path in _in_lane(rows, ordered, codes):
+    for own in rows_by_label(rows, fates(rows) == GOOD):
+        ordered, _ = in_order(own)
+        for place, path in _in_label(rows, ordered, codes):
             found[place] = path
     return found
 
 
-def _in_lane(rows: Rows, lane: Lane, codes: Longs) -> list[tuple[int, Path]]:
-    """Return the paths that one lane holds, each with the place of its question."""
-    matched = meet(lane)
+def _in_label(rows: Rows, own: LabelRows, codes: Longs) -> list[tuple[int, Path]]:
+    """Return the paths that one label holds, each with the place of its question."""
+    matched = meet(own)
     known = np.full(len(rows.messages) + 1, -1, np.int64)
-    known[lane.messages] = matched.send_row
+    known[own.messages] = matched.send_row
     start, goal = known[codes[:, 0]], known[codes[:, 1]]
     which = np.flatnonzero((start >= 0) & (goal > start))
     which = which[np.argsort(start[which], kind="stable")]
-    place, places = slots(lane.sends, lane.message, matched.uses, np.zeros(len(lane.messages), np.bool_))
+    place, places = slots(own.sends, own.message, matched.uses, np.zeros(len(own.messages), np.bool_))
     found: list[tuple[int, Path]] = []
-    for some in _rounds(which, start, goal, max(1, CLOCK_BYTES // (4 * (places + 3 * lane.width + 1)))):
+    for some in _rounds(which, start, goal, max(1, CLOCK_BYTES // (4 * (places + 3 * own.width + 1)))):
         asked = _questions(start[some], goal[some])
         width = _overlap(asked)
-        last, reached, nearer = _walk(lane.columns, matched.send_row, place, asked, lane.width, places, width)
-        steps = _Nearer(lane, matched.send_row, nearer)
+        last, reached, nearer = _walk(own.columns, matched.send_row, place, asked, own.width, places, width)
+        steps = _Nearer(own, matched.send_row, nearer)
         for q in np.flatnonzero(reached).tolist():
             places_of = steps.back(q, int(asked.start[q]), int(asked.goal[q]), int(last[q]))
-            found.append((int(some[q]), [_step(rows, lane, row) for row in places_of]))
+            found.append((int(some[q]), [_step(rows, own, row) for row in places_of]))
     return found
 
 
@@ -143,8 +143,8 @@ def _overlap(asked: Questions) -> int:
 class _Nearer:
     """The deliveries that came nearer, to be walked back from the end."""
 
-    def __init__(self, lane: Lane, send_row: Longs, nearer: Longs) -> None:
-        self.lane, self.send_row = lane, send_row
+    def __init__(self, own: LabelRows, send_row: Longs, nearer: Longs) -> None:
+        self.own, self.send_row = own, send_row
         self.rows: dict[tuple[int, int], list[int]] = defaultdict(list)
         for question, process, row in nearer.reshape(-1, 3).tolist():
             self.rows[question, process].append(row)
@@ -153,9 +153,9 @@ class _Nearer:
         """Return the rows where a path turns, from its first to its last."""
         steps = [goal]
         while at >= 0:
-            sent = int(self.send_row[self.lane.message[at]])
+            sent = int(self.send_row[self.own.message[at]])
             steps += [at, sent]
-            here = self.rows[question, int(self.lane.process[sent])]
+            here = self.rows[question, int(self.own.process[sent])]
             place = bisect_left(here, sent)
             at = here[place - 1] if place else -1
         if steps[-1] != start:
@@ -163,10 +163,10 @@ class _Nearer:
         return steps[::-1]
 
 
-def _step(rows: Rows, lane: Lane, row: int) -> Step:
+def _step(rows: Rows, own: LabelRows, row: int) -> PathRow:
     return {
-        "process": rows.processes[int(lane.processes[lane.process[row]])].as_py(),
-        "index": int(lane.index[row]),
-        "kind": "send" if lane.sends[row] else "deliver",
-        "message": rows.messages[int(lane.messages[lane.message[row]])].as_py(),
+        "process": rows.processes[int(own.processes[own.process[row]])].as_py(),
+        "index": int(own.index[row]),
+        "kind": "send" if own.sends[row] else "deliver",
+        "message": rows.messages[int(own.messages[own.message[row]])].as_py(),
     }

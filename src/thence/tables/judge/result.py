@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from thence.core.model.events import Event
     from thence.tables.explain.clock_findings import ClockAudit
+    from thence.tables.files.record_events import RecordAudit
 
 Value = str | int | None
 Row = dict[str, Value]
@@ -161,6 +162,8 @@ class AuditResult:
     route: str
     clocks: ClockAudit | None = None
     """What is said of logs that carry clocks and no messages."""
+    records: RecordAudit | None = None
+    """What is said of files of spans, events or changes, beside the verdict on their order."""
     log_quarantine: list[Row] = field(default_factory=list)
     """Lines of such logs that could not be used."""
     allow_empty: bool = False
@@ -188,7 +191,8 @@ class AuditResult:
     @property
     def verdict(self) -> str:
         """Violated, unknown or causal, over all runs and logs."""
-        verdicts = {run["verdict"] for run in self.runs} | ({self.clocks.verdict} if self.clocks else set())
+        verdicts = {run["verdict"] for run in self.runs}
+        verdicts |= {each.verdict for each in (self.clocks, self.records) if each}
         if "violated" in verdicts:
             return "violated"
         if "unknown" in verdicts or next(self.rows("quarantine"), None) is not None:
@@ -272,6 +276,9 @@ class AuditResult:
             if name != "violations":
                 yield from _array(name, self.rows(name))
         clocks = [finding.row() for finding in self.clocks.findings] if self.clocks else []
+        if self.records is not None:
+            yield from _array("orphans", self.records.orphans)
+            yield from _array("skews", self.records.skew_rows())
         yield from _array("clocks", clocks, end="\n}\n")
 
     def write_json(self, stream: IO[str], paths: int = 100) -> None:

@@ -72,9 +72,9 @@ class Merging:
         else:
             self._hashes += [bytes(each) for each in payloads]
 
-    def stretch(self, number: int) -> pa.Table:
+    def as_one_chunk(self, number: int) -> pa.Table:
         """Return the chunks taken so far as one, and what is known by then."""
-        return self._merger.stretch(number)
+        return self._merger.as_one_chunk(number)
 
     def finish(self) -> pa.Table:
         """Return what the run turned out to be, or one row that says what is to be done about it."""

@@ -24,7 +24,7 @@ class Route:
     why: str
     plan: Plan = field(default_factory=Plan, repr=False)
     chunks: tuple[Chunk, ...] = field(default=(), repr=False)
-    """The row groups of each slot from 1 on; of the route `row groups` only."""
+    """The row groups of each partition from 1 on; of the route `row groups` only."""
     by_groups: bool = False
     """Row groups are read where they are judged, or where they are packed."""
 
@@ -50,12 +50,12 @@ def choose(
         why = f"row groups follow one another in `order`: {len(chunks)} chunks are lists of whole row groups"
         return Route("row groups", why, plan_of_chunks(chunks), tuple(chunks), by_groups=True)
     if footers is not None and split and (plan := plan_of_overlapping(footers.groups, chunk_rows)):
-        why = f"row groups overlap in `order`: their rows are packed for {plan.slots} slots before they are judged"
+        why = f"row groups overlap in `order`: rows are packed for {plan.partitions} partitions before they are judged"
         return Route("packed", why, plan, by_groups=True)
     if look is None and not held:
         return Route("scratch", "rows are kept in a scratch folder; small runs are judged whole, large ones in chunks")
     if look is None:
         return Route("whole", "every run is judged from all its rows, in this process")
     plan = look()
-    why = f"{plan.rows:,} rows are packed for {plan.slots} slots, each judged by one task"
+    why = f"{plan.rows:,} rows are packed for {plan.partitions} partitions, each judged by one task"
     return Route("packed", why, plan)

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from thence.tables.contract.columns import JUDGED_COLUMNS
-from thence.tables.files.parquet_reader import UNREADABLE, footer, group_batches, unfit
+from thence.tables.files.parquet_reader import UNREADABLE, footer, row_group_batches, unfit
 from thence.tables.files.source import Quarantined, first_line
-from thence.tables.files.splits import Slice
+from thence.tables.files.splits import Split
 from thence.tables.judge.normal_table import concatenated, of_batch
 from thence.tables.judge.partition_plan import Large, Plan, chunk_count, evenly
 
@@ -133,16 +133,16 @@ def chunks_of(groups: list[RowGroup], chunk_rows: int) -> list[Chunk] | None:
 
 
 def plan_of_chunks(chunks: list[Chunk]) -> Plan:
-    """Return the plan in which each chunk has a slot of its own, from 1 on."""
+    """Return the plan in which each chunk has a partition of its own, from 1 on."""
     large: dict[str, Large] = {}
-    for slot, chunk in enumerate(chunks, 1):
+    for partition, chunk in enumerate(chunks, 1):
         low = chunk.groups[0].low
         assert low is not None
         if chunk.run not in large:
-            large[chunk.run] = Large(slot, None if chunk.number is None else ())
+            large[chunk.run] = Large(partition, None if chunk.number is None else ())
         else:
             first = large[chunk.run]
-            large[chunk.run] = Large(first.slot, (*(first.cuts or ()), low))
+            large[chunk.run] = Large(first.partition, (*(first.cuts or ()), low))
     return Plan(large, 1, sum(chunk.rows for chunk in chunks))
 
 
@@ -150,16 +150,16 @@ def plan_of_overlapping(groups: list[RowGroup], chunk_rows: int) -> Plan | None:
     """Plan chunks of runs whose row groups overlap, as where each process has a file, if the footers say enough."""
     runs = _by_run(groups)
     sizes = {run: sum(each.rows for each in own) for run, own in runs.items()}
-    slot = shared = 1 + sum(rows for rows in sizes.values() if rows <= chunk_rows) // chunk_rows
+    partition = shared = 1 + sum(rows for rows in sizes.values() if rows <= chunk_rows) // chunk_rows
     large: dict[str, Large] = {}
     for run, own in runs.items():
         if sizes[run] > chunk_rows:
             low, high = own[0].low or 0, max(each.high or 0 for each in own)
-            cut = evenly(slot, sizes[run], low, high, chunk_rows)
+            cut = evenly(partition, sizes[run], low, high, chunk_rows)
             if cut is None:
                 return None
             large[run] = cut
-            slot += cut.chunks
+            partition += cut.chunks
     return Plan(large, shared, sum(sizes.values())) if large else None
 
 
@@ -187,6 +187,6 @@ def _filled(groups: list[RowGroup], size: int) -> list[list[RowGroup]]:
 
 def read_groups(places: Iterable[Place]) -> pa.Table:
     """Return row groups as a normal table."""
-    parts = (Slice(each.file, "parquet", each.start + 1, length=each.rows, group=each.group) for each in places)
-    batches = (batch for part in parts for batch in group_batches(part, JUDGED_COLUMNS, needs=False, coded=True))
+    parts = (Split(each.file, "parquet", each.start + 1, length=each.rows, group=each.group) for each in places)
+    batches = (batch for part in parts for batch in row_group_batches(part, JUDGED_COLUMNS, needs=False, coded=True))
     return concatenated([of_batch(batch) for batch in batches])

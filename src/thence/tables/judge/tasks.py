@@ -1,6 +1,6 @@
 """What a task of an audit does: thin functions from Arrow batches to Arrow batches; the logic is in `kernels`.
 
-Invariant. A task gets whole slots and says everything it finds as tagged rows (`tables.judge.findings`).
+Invariant. A task gets whole partitions and says everything it finds as tagged rows (`tables.judge.findings`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 from thence.tables.judge.chunk import summarise
 from thence.tables.judge.coded_rows import by_run
 from thence.tables.judge.findings import SCHEMA
-from thence.tables.judge.pieces import gathered, joined
+from thence.tables.judge.packed_rows import gathered, joined
 from thence.tables.judge.rounds_over_chunks import Merging, twice_sent
 from thence.tables.judge.whole_run import judge
 
@@ -29,13 +29,13 @@ def _batches(table: pa.Table) -> Batches:
 
 
 def judging(*, block: int | None, buckets: int) -> Work:
-    """Judge whole runs and summarise chunks; a piece may say which messages are wanted in its summary."""
+    """Judge whole runs and summarise chunks; packed rows may say which messages are wanted in its summary."""
 
     def work(batches: Batches) -> Batches:
-        for pieces in gathered(batches):
-            run, chunk, want = pieces[0]["run"], pieces[0]["chunk"], pieces[0].get("want")
+        for packed in gathered(batches):
+            run, chunk, want = packed[0]["run"], packed[0]["chunk"], packed[0].get("want")
             names: frozenset[str] = pickle.loads(want) if want else frozenset()
-            table = joined(pieces)
+            table = joined(packed)
             if chunk is None or run is None:
                 yield from judged_runs(table, block=block)
             else:
@@ -81,11 +81,11 @@ def merging(*, last_round: bool) -> OfGroup:
 
 
 def joining(key: tuple[pa.Scalar, ...], batches: Batches) -> Batches:
-    """Make one stretch of neighbouring chunks: a node of the tree over a run, numbered among its like."""
+    """Make one chunk of neighbouring chunks: a node of the tree over a run, numbered among its like."""
     number = key[1].as_py()
     merging = Merging(key[0].as_py(), opens=number == 0)
     _take(merging, batches)
-    yield from _batches(merging.stretch(number))
+    yield from _batches(merging.as_one_chunk(number))
 
 
 def _take(merging: Merging, batches: Batches) -> None:

@@ -55,14 +55,14 @@ from thence.tables.sources.kafka_client import (
     patiently,
 )
 from thence.tables.sources.kafka_producer import CausalProducer
-from thence.tables.sources.kafka_state import Piece, pieces_of, whole_state
+from thence.tables.sources.kafka_state import StateRecord, state_records, whole_state
 
 Partition = tuple[str, int]
 __all__ = ["CausalConsumer", "CausalProducer"]
 FETCH = 1 << 16
 """bytes of one partition at a time: a backlog is read evenly, so that few records wait for those of other partitions"""
 STATE_TOPIC = {"cleanup.policy": "compact", "segment.bytes": str(64 << 20), "min.cleanable.dirty.ratio": "0.1"}
-"""Each piece of a state has its key, so that Kafka keeps the latest and clears away those before."""
+"""Each record of a state has its key, so that Kafka keeps the latest and clears away those before."""
 
 
 class CausalConsumer:
@@ -204,7 +204,7 @@ class CausalConsumer:
         self._next = {
             (topic, part): kafka.OFFSET_BEGINNING for topic in self.topics for part in known[topic].partitions
         }
-        state = whole_state(self._state_pieces(start))
+        state = whole_state(self._stored_records(start))
         if state is not None:
             self._restore(state)
         elif start >= 0:
@@ -217,7 +217,7 @@ class CausalConsumer:
         self._unhanded.update({(topic, part): set(offsets) for topic, part, offsets in places["unhanded"]})
         self.orderer.restore(snapshot)
 
-    def _state_pieces(self, start: int) -> Iterator[Piece]:
+    def _stored_records(self, start: int) -> Iterator[StateRecord]:
         """Read the state topic from where a state is known to be, or all of it, up to its last commit."""
         kafka = client()
         settings: Row = {"group.id": f"{self.group}-state-reader", "isolation.level": "read_committed"}
@@ -231,7 +231,7 @@ class CausalConsumer:
                 if found is None:
                     continue
                 if found.error() is None:
-                    yield Piece(found.key(), found.value(), found.headers())
+                    yield StateRecord(found.key(), found.value(), found.headers())
                 elif found.error().code() == kafka.KafkaError._PARTITION_EOF:
                     return
                 else:
@@ -249,13 +249,13 @@ class CausalConsumer:
             "unhanded": [[*where, sorted(offsets)] for where, offsets in self._unhanded.items() if offsets],
         }
         begun: list[int] = []
-        for piece in pieces_of(json.dumps(places).encode() + b"\n" + self.orderer.snapshot()):
+        for record in state_records(json.dumps(places).encode() + b"\n" + self.orderer.snapshot()):
             self._write(
                 self.state_topic,
-                piece.value,
+                record.value,
                 partition=0,
-                key=piece.key,
-                headers=piece.headers,
+                key=record.key,
+                headers=record.headers,
                 on_delivery=lambda error, record: begun.append(-1 if error else record.offset()),
             )
         try:

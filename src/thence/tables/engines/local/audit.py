@@ -122,7 +122,9 @@ def audit_trace(trace: Trace, *, cores: int | None = None, progress: Progress = 
     """Audit the tables of a trace; logs with clocks are for `tables.explain.clock_findings`."""
     from thence.tables.engines.local.chunks import audit_files
 
-    return audit_files(trace, cores=cores or os.cpu_count() or 1, progress=progress)
+    result = audit_files(trace, cores=cores or os.cpu_count() or 1, progress=progress)
+    result.records = trace.record_audit()
+    return result
 
 
 def refused_row(refused: Quarantined) -> Row:

@@ -28,7 +28,7 @@ from thence.tables.judge.coded_rows import as_they_come
 from thence.tables.judge.findings import SCHEMA
 from thence.tables.judge.normal_table import concatenated, of_batch, refused_table
 from thence.tables.judge.partition_plan import CHUNK_ROWS, chunk_count
-from thence.tables.judge.proof_events import GroupPiece, PieceRows, TableRows
+from thence.tables.judge.proof_events import EventsInMemory, EventsOnDisk, RowGroupRows
 from thence.tables.judge.rounds_over_chunks import Merging, Round, judged
 from thence.tables.judge.route import Route, choose
 from thence.tables.judge.row_groups import Chunk, read_footers, read_groups
@@ -58,7 +58,7 @@ def audit_table(
     """Audit a normal table."""
     tasks = [task for run, rows in split_by_run(table) for task in tasks_of(run, rows, chunk_rows)]
     outcome = judge_tasks(tasks, cores=cores, progress=progress)
-    kept = ArrowFindings(outcome.table(), TableRows(table))
+    kept = ArrowFindings(outcome.table(), EventsInMemory(table))
     return LocalAuditResult(kept, "local", str(choose()))
 
 
@@ -84,8 +84,8 @@ def audit_files(
     tasks = [_task_of(chunk) for chunk in route.chunks]
     outcome = judge_tasks(tasks, cores=cores, progress=progress)
     outcome.kept.extend(refused_table(each) for each in (*trace.quarantine, *footers.refused))
-    pieces = [GroupPiece(group) for group in footers.groups]
-    kept = ArrowFindings(outcome.table(), PieceRows(pieces, outcome.along_order, cores))
+    stored = [RowGroupRows(group) for group in footers.groups]
+    kept = ArrowFindings(outcome.table(), EventsOnDisk(stored, outcome.along_order, cores))
     return LocalAuditResult(kept, "local", str(route))
 
 
@@ -98,8 +98,8 @@ def _audit_scratch(
         for table in _together(tables):
             scratch.put(table)
         tasks = [
-            Task(run, number, sum(piece.rows for piece in pieces), lambda pieces=pieces: load(pieces))  # type: ignore[misc]
-            for run, number, pieces in scratch.chunks(chunk_rows)
+            Task(run, number, sum(each.rows for each in stored), lambda stored=stored: load(stored))  # type: ignore[misc]
+            for run, number, stored in scratch.chunks(chunk_rows)
         ]
         outcome = judge_tasks(tasks, cores=cores, progress=progress)
     except BaseException:
@@ -134,8 +134,8 @@ def tasks_of(run: str | None, table: pa.Table, chunk_rows: int) -> Iterator[Task
     ordered = as_they_come(table)
     size = -(-len(ordered) // chunk_count(len(ordered), chunk_rows))
     for number, start in enumerate(range(0, len(ordered), size)):
-        piece = ordered.slice(start, size)
-        yield Task(run, number, len(piece), lambda piece=piece: piece)  # type: ignore[misc]
+        chunk = ordered.slice(start, size)
+        yield Task(run, number, len(chunk), lambda chunk=chunk: chunk)  # type: ignore[misc]
 
 
 class LocalEngine:
@@ -221,7 +221,7 @@ class _Chunks:
             done.found += [*self._kept, rest]
 
 
-class Outcome(NamedTuple):
+class Judged(NamedTuple):
     """What tasks found, and the runs judged along their `order`."""
 
     kept: list[pa.Table]
@@ -232,11 +232,11 @@ class Outcome(NamedTuple):
         return pa.concat_tables([SCHEMA.empty_table(), *self.kept]).drop_columns(["payload", "chunk"])
 
 
-def judge_tasks(tasks: list[Task], *, cores: int, progress: Progress = silent) -> Outcome:
+def judge_tasks(tasks: list[Task], *, cores: int, progress: Progress = silent) -> Judged:
     """Judge everything, in as many rounds as it takes."""
     found, troubled = judged(LocalEngine(tasks, cores, progress))
     chunked = {task.run for task in tasks if task.number is not None and task.run is not None}
-    return Outcome([table for some in found for table in some], chunked - troubled)
+    return Judged([table for some in found for table in some], chunked - troubled)
 
 
 def _read(trace: Trace, cores: int, progress: Progress) -> Iterator[pa.Table]:

@@ -19,11 +19,11 @@ from thence.core.model.plain import Fields, Row
 from thence.core.protocols.registry import Need
 from thence.errors import MisuseError
 from thence.tables.contract.columns import REPLAYED_COLUMNS, renamed
-from thence.tables.costing.prepare import Part, head_of, prepare, replayed
+from thence.tables.costing.prepare import ProcessTotals, head_of, prepare, replayed
 from thence.tables.costing.recommend import asked_for, together, total
 from thence.tables.costing.replay import Cost, prefix
 from thence.tables.costing.report import CostReport, means, report_of
-from thence.tables.costing.traffic import Finding
+from thence.tables.costing.traffic import NeedFinding
 from thence.tables.files.inputs import InputTable, Names, TraceInput, trace_input
 from thence.tables.files.read import Trace, open_trace
 from thence.tables.files.source import Quarantined
@@ -54,9 +54,9 @@ def cost(
     runs: list[Row] = []
     costs: list[Row] = []
     measured: dict[str, list[Cost]] = {name: [] for name in names}
-    findings: list[Mapping[Need, Finding]] = []
-    for (run, label), rows, parts in _by_label(rows_read):
-        head = head_of(parts, label)
+    findings: list[Mapping[Need, NeedFinding]] = []
+    for (run, label), rows, totals in _by_label(rows_read):
+        head = head_of(totals, label)
         found, kept = prepare(_sampled(rows, sample), head, sample)
         whose: Row = {"run": run, "label": label}
         runs.append(whose | found.row() | {"recorded": head.deliveries})
@@ -100,25 +100,25 @@ def refuse_logs(trace: Trace) -> None:
         raise MisuseError(f"{log} is a log with clocks: it has no messages, so there is nothing to replay")
 
 
-def _by_label(events: Iterable[Event]) -> Iterator[tuple[Key, list[Event], list[Part]]]:
+def _by_label(events: Iterable[Event]) -> Iterator[tuple[Key, list[Event], list[ProcessTotals]]]:
     """Yield each run and label, in order, with its rows and what the whole run adds to its head."""
     for run, rows in sorted(by_run(event for event in events if not event.run.endswith(HOPS)).items()):
         labels = {event.label: None for event in rows if event.kind != "crash"}
-        parts = _parts(rows)
+        totals = _process_totals(rows)
         for label in sorted(labels, key=lambda name: name or ""):
-            yield (run, label), [e for e in rows if e.kind != "crash" and e.label == label], parts
+            yield (run, label), [e for e in rows if e.kind != "crash" and e.label == label], totals
 
 
-def _parts(rows: Sequence[Event]) -> list[Part]:
-    found: dict[tuple[str | None, str], Part] = {}
+def _process_totals(rows: Sequence[Event]) -> list[ProcessTotals]:
+    found: dict[tuple[str | None, str], ProcessTotals] = {}
     for event in rows:
-        part = found.setdefault((event.label, event.process), Part(label=event.label, name=event.process))
-        part["rows"] = part.get("rows", 0) + 1
-        part["last"] = max(part.get("last", 0), event.index)
-        part["crashes"] = part.get("crashes", 0) + (event.kind == "crash")
-        part["deliveries"] = part.get("deliveries", 0) + (event.kind == "deliver")
+        one = found.setdefault((event.label, event.process), ProcessTotals(label=event.label, name=event.process))
+        one["rows"] = one.get("rows", 0) + 1
+        one["last"] = max(one.get("last", 0), event.index)
+        one["crashes"] = one.get("crashes", 0) + (event.kind == "crash")
+        one["deliveries"] = one.get("deliveries", 0) + (event.kind == "deliver")
     addressed = {name for event in rows for name in event.destinations or ()}
-    return [*found.values(), *(Part(label=None, name=name) for name in sorted(addressed))]
+    return [*found.values(), *(ProcessTotals(label=None, name=name) for name in sorted(addressed))]
 
 
 def _sampled(rows: Sequence[Event], sample: int) -> list[Event]:

@@ -106,7 +106,7 @@ def deliver(
     if is_path(data):
         from thence.tables.files.arrival_reader import arrival_files, read_arrivals
 
-        files = arrival_files(os.fspath(data))
+        files = arrival_files(os.fspath(data), records=by == "depends_on" and not given)
         roster = files.rosters() if roster is None and by == "stamp" else roster
         setup = Setup(by, rosters_of(by, roster), names, chosen, separator)
         return deliver_arrivals(read_arrivals(files, by, names), setup, given, default_key=key is None)[0]
@@ -170,10 +170,9 @@ def deliver_arrivals(
     arrivals: Arrivals, setup: Setup, given: Mapping[str, str], *, default_key: bool
 ) -> tuple[pa.Table, Setup]:
     """Put rows that were read from files into causal order; return them, and the setup with the key that was used."""
-    from thence.tables.files.arrival_reader import with_lines_named
+    from thence.tables.files.arrival_reader import with_reasons
     from thence.tables.files.inputs import ArrowTable
 
     rows = ArrowTable(arrivals.table)
     places, added, setup = ordered_input(rows, setup, given, default_key=default_key)
-    ordered = rows.taken(places, added)
-    return ordered if arrivals.lines is None else with_lines_named(ordered, arrivals.lines), setup
+    return with_reasons(rows.taken(places, added), arrivals.lines, arrivals.kind), setup

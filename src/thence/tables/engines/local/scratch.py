@@ -1,8 +1,8 @@
 """Rows that do not stay in memory: written to a scratch folder as they are read, and mapped from there to be judged.
 
-Law. What comes out is what was put in. Each part that is put in lies in one file, its rows sorted by run; of a run the
-scratch knows where its rows lie and, if all have one, the range of their `order`. Memory is taken by the parts in hand.
-The folder goes with the result, or with the process.
+*Invariant.* What comes out is what was put in. Each table that is put in lies in one file, its rows sorted by run; of a
+run the scratch knows where its rows lie and, if all have one, the range of their `order`. Memory is taken by the tables
+in use. The folder goes with the result, or with the process.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 from thence.tables.judge.coded_rows import SEND
 from thence.tables.judge.normal_table import concatenated
 from thence.tables.judge.partition_plan import chunk_count
-from thence.tables.judge.proof_events import Piece, PieceRows, sends_in
+from thence.tables.judge.proof_events import EventsOnDisk, StoredRows, sends_in
 from thence.tables.judge.tasks import split_by_run
 
 
-class ScratchPiece(Piece):
+class ScratchRows(StoredRows):
     """Rows of one run in a file of the scratch folder."""
 
     def __init__(self, path: Path, start: int, table: pa.Table, run: str | None) -> None:
@@ -49,23 +49,23 @@ def mapped(path: Path) -> pa.Table:
 
 
 class Scratch:
-    """A folder of parts."""
+    """A folder of files, each with one table."""
 
     def __init__(self) -> None:
         """Make the folder."""
         self._folder = tempfile.TemporaryDirectory(prefix="thence-audit-")
         self._runs_in: dict[str, set[str]] = defaultdict(set)
-        self.pieces: dict[str | None, list[ScratchPiece]] = defaultdict(list)
-        self.rows = self._parts = 0
+        self.files: dict[str | None, list[ScratchRows]] = defaultdict(list)
+        self.rows = self._written = 0
 
     def put(self, table: pa.Table) -> None:
         """Write a normal table."""
-        path = Path(self._folder.name) / f"{self._parts}.arrow"
-        self._parts += 1
+        path = Path(self._folder.name) / f"{self._written}.arrow"
+        self._written += 1
         own = list(split_by_run(table))
         start = 0
         for run, rows in own:
-            self.pieces[run].append(ScratchPiece(path, start, rows, run))
+            self.files[run].append(ScratchRows(path, start, rows, run))
             start += len(rows)
         whole = concatenated([rows for _, rows in own]).unify_dictionaries()
         with pa.ipc.new_file(str(path), whole.schema) as writer:
@@ -75,15 +75,15 @@ class Scratch:
             if place["run"] is not None:
                 self._runs_in[place["file"]].add(place["run"])
 
-    def chunks(self, chunk_rows: int) -> Iterator[tuple[str | None, int | None, list[ScratchPiece]]]:
-        """Yield what is judged together: (run, number, pieces) of a chunk, or pieces of runs that are judged whole.
+    def chunks(self, chunk_rows: int) -> Iterator[tuple[str | None, int | None, list[ScratchRows]]]:
+        """Yield what is judged together: (run, number, rows) of a chunk, or the rows of runs that are judged whole.
 
-        Large runs whose pieces follow one another in `order` come in chunks; small runs come together.
+        Large runs whose files follow one another in `order` come in chunks; small runs come together.
         """
-        small: list[ScratchPiece] = []
+        small: list[ScratchRows] = []
         held = 0
-        for run, own in self.pieces.items():
-            rows = sum(piece.rows for piece in own)
+        for run, own in self.files.items():
+            rows = sum(each.rows for each in own)
             if rows > chunk_rows:
                 yield from _large(run, own, -(-rows // chunk_count(rows, chunk_rows)))
                 continue
@@ -95,9 +95,9 @@ class Scratch:
         if small:
             yield None, None, small
 
-    def events(self, along_order: set[str], cores: int) -> ScratchRows:
+    def events(self, along_order: set[str], cores: int) -> ScratchEvents:
         """Return the rows for proofs."""
-        return ScratchRows(self, along_order, cores)
+        return ScratchEvents(self, along_order, cores)
 
     def runs_in(self, files: Iterable[str]) -> set[str]:
         """Return the runs that have rows in some files."""
@@ -109,42 +109,42 @@ class Scratch:
 
 
 def _large(
-    run: str | None, pieces: list[ScratchPiece], size: int
-) -> Iterator[tuple[str | None, int | None, list[ScratchPiece]]]:
-    """Cut a large run, if its pieces follow one another in `order`."""
-    ranges = sorted((p.low, p.high) for p in pieces if p.low is not None and p.high is not None)
-    if run is None or len(ranges) < len(pieces) or any(one[1] >= two[0] for one, two in pairwise(ranges)):
-        yield run, None, pieces
+    run: str | None, stored: list[ScratchRows], size: int
+) -> Iterator[tuple[str | None, int | None, list[ScratchRows]]]:
+    """Divide a large run into chunks, if its files follow one another in `order`."""
+    ranges = sorted((p.low, p.high) for p in stored if p.low is not None and p.high is not None)
+    if run is None or len(ranges) < len(stored) or any(one[1] >= two[0] for one, two in pairwise(ranges)):
+        yield run, None, stored
         return
-    some: list[ScratchPiece] = []
+    chunk: list[ScratchRows] = []
     number = 0
-    for piece in sorted(pieces, key=lambda piece: piece.low or 0):
-        some.append(piece)
-        if sum(each.rows for each in some) >= size:
-            yield run, number, some
-            some, number = [], number + 1
-    if some:
-        yield run, number, some
+    for rows in sorted(stored, key=lambda rows: rows.low or 0):
+        chunk.append(rows)
+        if sum(each.rows for each in chunk) >= size:
+            yield run, number, chunk
+            chunk, number = [], number + 1
+    if chunk:
+        yield run, number, chunk
 
 
-def load(pieces: Iterable[ScratchPiece]) -> pa.Table:
-    """Return the rows of some pieces; each file is mapped once."""
-    files: dict[Path, list[ScratchPiece]] = defaultdict(list)
-    for piece in pieces:
-        files[piece.path].append(piece)
+def load(stored: Iterable[ScratchRows]) -> pa.Table:
+    """Return stored rows as one table; each file is mapped once."""
+    files: dict[Path, list[ScratchRows]] = defaultdict(list)
+    for rows in stored:
+        files[rows.path].append(rows)
     tables: list[pa.Table] = []
     for path, own in files.items():
         whole = mapped(path)
-        tables += [whole.slice(piece.start, piece.rows) for piece in own]
+        tables += [whole.slice(rows.start, rows.rows) for rows in own]
     return concatenated(tables)
 
 
-class ScratchRows(PieceRows):
+class ScratchEvents(EventsOnDisk):
     """Events in a scratch folder, which goes when they are let go."""
 
     def __init__(self, scratch: Scratch, along_order: set[str], cores: int) -> None:
         """Take the folder."""
-        super().__init__([piece for own in scratch.pieces.values() for piece in own], along_order, cores)
+        super().__init__([rows for own in scratch.files.values() for rows in own], along_order, cores)
         self._scratch = scratch
 
     def runs_in(self, files: Iterable[str]) -> set[str]:

@@ -33,9 +33,9 @@ from thence.tables.engines.spark.transport import pack
 from thence.tables.engines.spark.versions import apply_to_groups, repartition_by_id
 from thence.tables.judge import findings
 from thence.tables.judge import tasks as stages
+from thence.tables.judge.packed_rows import DDL as PACKED
+from thence.tables.judge.packed_rows import pointer
 from thence.tables.judge.partition_plan import CHUNK_ROWS, FAN, TASKS, Plan
-from thence.tables.judge.pieces import DDL as PIECES
-from thence.tables.judge.pieces import pointer
 from thence.tables.judge.rounds_over_chunks import Round, judged
 from thence.tables.judge.route import Route, choose
 
@@ -74,7 +74,7 @@ def audit_frame(
     route: Route | None = None,
     refused: Iterable[DataFrame] = (),
 ) -> AuditResult:
-    """Audit a frame of event columns, whose rows travel to their slots in pieces.
+    """Audit a frame of event columns, whose rows travel to their partitions packed.
 
     `refused` are rows of findings known beforehand.
     """
@@ -83,12 +83,12 @@ def audit_frame(
 
 
 def pointers(spark: SparkSession, route: Route) -> DataFrame:
-    """Return pieces that only name the row groups of each chunk."""
+    """Return packed rows that only name the row groups of each chunk."""
     rows = [
-        (slot, chunk.run, chunk.number, chunk.rows, bytearray(pointer(group.place for group in chunk.groups)))
-        for slot, chunk in enumerate(route.chunks, 1)
+        (partition, chunk.run, chunk.number, chunk.rows, bytearray(pointer(group.place for group in chunk.groups)))
+        for partition, chunk in enumerate(route.chunks, 1)
     ]
-    return spark.createDataFrame(rows, PIECES)
+    return spark.createDataFrame(rows, PACKED)
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ class Job:
     route: Route
     block: int | None
     packed: DataFrame
-    """The rows in pieces."""
+    """The rows, packed."""
     keep: bool = True
     """Pieces are kept for another round; else they are made again."""
     persisted: list[DataFrame] = field(default_factory=list)
@@ -107,7 +107,7 @@ class Job:
 
     @property
     def plan(self) -> Plan:
-        """Return which slot judges which rows."""
+        """Return which partition judges which rows."""
         return self.route.plan
 
     def kept(self, frame: DataFrame) -> DataFrame:
@@ -124,13 +124,13 @@ class Job:
         )
 
     def round(self, wanting: set[str] | None) -> Round[DataFrame]:
-        """Judge the pieces of all slots, or once more those of some runs, and merge the chunks of each run."""
-        pieces = _together(self.packed, self.plan.tasks) if wanting is None else self._wanted(wanting)
+        """Judge the rows of all partitions, or once more those of some runs, and merge the chunks of each run."""
+        packed = _together(self.packed, self.plan.tasks) if wanting is None else self._wanted(wanting)
         if not self.plan.chunked:
-            return Round(self._judge(pieces))
+            return Round(self._judge(packed))
         if wanting is None and self.keep:
-            self.packed = pieces = self.kept(pieces)
-        parts = self.kept(self._judge(pieces))
+            self.packed = packed = self.kept(packed)
+        parts = self.kept(self._judge(packed))
         self._merged = merged = self.kept(self._merge(parts, last_round=wanting is not None))
         troubled, wants = self._state(parts, merged)
         good = (set(self.plan.chunked) if wanting is None else wanting) - troubled - wants
@@ -139,15 +139,17 @@ class Job:
 
     def whole(self, runs: Sequence[str]) -> DataFrame:
         """Judge runs whole, one task for each."""
-        slot = reduce(lambda rest, i: F.when(F.col("run") == runs[i], i).otherwise(rest), range(len(runs)), F.lit(-1))
-        pieces = self.packed.where(F.col("run").isin(*runs)).select(
-            slot.cast("int").alias("slot"), "run", F.lit(None).cast("bigint").alias("chunk"), "payload"
+        partition = reduce(
+            lambda rest, i: F.when(F.col("run") == runs[i], i).otherwise(rest), range(len(runs)), F.lit(-1)
         )
-        return self._judge(_together(pieces, min(TASKS, len(runs))))
+        packed = self.packed.where(F.col("run").isin(*runs)).select(
+            partition.cast("int").alias("partition"), "run", F.lit(None).cast("bigint").alias("chunk"), "payload"
+        )
+        return self._judge(_together(packed, min(TASKS, len(runs))))
 
     @property
     def _buckets(self) -> int:
-        return max(1, len(self.plan.chunked) and self.plan.slots // 64)
+        return max(1, len(self.plan.chunked) and self.plan.partitions // 64)
 
     def _judge(self, packed: DataFrame) -> DataFrame:
         work = stages.judging(block=self.block, buckets=self._buckets)
@@ -176,7 +178,7 @@ class Job:
         return reduce(lambda one, two: one.unionByName(two), found)
 
     def _joined(self, summaries: DataFrame, nodes: int) -> DataFrame:
-        """Make one stretch of every `FAN` neighbouring chunks; `nodes` of them at most in a run."""
+        """Make one chunk of every `FAN` neighbouring chunks; `nodes` of them at most in a run."""
         numbered = summaries.withColumn("node", F.floor(F.col("chunk") / FAN))
         placed = numbered.repartition(min(self.plan.tasks, nodes * len(self.plan.chunked)), "run", "node")
         in_order = placed.sortWithinPartitions("run", "node", "chunk", "index")
@@ -191,17 +193,17 @@ class Job:
         return troubled, {row["run"] for row in rows if row["tag"] == findings.WANT} - troubled
 
     def _wanted(self, runs: set[str]) -> DataFrame:
-        """Return the pieces of some runs, each with the messages that its run wants."""
+        """Return the packed rows of some runs, each with the messages that its run wants."""
         assert self._merged is not None
         wanted = self._merged.where((F.col("tag") == findings.WANT) & F.col("run").isin(*runs))
         wanted = wanted.select("run", F.col("payload").alias("want"))
-        chosen = self.packed.join(F.broadcast(wanted), ["run"]).select("slot", "run", "chunk", "payload", "want")
+        chosen = self.packed.join(F.broadcast(wanted), ["run"]).select("partition", "run", "chunk", "payload", "want")
         return _together(chosen, self.plan.tasks)
 
 
 def _together(packed: DataFrame, count: int) -> DataFrame:
-    """Bring the pieces of each slot into one of `count` partitions."""
-    return repartition_by_id(packed, count, F.col("slot") % count)
+    """Bring the packed rows of each partition into one of `count` tasks."""
+    return repartition_by_id(packed, count, F.col("partition") % count)
 
 
 def _findings(frame: DataFrame, *, only: set[str] | None = None, without: set[str] | None = None) -> DataFrame:

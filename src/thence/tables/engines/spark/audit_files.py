@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from thence.tables.engines.spark.audit import Job, audit_frame, check_sizes, pointers
 from thence.tables.engines.spark.event_columns import with_event_columns
 from thence.tables.engines.spark.frame_layout import look_at
-from thence.tables.engines.spark.read_events import SHORTEST, SLICE, in_this_folder, read_events
+from thence.tables.engines.spark.read_events import SHORTEST, SPLIT_BYTES, in_this_folder, read_events
 from thence.tables.engines.spark.results import AuditResult
 from thence.tables.engines.spark.versions import repartition_by_id
 from thence.tables.files.formats import Format
@@ -26,17 +26,17 @@ from thence.tables.files.read import Trace, open_trace
 from thence.tables.files.source import Quarantined, is_packed
 from thence.tables.judge import findings
 from thence.tables.judge.normal_table import refused_table
+from thence.tables.judge.packed_rows import DDL as PACKED
+from thence.tables.judge.packed_rows import packed_rows_of
 from thence.tables.judge.partition_plan import CHUNK_ROWS, TASKS, Plan
-from thence.tables.judge.pieces import DDL as PIECES
-from thence.tables.judge.pieces import pieces_of
 from thence.tables.judge.route import choose
 from thence.tables.judge.row_groups import Place, RowGroup, read_footers, read_groups
 
 COMPRESSION = "zstd"
-"""Of pieces, which Java copies several times; many tasks open them. (A run that one task judges whole is better off
-without.)"""
+"""Of packed rows, which Java copies several times; many tasks open them. (A run that one task judges whole is better
+off without.)"""
 PACK_ROWS = 1_000_000
-"""Rows that a task splits into pieces, about."""
+"""Rows that a task packs at a time, about."""
 
 
 def audit_files(
@@ -58,7 +58,7 @@ def audit_trace(
     """Audit the tables of a trace; logs with clocks are for `tables.explain.clock_findings`."""
     check_sizes(chunk_rows, block)
     files = {path: kind for path, kind in trace.files.items() if kind != "shiviz"}
-    frame = with_event_columns(read_events(spark, files, trace.judged, needs=False), located=True)
+    frame = with_event_columns(read_events(spark, files, trace.judged, needs=False, whole=trace.whole), located=True)
     grouped = set(files.values()) == {"parquet"} and trace.in_our_names
     footers = read_footers(files) if grouped else None
     route = choose(footers=footers, look=lambda: _look(frame, files, chunk_rows), chunk_rows=chunk_rows)
@@ -76,13 +76,13 @@ def _look(frame: DataFrame, files: Mapping[Path, Format], chunk_rows: int) -> Pl
     size = sum(path.stat().st_size for path in files if path.exists())
     rows = size // SHORTEST + 1
     plain = all(kind == "jsonl" and not is_packed(path) for path, kind in files.items())
-    if not plain or size > SLICE or rows > chunk_rows:
+    if not plain or size > SPLIT_BYTES or rows > chunk_rows:
         return look_at(frame, chunk_rows)
-    return Plan(shared=1 + TASKS * size // SLICE, rows=rows)
+    return Plan(shared=1 + TASKS * size // SPLIT_BYTES, rows=rows)
 
 
 def _split(spark: SparkSession, groups: list[RowGroup], plan: Plan) -> DataFrame:
-    """Return the rows of all row groups in pieces; the workers open the files and split the rows."""
+    """Return the rows of all row groups, packed; the workers open the files and split the rows."""
     count = min(len(groups), max(TASKS, plan.rows // PACK_ROWS))
     places = [(place % count, *group.place) for place, group in enumerate(groups)]
     tasks = spark.createDataFrame(places, "task int, file string, group int, start bigint, rows bigint")
@@ -90,9 +90,9 @@ def _split(spark: SparkSession, groups: list[RowGroup], plan: Plan) -> DataFrame
     def split(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         named = [Place(**row) for batch in batches for row in batch.drop_columns(["task"]).to_pylist()]
         if named:
-            yield from pieces_of(read_groups(named).combine_chunks(), plan, COMPRESSION)
+            yield from packed_rows_of(read_groups(named).combine_chunks(), plan, COMPRESSION)
 
-    return repartition_by_id(tasks, count, F.col("task")).mapInArrow(in_this_folder(split), PIECES)
+    return repartition_by_id(tasks, count, F.col("task")).mapInArrow(in_this_folder(split), PACKED)
 
 
 def _set_aside(spark: SparkSession, refused: Sequence[Quarantined]) -> list[DataFrame]:

@@ -37,7 +37,11 @@ def events_to_write(
     spark: SparkSession, trace: Trace, *, by_order: bool = False, around: str | None = None
 ) -> Iterator[tuple[int, Iterator[Event]]]:
     """Hand out how many events there are, and the events; `around` leaves those runs only that send a message."""
-    read = read_events(spark, trace.files, trace.columns).withColumn(_READ, F.monotonically_increasing_id()).persist()
+    read = (
+        read_events(spark, trace.files, trace.columns, whole=trace.whole)
+        .withColumn(_READ, F.monotonically_increasing_id())
+        .persist()
+    )
     try:
         trace.quarantine += map(_refused, read.where("reason IS NOT NULL").orderBy(_READ).toLocalIterator())
         frame = read.where("reason IS NULL")

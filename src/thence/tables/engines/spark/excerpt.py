@@ -1,8 +1,8 @@
-"""A cut of a trace, taken by Spark: the few rows that a picture takes, of a table of any size.
+"""An excerpt of a trace, taken by Spark: the few rows that one picture takes, from a table of any size.
 
-Law. `cut_frame(frame, cut)` holds exactly the rows that `thence.tables.explain.excerpt.cut_rows` keeps of the same
-events. One broadcast of the stretches and one of the messages whose sends are needed; no row but those that are asked
-for passes through the driver.
+*Invariant.* `excerpt_frame(frame, excerpt)` holds exactly the rows that `thence.tables.explain.excerpt.excerpt_rows`
+keeps of the same events. The ranges of indexes and the messages whose sends are needed are broadcast; no other row
+passes through the driver.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from thence.core.model.events import Event
 from thence.tables.contract.row_validity import event_of
 from thence.tables.engines.spark.read_events import read_events
 from thence.tables.engines.spark.session import local_session
-from thence.tables.explain.excerpt import Cut, around, message_cut, places_of
+from thence.tables.explain.excerpt import Excerpt, around, message_excerpt, places_of
 from thence.tables.explain.scene import Finding, Origin, Row
 from thence.tables.files.read import Trace
 
 Placed = tuple[Event, Origin | None]
 """An event, and where it was read."""
 LIMIT = 200_000
-"""Rows of a cut that are brought to the driver."""
+"""Rows of an excerpt that are brought to the driver."""
 
 
-def cut_frame(frame: DataFrame, cut: Cut) -> DataFrame:
-    """Return the rows of a cut; `frame` has the columns of the trace table that the cut speaks of."""
-    kept = _in_stretches(frame, cut).where(reduce(and_, _conditions(cut), F.lit(True)))
+def excerpt_frame(frame: DataFrame, excerpt: Excerpt) -> DataFrame:
+    """Return the rows of an excerpt; `frame` has the columns of the trace table that the excerpt speaks of."""
+    kept = _in_ranges(frame, excerpt).where(reduce(and_, _conditions(excerpt), F.lit(True)))
     needed = kept.where(F.col("kind").isin("receive", "deliver")).select("run", "message").distinct()
     inside = kept.select("run", "process", "index").distinct().withColumn("inside", F.lit(True))
     sends = needed.withColumn("kind", F.lit("send")).withColumn("needed", F.lit(True))
@@ -40,36 +40,36 @@ def cut_frame(frame: DataFrame, cut: Cut) -> DataFrame:
     return marked.where(F.col("inside") | F.col("needed")).select(*frame.columns)
 
 
-def _in_stretches(frame: DataFrame, cut: Cut) -> DataFrame:
-    if cut.stretches is None:
+def _in_ranges(frame: DataFrame, excerpt: Excerpt) -> DataFrame:
+    if excerpt.index_ranges is None:
         return frame
-    rows = [(each.process, each.first, each.last) for each in cut.stretches]
+    rows = [(each.process, each.first, each.last) for each in excerpt.index_ranges]
     near = frame.sparkSession.createDataFrame(rows, "of string, first bigint, last bigint")
     met = (F.col("process") == F.col("of")) & F.col("index").between(F.col("first"), F.col("last"))
     return frame.join(F.broadcast(near), met, "left_semi")
 
 
-def _conditions(cut: Cut) -> list[Column]:
+def _conditions(excerpt: Excerpt) -> list[Column]:
     found = []
-    if cut.run is not None:
-        found.append(F.col("run") == cut.run)
-    if cut.processes is not None:
-        found.append(F.col("process").isin(*sorted(cut.processes)))
-    if cut.times is not None:
-        found.append(F.col("time").between(*cut.times))
-    if cut.orders is not None:
-        found.append(F.col("order").between(*cut.orders))
+    if excerpt.run is not None:
+        found.append(F.col("run") == excerpt.run)
+    if excerpt.processes is not None:
+        found.append(F.col("process").isin(*sorted(excerpt.processes)))
+    if excerpt.times is not None:
+        found.append(F.col("time").between(*excerpt.times))
+    if excerpt.orders is not None:
+        found.append(F.col("order").between(*excerpt.orders))
     return found
 
 
 def read_frame(trace: Trace, *, cores: int) -> DataFrame:
     """Return the events of a trace, all columns of the trace table, with where each was read."""
-    frame = read_events(local_session(cores=cores), trace.files, trace.columns)
+    frame = read_events(local_session(cores=cores), trace.files, trace.columns, whole=trace.whole)
     return frame.where(F.col("reason").isNull()).drop("reason")
 
 
-def cut_events(frame: DataFrame, limit: int) -> list[Placed]:
-    """Bring the first rows of a cut, by `order`, to the driver: at most `limit`, each with where it was read."""
+def first_events(frame: DataFrame, limit: int) -> list[Placed]:
+    """Bring the first rows of an excerpt, by `order`, to the driver: at most `limit`, each with where it was read."""
     first = frame.orderBy("run", "order", "process", "index").limit(limit)
     places = {"file", "line"} <= set(frame.columns)
     found: list[Placed] = []
@@ -84,7 +84,7 @@ def cut_events(frame: DataFrame, limit: int) -> list[Placed]:
 def rows_about(frame: DataFrame, message: str) -> list[Placed]:
     """Return the rows around everything that happened to a message, in the first run that sends it."""
     about = [event for event, _ in _about(frame, [(None, message)])]
-    return cut_events(cut_frame(frame, message_cut(about, message)), LIMIT)
+    return first_events(excerpt_frame(frame, message_excerpt(about, message)), LIMIT)
 
 
 def rows_around(frame: DataFrame, findings: Sequence[tuple[str, Finding]]) -> list[Placed]:
@@ -94,7 +94,7 @@ def rows_around(frame: DataFrame, findings: Sequence[tuple[str, Finding]]) -> li
     for run in dict.fromkeys(run for run, _ in findings):
         own = [event for event in about if event.run == run]
         places = [place for of, each in findings if of == run for place in places_of(own, each)]
-        found += cut_events(cut_frame(frame, Cut(run, stretches=around(places))), LIMIT)
+        found += first_events(excerpt_frame(frame, Excerpt(run, index_ranges=around(places))), LIMIT)
     return found
 
 
@@ -104,7 +104,7 @@ def _about(frame: DataFrame, messages: Sequence[tuple[str | None, str]]) -> list
         return []
     asked = frame.sparkSession.createDataFrame(list(messages), "of string, asked string").distinct()
     met = (F.col("message") == F.col("asked")) & (F.col("of").isNull() | (F.col("run") == F.col("of")))
-    return cut_events(frame.join(F.broadcast(asked), met, "left_semi"), LIMIT)
+    return first_events(frame.join(F.broadcast(asked), met, "left_semi"), LIMIT)
 
 
 def with_origins(rows: Sequence[Placed]) -> tuple[list[Event], dict[str, dict[Row, Origin]]]:

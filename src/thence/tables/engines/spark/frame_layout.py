@@ -23,11 +23,11 @@ def look_at(events: DataFrame, chunk_rows: int) -> Plan:
     seen = _seen(events.groupBy("run", F.spark_partition_id()).agg(*map(F.expr, numbers)), chunk_rows)
     runs_seen = sorted(seen["large"], key=lambda row: str(row["run"]))
     shared = max(1, -(-(seen["small"] or 0) // chunk_rows), min(8, (seen["runs"] - len(seen["large"])) // 4))
-    slot = shared
+    partition = shared
     large: dict[str, Large] = {}
     for run in runs_seen:
-        large[run["run"]] = _chunks(events, run, slot, chunk_rows)
-        slot += large[run["run"]].chunks
+        large[run["run"]] = _chunks(events, run, partition, chunk_rows)
+        partition += large[run["run"]].chunks
     rows = (seen["small"] or 0) + sum(run["rows"] for run in seen["large"])
     spread = any(3 * run["widest"] > 2 * rows for run in seen["large"])
     only = next(iter(large)) if seen["runs"] == 1 and large else None
@@ -49,18 +49,18 @@ def _seen(counted: DataFrame, chunk_rows: int) -> Row:
     return found
 
 
-def _chunks(events: DataFrame, run: Row, slot: int, chunk_rows: int) -> Large:
+def _chunks(events: DataFrame, run: Row, partition: int, chunk_rows: int) -> Large:
     """Cut the range of `order` so that each chunk holds about as many rows."""
     if run["ordered"] < run["rows"]:
-        return Large(slot, None)
+        return Large(partition, None)
     low, span = run["low"], run["high"] - run["low"] + 1
-    if (found := evenly(slot, run["rows"], low, run["high"], chunk_rows)) is not None:
+    if (found := evenly(partition, run["rows"], low, run["high"], chunk_rows)) is not None:
         return found
     chunks = chunk_count(run["rows"], chunk_rows)  # `order` leaves numbers out: count rows in fine steps first
     step = -(-span // (chunks * max(4, min(64, STEPS // chunks))))
     place = _place(F.col("order"), low, step)
     counted = events.where(F.col("run") == run["run"]).groupBy(place.alias("place")).count().toLocalIterator()
-    return Large(slot, _evened({r["place"]: r["count"] for r in counted}, run["rows"], chunks, low, step))
+    return Large(partition, _evened({r["place"]: r["count"] for r in counted}, run["rows"], chunks, low, step))
 
 
 def _evened(counts: dict[int, int], rows: int, chunks: int, low: int, step: int) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DoubleType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from thence.core.model.roster import Roster
 from thence.errors import MisuseError
@@ -22,7 +22,14 @@ from thence.tables.contract.columns import CAUSE_COLUMNS
 from thence.tables.delivery.columns import Columns
 from thence.tables.delivery.reading import By
 from thence.tables.engines.spark.spark_types import spark_type
-from thence.tables.files.arrival_reader import NO_OBJECT, ROSTER, arrival_files, column_of_lines, refusal_of_all
+from thence.tables.files.arrival_reader import (
+    NO_OBJECT,
+    ROSTER,
+    arrival_files,
+    check_first_types,
+    column_of_lines,
+    refusal_of_all,
+)
 
 _LINES = "__thence_line"
 """Where Spark is to put lines without an object while nobody knows yet which names are taken."""
@@ -50,8 +57,7 @@ def read_arrivals(
 ) -> Arrivals:
     """Return the table at a file, folder or glob, and the rosters it carries, if any."""
     found = arrival_files(path)
-    if found.kind in ("csv", "tsv"):
-        raise MisuseError(f"{found.kind.upper()} is read in this process alone; write {path} as Parquet for Spark")
+    found.check_for_spark()
     names = [spark_name(file) for file in found.files]
     if found.kind == "parquet":
         schema, lines, options = session.read.parquet(*names).schema, None, dict[str, str]()
@@ -59,6 +65,8 @@ def read_arrivals(
         schema = session.read.options(**_STRICT, **{_WHERE: _LINES}).json(names).schema
         if schema.names == [_LINES]:
             raise refusal_of_all(found.files)
+        if by == "depends_on":
+            check_first_types(found.files, columns)
         lines = column_of_lines(schema.names) if stream or _LINES in schema.names else None
         inferred, schema = schema, _json_schema(schema, by, columns, lines)
         options = _STRICT | {_WHERE: lines or _LINES}
@@ -102,22 +110,11 @@ def _json_schema(inferred: StructType, by: By, columns: Columns, lines: str | No
 
     Stamps are base64, and causes are read as JSON text: one row has an id, the next an array of them.
     """
-    if by == "depends_on":
-        _check_numbers(inferred, columns)
     cause = CAUSE_COLUMNS[by].type if by == "clock" else "string"
     kinds = {columns.arrival: "long", columns.message: "string", columns.cause: cause}
     types = {name: spark_type(kind) for name, kind in kinds.items()}
     fields = [StructField(f.name, types.get(f.name, f.dataType)) for f in inferred.fields if f.name != _LINES]
     return StructType([*fields, *([] if lines is None else [StructField(lines, StringType())])])
-
-
-def _check_numbers(inferred: StructType, columns: Columns) -> None:
-    """Refuse causes that are written as fractions where the ids are whole numbers."""
-    kinds = {field.name: field.dataType for field in inferred.fields}
-    message, cause = kinds.get(columns.message), kinds.get(columns.cause)
-    each = cause.elementType if isinstance(cause, ArrayType) else cause
-    if isinstance(message, LongType) and cause is not None and isinstance(each, DoubleType):
-        columns.check_ids(message.simpleString(), "whole number", cause.simpleString(), "fraction")
 
 
 def _has_arrays(inferred: StructType, cause: str) -> bool:

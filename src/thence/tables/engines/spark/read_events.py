@@ -1,4 +1,4 @@
-"""Trace files as a DataFrame: slices of files, which the workers open themselves and read side by side.
+"""Trace files as a DataFrame: splits of files, which the workers open themselves and read side by side.
 
 Law. The rows are those of `tables.files.batches` on the same files: every event, and every row or file that is none
 with its `reason`. `line` and `order` are the same however the files are cut. No name of a file is ever read by Hadoop.
@@ -25,23 +25,23 @@ from thence.tables.files.batches import read_batches
 from thence.tables.files.checked_batches import refused_batch
 from thence.tables.files.formats import Format
 from thence.tables.files.jsonl import format_line
-from thence.tables.files.read import cut_files
-from thence.tables.files.source import Quarantined
-from thence.tables.files.splits import Slice
+from thence.tables.files.read import split_files
+from thence.tables.files.splits import Split
+from thence.tables.files.whole_tables import table_batches
 
-SLICE = 16 << 20
+SPLIT_BYTES = 16 << 20
 """Bytes of JSONL that one task reads, about."""
 ROW = 64
 """Bytes of JSONL that a row of Parquet counts for."""
 SHORTEST = len(format_line(Event("", "a", 1, "crash")))
 """No row of any run takes fewer bytes."""
-_SLICE = "file string, format string, first bigint, order bigint, start bigint, length bigint, group int"
+_SPLIT = "file string, format string, first bigint, order bigint, start bigint, length bigint, group int"
 
 
-class _Share(NamedTuple):
+class _TaskInput(NamedTuple):
     """What one task reads."""
 
-    slices: list[Slice]
+    splits: list[Split]
     weight: int
 
 
@@ -51,43 +51,48 @@ def read_events(
     columns: Sequence[Column] = JUDGED_COLUMNS,
     *,
     needs: bool = True,
+    whole: Mapping[Path, pa.Table] | None = None,
 ) -> DataFrame:
     """Return tables of events as one DataFrame: these columns, then `file`, `line` and `reason`.
 
-    Unless `needs`, what a kind of row needs is left to the judge of its run.
+    Unless `needs`, what a kind of row needs is left to the judge of its run. `whole` are the tables among the files
+    that the driver has read.
     """
     logs = [path for path, kind in files.items() if kind == "shiviz"]
     if logs:
         raise MisuseError(f"{logs[0]} is a log with clocks: it has no messages and is no table of events")
     schema = ddl((*columns, *PLACE_COLUMNS), nullable=True)
-    cut = cut_files(files, SLICE, columns)
-    frame = _refused(spark, cut.refused, columns, schema)
-    shares = _shares(cut.slices)
-    if not shares:
+    cut = split_files(files, SPLIT_BYTES, columns)
+    given = [refused_batch(cut.refused, columns)] if cut.refused else []
+    for path, table in (whole or {}).items():
+        given += table_batches(table, path, columns, needs=needs)
+    frame = _driver_rows(spark, given or [refused_batch([], columns)], schema)
+    inputs = _task_inputs(cut.splits)
+    if not inputs:
         return frame
-    rows = [(task, *asdict(each).values()) for task, share in enumerate(shares) for each in share.slices]
-    slices = spark.createDataFrame(rows, f"task int, {_SLICE}")
-    names = repartition_by_id(slices, len(shares), F.col("task"))
+    rows = [(task, *asdict(each).values()) for task, task_input in enumerate(inputs) for each in task_input.splits]
+    splits = spark.createDataFrame(rows, f"task int, {_SPLIT}")
+    names = repartition_by_id(splits, len(inputs), F.col("task"))
     read = names.drop("task").mapInArrow(in_this_folder(_reading(tuple(columns), needs)), schema)
-    return read.unionByName(frame) if cut.refused else read
+    return read.unionByName(frame) if given else read
 
 
-def _shares(slices: list[Slice]) -> list[_Share]:
-    """Return what each task reads: small slices that follow each other together."""
-    shares: list[_Share] = []
-    for each in slices:
+def _task_inputs(splits: list[Split]) -> list[_TaskInput]:
+    """Return what each task reads: small splits that follow each other together."""
+    inputs: list[_TaskInput] = []
+    for each in splits:
         weight = _weight(each)
-        if not shares or shares[-1].weight + weight > SLICE:
-            shares.append(_Share([], 0))
-        held = shares.pop()
-        shares.append(_Share([*held.slices, each], held.weight + weight))
-    return shares
+        if not inputs or inputs[-1].weight + weight > SPLIT_BYTES:
+            inputs.append(_TaskInput([], 0))
+        held = inputs.pop()
+        inputs.append(_TaskInput([*held.splits, each], held.weight + weight))
+    return inputs
 
 
-def _weight(part: Slice) -> int:
-    if part.format == "parquet":
-        return ROW * (part.length or 0)
-    return part.length or Path(part.file).stat().st_size
+def _weight(split: Split) -> int:
+    if split.format == "parquet":
+        return ROW * (split.length or 0)
+    return split.length or Path(split.file).stat().st_size
 
 
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -107,12 +112,12 @@ def in_this_folder(work: Work) -> Work:
 def _reading(
     columns: tuple[Column, ...], needs: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what a task does: it reads the slices that its rows name."""
+    """Return what a task does: it reads the splits that its rows name."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                yield from map(plain_names, read_batches(Slice(**row), columns, needs=needs))
+                yield from map(plain_names, read_batches(Split(**row), columns, needs=needs))
 
     return work
 
@@ -123,6 +128,7 @@ def plain_names(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.set_column(place, "file", batch.column(place).cast(pa.string()))
 
 
-def _refused(spark: SparkSession, refused: list[Quarantined], columns: Sequence[Column], schema: str) -> DataFrame:
-    """Return the records of files that cannot be read."""
-    return spark.createDataFrame(pa.Table.from_batches([plain_names(refused_batch(refused, columns))]), schema)
+def _driver_rows(spark: SparkSession, batches: list[pa.RecordBatch], schema: str) -> DataFrame:
+    """Return what the driver has read: tables that are read whole, and records of files that cannot be read."""
+    tables = [pa.Table.from_batches([plain_names(batch)]) for batch in batches]
+    return spark.createDataFrame(pa.concat_tables(tables, promote_options="permissive"), schema)

@@ -35,9 +35,9 @@ from thence.tables.judge.result import (
     sort_key,
 )
 
-FEW = 50_000
-"""Up to so many findings are brought here at once, by one job."""
-SHARE = 20_000
+ONE_JOB_ROWS = 50_000
+"""Up to this many findings are collected by one job."""
+ROWS_AT_A_TIME = 20_000
 """Rows of a longer list that are brought here at a time, about."""
 _NUMBERS = [name for name in RunRow.__annotations__ if name not in ("run", "verdict")]
 VERDICTS = ", ".join(["run string", "verdict string", *(f"{name} bigint" for name in _NUMBERS)])
@@ -99,12 +99,12 @@ class SparkFindings(Findings):
     def rows(self, name: ListName) -> Iterator[base.Row]:
         """Yield the rows of a list, sorted."""
         total = sum(row[tag] for row in self._counted() for tag in (*TAGS.values(), ABSENT))
-        if total <= FEW:
+        if total <= ONE_JOB_ROWS:
             yield from self._all()[name]
             return
         count = sum(row[TAGS[name]] + row[ABSENT] for row in self._counted())
         if count:
-            ordered = self.listed(name).repartitionByRange(max(1, count // SHARE), *SORTED_BY[name])
+            ordered = self.listed(name).repartitionByRange(max(1, count // ROWS_AT_A_TIME), *SORTED_BY[name])
             for row in ordered.sortWithinPartitions(*SORTED_BY[name]).toLocalIterator():
                 yield row.asDict()
 

@@ -1,4 +1,4 @@
-"""Rows of a frame packed into pieces, which Spark moves: many rows in one wide one (`tables.judge.pieces`)."""
+"""Packs rows of a frame, for Spark to move: many rows in one wide row (`tables.judge.packed_rows`)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from thence.tables.judge.normal_table import completed
+from thence.tables.judge.packed_rows import DDL, packed_rows_of
 from thence.tables.judge.partition_plan import Plan
-from thence.tables.judge.pieces import DDL, pieces_of
 
 FLUSH_ROWS = 1_000_000
 """A task packs about this many rows at a time."""
@@ -31,10 +31,10 @@ def tables(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Table]:
 
 
 def pack(frame: DataFrame, plan: Plan, chunk_rows: int) -> DataFrame:
-    """Return the rows of a normalised frame in pieces; `run` need not travel where there is only one."""
+    """Return the rows of a normalised frame, packed; `run` need not travel where there is only one."""
     if plan.spread:
         keys = [F.col("run")]
-        if "order" in frame.columns:  # neighbours stay together, so that pieces are few
+        if "order" in frame.columns:  # neighbours stay together, so that wide rows are few
             keys.append(F.floor(F.col("order") / F.lit(max(1.0, chunk_rows / 8))))
         frame = frame.repartition(max(4, plan.tasks), *(keys if len(keys) > 1 else ()))
     return (frame if plan.only is None else frame.drop("run")).mapInArrow(_packer(plan), DDL)
@@ -45,6 +45,6 @@ def _packer(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in tables(batches, plan):
-            yield from pieces_of(table, plan)
+            yield from packed_rows_of(table, plan)
 
     return pack

@@ -1,0 +1,391 @@
+"""NATS JetStream as a transport: a stream keeps every item until its destination has committed it.
+
+Invariant: an item is published with its own id (`Nats-Msg-Id`: the sender's journal, the destination, the number), and
+counts as acknowledged when the server has acknowledged it. The destination reads with a durable pull consumer and
+acknowledges an item once the journal has committed it. Items of a link are taken in the order of their numbers, each
+once: the server removes duplicates only within a window of time, so the receiver does it itself.
+
+Who sent an item is what its subject says: a member's user may publish only on subjects of its own name
+(`nats_server.py`).
+
+Every member says twice a second what it is and how far it has come, and leaves the latest in a second stream. From that
+a process learns who lives, and that it has itself forgotten something.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from thence.errors import MisuseError, PeerError, ThenceError
+from thence.live.config import Config
+from thence.live.jetstream_link import EndedError, JetStreamSession
+from thence.live.logs import Warnings, log
+from thence.live.nats_server import ITEM_ROOM, Names, check_stream, declared_interval, stream_settings
+from thence.live.process import Station
+from thence.live.tls import Contexts
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.aio.msg import Msg
+    from nats.js import JetStreamContext
+
+ACK_WAIT = 2.0
+"""seconds after which the server delivers an item again that was not acknowledged"""
+PAUSE = 0.2
+BATCH = 256
+STATE_EVERY = 2.0
+
+
+class JetStreamTransport:
+    """One member's connection to the servers."""
+
+    def __init__(self, config: Config, station: Station, warnings: Warnings) -> None:
+        """Take the configuration; read the certificates and the password."""
+        assert config.nats is not None
+        try:
+            import nats  # noqa: F401
+        except ImportError:
+            raise MisuseError("a table nats needs the package nats-py: pip install 'thence[nats]'") from None
+        self.config, self.nats, self.station, self.warnings = config, config.nats, station, warnings
+        self.names = Names(self.nats.stream)
+        self.last_heard: dict[int, float] = {}
+        self.client: Client | None = None
+        self._contexts = None if config.tls is None else Contexts(config.tls, warnings)
+        self._password = self._read_password()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._sessions = {
+            peer: JetStreamSession(self, peer) for peer in range(len(station.core.roster)) if peer != station.core.me
+        }
+        self._state, self._stated = b"", 0.0
+        self._beating: asyncio.Task[None] | None = None
+
+    def _read_password(self) -> str:
+        try:
+            return self.nats.password.read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise MisuseError(f"nats.password is {self.nats.password}: {error.strerror}") from error
+
+    # -- start and stop ----------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Begin to connect; servers that are away are no error."""
+        loop = asyncio.get_running_loop()
+        self._tasks.append(loop.create_task(self._guarded(), name="thence-jetstream"))
+
+    async def _guarded(self) -> None:
+        """Whatever is not the network's doing ends the endpoint."""
+        try:
+            await self._run()
+        except Exception as error:
+            self.station.broken(error)
+
+    async def _run(self) -> None:
+        from nats.errors import Error
+
+        while True:
+            try:
+                await self._connect()
+                await self._declare()
+                await self._compare_states()
+                break
+            except (Error, OSError, TimeoutError) as error:
+                self._explain(error)
+                await self._drop()
+                await asyncio.sleep(PAUSE)
+        loop = asyncio.get_running_loop()
+        self._up()
+        self._tasks += [loop.create_task(self._watched(each)) for each in (self._read(), self._retry())]
+
+    async def _watched(self, work: Any) -> None:
+        try:
+            await work
+        except Exception as error:
+            self.station.broken(error)
+
+    def _explain(self, error: Exception) -> None:
+        """Remember why the servers cannot be used; what will not change by itself is raised."""
+        from nats.js.errors import APIError
+
+        text = f"{type(error).__name__} {error}".strip()
+        if isinstance(error, APIError) and error.code == 400:
+            raise MisuseError(f"stream {self.nats.stream!r}: {error.description}")
+        for link in self.station.links:
+            link.refusal = f"NATS at {', '.join(self.nats.servers)}: {text}"
+        log.debug("%s", text)
+
+    async def _connect(self) -> None:
+        from nats.aio.client import Client
+
+        async def noted(error: Exception) -> None:
+            log.debug("NATS: %s", error)
+            if "authorization violation" in str(error).lower():  # the client would try again for ever
+                sentence = f"the NATS servers refuse user {self.nats.user!r}; check nats.user and nats.password"
+                self.station.broken(MisuseError(sentence))
+
+        self.client = Client()
+        await self.client.connect(
+            servers=list(self.nats.servers),
+            user=self.nats.user,
+            password=self._password,
+            name=self.config.name,
+            inbox_prefix=self.names.inbox(self.config.name).encode(),
+            tls=self._context(),
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=1,
+            ping_interval=max(1, int(self.config.limits.silence_seconds / 3)),
+            error_cb=noted,
+            disconnected_cb=self._down,
+            reconnected_cb=self._again,
+        )
+        room = self.client.max_payload - ITEM_ROOM
+        if self.config.limits.payload_bytes > room:
+            raise MisuseError(
+                f"limits.payload_bytes is {self.config.limits.payload_bytes}, but the servers take messages of "
+                f"{self.client.max_payload} bytes (max_payload); at most {room} is accepted"
+            )
+
+    def _context(self) -> ssl.SSLContext | None:
+        if self._contexts is None:
+            return None
+        self._contexts.client.check_hostname = True  # a server is who its address says
+        return self._contexts.client
+
+    async def _declare(self) -> None:
+        """Make the streams and the consumer, or compare those that are there; compare what the servers promise."""
+        from nats.js.api import AckPolicy, ConsumerConfig
+
+        for wanted in stream_settings(self.nats):
+            try:
+                await self.js.add_stream(wanted)
+            except Exception as error:
+                if "different configuration" not in str(error):
+                    raise
+            check_stream((await self.js.stream_info(wanted.name or "")).config, wanted)
+        if self.nats.monitor is not None:
+            found = await asyncio.to_thread(declared_interval, self.nats.monitor)
+            if found != self.nats.sync_interval:
+                declared = f"nats.sync_interval is {self.nats.sync_interval!r}"
+                raise MisuseError(f"{declared}, but the server at {self.nats.monitor} has {found!r}")
+        me = self.config.name
+        await self.js.add_consumer(
+            self.nats.stream,
+            ConsumerConfig(
+                name=self.names.token(me),
+                durable_name=self.names.token(me),
+                filter_subject=self.names.item("*", me),
+                ack_policy=AckPolicy.EXPLICIT,
+                ack_wait=ACK_WAIT,
+                max_ack_pending=2 * BATCH * (len(self._sessions) + 1),
+            ),
+        )
+        client = self._client()
+        await client.subscribe(f"{self.names.inbox(me)}.ack.>", cb=self._stored)
+        await client.subscribe(self.names.beat("*"), cb=self._heard)
+
+    async def stop(self) -> None:
+        """End in order; acknowledgements that were asked for leave first."""
+        for session in self._sessions.values():
+            await session.drain()
+        if self.client is not None and self.client.is_connected:
+            with suppress(Exception):
+                await self._say_state(self._client())
+                async with asyncio.timeout(1.0):
+                    await self.client.flush()
+        await self._end()
+
+    async def _end(self) -> None:
+        tasks = [*self._tasks, *([self._beating] if self._beating else [])]
+        tasks += [session.task for session in self._sessions.values() if session.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._drop()
+
+    async def _drop(self) -> None:
+        client, self.client = self.client, None
+        if client is not None:
+            with suppress(Exception):
+                await client.close()
+
+    def shut(self) -> None:
+        """End at once."""
+        self._lose("the endpoint has failed")
+        self._tasks.append(asyncio.get_running_loop().create_task(self._drop()))
+
+    def renew(self) -> bool:
+        """Read certificates and the password again; they are used at the next connection."""
+        before, self._password = self._password, self._read_password()
+        renewed = self._contexts is not None and self._contexts.renew()
+        return renewed or before != self._password
+
+    # -- connection --------------------------------------------------------------------------------------------------
+
+    def _client(self) -> Client:
+        if self.client is None:
+            raise EndedError
+        return self.client
+
+    @property
+    def js(self) -> JetStreamContext:
+        """The interface to streams."""
+        return self._client().jetstream(timeout=5)
+
+    def _up(self) -> None:
+        for session in self._sessions.values():
+            session.begin()
+
+    async def _again(self) -> None:
+        self._up()
+
+    async def _down(self) -> None:
+        self._lose("the NATS server is away")
+
+    def _lose(self, reason: str) -> None:
+        for session in self._sessions.values():
+            session.lost(reason)
+
+    def reachable(self) -> set[int]:
+        """Return the peers that were heard within `silence_seconds`, over servers that are there."""
+        if self.client is None or not self.client.is_connected:
+            return set()
+        now, seconds = asyncio.get_running_loop().time(), self.config.limits.silence_seconds
+        return {peer for peer, heard in self.last_heard.items() if now - heard <= seconds}
+
+    # -- items -------------------------------------------------------------------------------------------------------
+
+    async def _stored(self, message: Msg) -> None:
+        """Take a server's acknowledgement of an item."""
+        _, peer, number = message.subject.rsplit(".", 2)
+        session = self._sessions.get(int(peer))
+        try:
+            answer = json.loads(message.data or b"{}")
+        except ValueError:
+            answer = {}
+        if session is not None and "seq" in answer and "error" not in answer:
+            self._safely(lambda: session.stored(int(number)))
+        elif session is not None:
+            log.debug("item %s was not stored: %s", number, answer.get("error", message.headers))
+
+    def _safely(self, work: Any) -> None:
+        """Run what a callback of the client brings; that would keep an exception to itself."""
+        try:
+            work()
+        except Exception as error:
+            self.station.broken(error)
+
+    async def _read(self) -> None:
+        """Fetch items and hand them to the station, while it has room."""
+        from nats.errors import Error
+
+        token = self.names.token(self.config.name)
+        subscription = await self.js.pull_subscribe_bind(token, self.nats.stream)
+        while True:
+            if not self.station.intake or self.client is None or not self.client.is_connected:
+                await asyncio.sleep(PAUSE)
+                continue
+            try:
+                messages = await subscription.fetch(BATCH, timeout=5)
+            except (Error, OSError, TimeoutError) as error:
+                if not isinstance(error, TimeoutError):
+                    log.debug("NATS: %s", error)
+                    await asyncio.sleep(PAUSE)
+                continue
+            for message in messages:
+                self._item(message)
+            await asyncio.sleep(0)
+
+    def _item(self, message: Msg) -> None:
+        sender = self.names.name(message.subject.split(".")[1])
+        roster = self.station.core.roster
+        if sender not in roster or roster.position(sender) not in self._sessions:
+            self.warnings.refuse(sender, f"an item of {sender}, which is not among the processes here")
+            return
+        session = self._sessions[roster.position(sender)]
+        try:
+            session.arrived(message)
+        except PeerError as error:
+            session.refuse(error)
+
+    async def _retry(self) -> None:
+        """Publish anew what no server has acknowledged in time."""
+        while True:
+            await asyncio.sleep(ACK_WAIT / 4)
+            for session in self._sessions.values():
+                session.retry()
+
+    # -- who is there ------------------------------------------------------------------------------------------------
+
+    def beat(self) -> None:
+        """Say what this process is and how far it has come."""
+        if self.client is not None and self.client.is_connected and (self._beating is None or self._beating.done()):
+            self._beating = asyncio.get_running_loop().create_task(self._say(self.client))
+
+    def _own_state(self) -> bytes:
+        station = self.station
+        core = station.core
+        options = repr([(name, getattr(core.member, name)) for name in core.member.options])
+        state = {
+            "identity": station.journal.identity,
+            "roster": list(core.roster),
+            "protocol": core.member.name,
+            "options": options,
+            "sent": {link.name: link.durable for link in station.links},
+            "received": {link.name: link.received for link in station.links},
+        }
+        return json.dumps(state).encode()
+
+    async def _say(self, client: Client) -> None:
+        with suppress(Exception):  # the next one follows soon
+            await client.publish(self.names.beat(self.config.name), self._own_state())
+            if asyncio.get_running_loop().time() - self._stated >= STATE_EVERY:
+                await self._say_state(client)
+
+    async def _say_state(self, client: Client) -> None:
+        state = self._own_state()
+        if state != self._state:
+            self._state, self._stated = state, asyncio.get_running_loop().time()
+            await client.publish(self.names.state(self.config.name), state)
+
+    async def _heard(self, message: Msg) -> None:
+        name = self.names.name(message.subject.split(".")[1])
+        roster = self.station.core.roster
+        if name not in roster or name == self.config.name:
+            return
+        peer = roster.position(name)
+        self.last_heard[peer] = asyncio.get_running_loop().time()
+        self._safely(lambda: self._sessions[peer].compare(message.data))
+
+    async def _compare_states(self) -> None:
+        """Compare the journal with what all members, this one too, left when they were last here."""
+        from nats.js.errors import NotFoundError
+
+        for name in self.station.core.roster:
+            try:
+                found = await self.js.get_last_msg(self.names.state_stream, self.names.state(name))
+            except NotFoundError:
+                continue
+            if name == self.config.name:
+                self._compare_own(found.data or b"")
+            else:
+                self._sessions[self.station.core.roster.position(name)].compare(found.data or b"")
+
+    def _compare_own(self, data: bytes) -> None:
+        try:
+            state = json.loads(data)
+            sent, identity = state["sent"], state["identity"]
+            behind = [link.name for link in self.station.links if sent.get(link.name, 0) > link.durable]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return  # not one of ours
+        if identity != self.station.journal.identity or behind:
+            raise LostMemoryError(
+                f"the journal of {self.config.name} is behind what it left in stream {self.names.state_stream}: "
+                "it has lost its memory"
+            )
+
+
+class LostMemoryError(ThenceError):
+    """The journal has forgotten something that the servers know of."""

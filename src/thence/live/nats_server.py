@@ -1,0 +1,177 @@
+"""Names of subjects, streams and users on the NATS servers, the servers' configuration, and what they promise.
+
+Invariant: a member's user may publish on subjects of its own name only, read its own consumer, and make the streams
+but neither change nor remove them. So the sender in an item's subject is whose password was used.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from thence.errors import MisuseError
+from thence.live.config import Nats
+
+if TYPE_CHECKING:
+    from nats.js.api import StreamConfig
+
+ITEM_ROOM = 1 << 16
+"""bytes of a message that stamp and header may take beside the payload"""
+MAX_PAYLOAD = 1 << 23
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+
+class Names:
+    """Subjects of one run."""
+
+    def __init__(self, stream: str) -> None:
+        """Take the name of the stream."""
+        self.stream, self.state_stream = stream, f"{stream}-state"
+
+    @staticmethod
+    def token(process: str) -> str:
+        """Return a process name as part of a subject: other bytes than letters, digits, - and _ as =XX."""
+        return "".join(chr(b) if chr(b) in _PLAIN else f"={b:02X}" for b in process.encode())
+
+    @staticmethod
+    def name(token: str) -> str:
+        """Return the process that a part of a subject names."""
+        data = bytearray()
+        at = 0
+        while at < len(token):
+            if token[at] == "=":
+                data.append(int(token[at + 1 : at + 3], 16))
+                at += 3
+            else:
+                data.append(ord(token[at]))
+                at += 1
+        return data.decode("utf-8", "replace")
+
+    def item(self, sender: str, destination: str) -> str:
+        """Return the subject of items from one process to another; `*`: from any."""
+        return f"{self.stream}.{'*' if sender == '*' else self.token(sender)}.{self.token(destination)}"
+
+    def beat(self, process: str) -> str:
+        """Return the subject of heartbeats; `*`: of all."""
+        return f"{self.stream}-beat.{'*' if process == '*' else self.token(process)}"
+
+    def state(self, process: str) -> str:
+        """Return the subject under which a process leaves how far it has come."""
+        return f"{self.state_stream}.{self.token(process)}"
+
+    def inbox(self, process: str) -> str:
+        """Return where the servers answer a process; no other member may listen there."""
+        return f"_INBOX_{self.token(process)}"
+
+
+def stream_settings(nats: Nats) -> list[StreamConfig]:
+    """Return the streams: items until they are acknowledged, and the latest state of each member."""
+    from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
+
+    names = Names(nats.stream)
+    shared = {"storage": StorageType.FILE, "num_replicas": nats.replicas}
+    items = StreamConfig(
+        name=names.stream,
+        subjects=[f"{names.stream}.*.*"],
+        retention=RetentionPolicy.WORK_QUEUE,
+        discard=DiscardPolicy.NEW,
+        **shared,  # type: ignore[arg-type]
+    )
+    states = StreamConfig(
+        name=names.state_stream,
+        subjects=[f"{names.state_stream}.*"],
+        max_msgs_per_subject=1,
+        **shared,  # type: ignore[arg-type]
+    )
+    return [items, states]
+
+
+def check_stream(found: StreamConfig, wanted: StreamConfig) -> None:
+    """Refuse a stream that keeps less than ours would."""
+    for key in ("storage", "retention", "subjects", "num_replicas", "discard", "max_msgs_per_subject"):
+        here, there = getattr(wanted, key), getattr(found, key)
+        if here is not None and here != there and not (key == "discard" and wanted.max_msgs_per_subject):
+            expected = getattr(here, "value", here)
+            raise MisuseError(f"stream {wanted.name!r} has {key} {there!r}; {expected!r} is expected")
+    for key in ("max_age", "max_msgs", "max_bytes"):
+        limit = getattr(found, key)
+        if key != "max_bytes" and limit is not None and limit > 0:
+            raise MisuseError(f"stream {wanted.name!r} has {key} {limit}; items must stay until they are acknowledged")
+
+
+def declared_interval(monitor: str) -> str:
+    """Return the sync_interval of the server behind a monitoring port: `always`, or a duration as Go writes it."""
+    try:
+        with urllib.request.urlopen(f"{monitor}/varz", timeout=5) as answer:
+            found = json.load(answer)
+    except (OSError, ValueError) as error:
+        raise MisuseError(f"nats.monitor is {monitor}, which does not answer: {error}") from error
+    settings = found.get("jetstream", {}).get("config", {})
+    if settings.get("sync_always"):
+        return "always"
+    seconds = int(settings.get("sync_interval", 120 * 10**9)) / 1e9
+    for unit, size in (("h", 3600), ("m", 60), ("s", 1)):
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds / size:g}{unit}"
+    return f"{1000 * seconds:g}ms"
+
+
+def permissions(names: Names, process: str) -> dict[str, dict[str, list[str]]]:
+    """Return what a member may publish and subscribe to."""
+    token, stream, state = names.token(process), names.stream, names.state_stream
+    publish = [
+        f"{stream}.{token}.*",
+        names.beat(process),
+        names.state(process),
+        *(f"$JS.API.STREAM.{what}.{each}" for what in ("INFO", "CREATE") for each in (stream, state)),
+        f"$JS.API.STREAM.MSG.GET.{state}",
+        f"$JS.API.CONSUMER.CREATE.{stream}.{token}.{names.item('*', process)}",
+        f"$JS.API.CONSUMER.INFO.{stream}.{token}",
+        f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{token}",
+        f"$JS.ACK.{stream}.{token}.>",
+    ]
+    return {
+        "publish": {"allow": publish},
+        "subscribe": {"allow": [f"{names.inbox(process)}.>", names.beat("*")]},
+    }
+
+
+def server_configuration(
+    stream: str,
+    processes: Sequence[str],
+    passwords: Sequence[str],
+    *,
+    port: int,
+    store: Path,
+    monitor: int | None = None,
+    cluster: tuple[str, int, Sequence[int]] | None = None,
+) -> str:
+    """Return the configuration of a server on this machine; `cluster`: its name, its port and those of the others."""
+    names = Names(stream)
+    users = [
+        {"user": name, "password": password, "permissions": permissions(names, name)}
+        for name, password in zip(processes, passwords, strict=True)
+    ]
+    lines = [
+        f"listen: 127.0.0.1:{port}",
+        f"max_payload: {MAX_PAYLOAD}",
+        f"jetstream {{ store_dir: {json.dumps(str(store))}, sync_interval: always }}",
+        f"authorization {{ users: {json.dumps(users, indent=1)} }}",
+    ]
+    if monitor is not None:
+        lines.append(f"http: 127.0.0.1:{monitor}")
+    if cluster is not None:
+        name, own, others = cluster
+        routes = ", ".join(f"nats://127.0.0.1:{each}" for each in others)
+        lines.append(f"server_name: {name}")
+        lines.append(f"cluster {{ name: thence, listen: 127.0.0.1:{own}, routes: [{routes}] }}")
+    return "\n".join(lines) + "\n"
+
+
+def new_password() -> str:
+    """Return a new password."""
+    return secrets.token_urlsafe(24)

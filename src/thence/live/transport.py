@@ -1,0 +1,54 @@
+"""What an endpoint asks of a transport: carry items between the links of a station, and say who is reachable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from thence.live.config import Config
+from thence.live.logs import Warnings
+from thence.live.process import Station
+
+
+class Transport(Protocol):
+    """Carries items. TCP (`tcp.py`) and NATS JetStream (`jetstream.py`) are two of them.
+
+    It gives the station a session for each peer and opens and closes the links. Items of a link arrive in order, or not
+    yet; the station removes duplicates. What goes wrong for good is reported to `Station.broken`.
+    """
+
+    last_heard: dict[int, float]
+    """when each peer was last heard of, by the clock of the loop"""
+
+    async def start(self) -> None:
+        """Begin; peers that are away are no error."""
+
+    async def stop(self) -> None:
+        """End in order; what was written may still leave."""
+
+    def shut(self) -> None:
+        """End at once."""
+
+    def reachable(self) -> set[int]:
+        """Return the positions of the peers that can be reached now."""
+
+    def renew(self) -> bool:
+        """Read certificates and passwords again if their files have changed; return whether they had."""
+
+    def beat(self) -> None:
+        """Say that this process lives; called every `heartbeat_seconds`."""
+
+
+Factory = Callable[[Config, Station, Warnings], Transport]
+"""makes the transport of an endpoint"""
+
+
+def configured(config: Config, station: Station, warnings: Warnings) -> Transport:
+    """Return the transport that a configuration asks for."""
+    if config.nats is not None:
+        from thence.live.jetstream import JetStreamTransport
+
+        return JetStreamTransport(config, station, warnings)
+    from thence.live.tcp import TcpTransport
+
+    return TcpTransport(config, station, warnings)

@@ -1,0 +1,61 @@
+"""A row on its way through a gate, and the error for a row that gets no turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from thence.core.model.plain import Fields
+from thence.errors import TraceError
+
+if TYPE_CHECKING:
+    from thence.tables.delivery.columns import Key
+    from thence.tables.delivery.delivery_rule_cy import Rule
+    from thence.tables.delivery.outcome_cy import Outcome
+
+Row = Fields
+
+
+class Refused(TraceError):
+    """A row does not get its turn: `outcome` says duplicate, quarantined or blocked, `reason` says why."""
+
+    def __init__(self, outcome: str, reason: str) -> None:
+        """Say what became of the row instead."""
+        super().__init__(f"{outcome}: {reason}")
+        self.outcome, self.reason = outcome, reason
+
+
+class Entry:
+    """A row on its way through a gate."""
+
+    __slots__ = (
+        "attempt",
+        "error",
+        "id",
+        "identity",
+        "key",
+        "made",
+        "outcome",
+        "row",
+        "rule",
+        "state",
+        "ticket",
+        "wake",
+    )
+
+    def __init__(self, row: Row, wake: Callable[[Entry], None]) -> None:
+        """`wake` is called, outside the lock, when the row may run or will not."""
+        self.row, self.wake = row, wake
+        self.key: Key = ()
+        self.rule: Rule
+        self.identity: tuple[object, object, object] = (None, None, None)
+        self.id = ""
+        self.ticket, self.attempt, self.state = 0, 1, "new"
+        self.made: Outcome | None = None
+        self.outcome = ""
+        self.error: BaseException | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why it was refused or released; empty if there is nothing to say."""
+        return "" if self.made is None or self.made.reason is None else self.made.reason

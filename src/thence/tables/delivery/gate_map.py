@@ -1,0 +1,357 @@
+"""A gate driven over rows: `for` runs handlers in threads, `async for` in asyncio.
+
+*Invariant.* Rows are read one at a time, by demand: while fewer than `concurrency` rows are ready and fewer than
+`held_limit` wait. So at most `held_limit` rows wait, `concurrency` run, and `concurrency` are ready to run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
+from threading import Thread, get_ident
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from thence.errors import MisuseError, TraceError
+from thence.tables.delivery.gate_entry import Entry
+from thence.tables.delivery.gate_turn import fetched, fetched_here
+from thence.tables.delivery.outcome import Kind
+
+if TYPE_CHECKING:
+    from thence.tables.delivery.gate import Choice, Gate
+    from thence.tables.delivery.gate_entry import Row
+
+CHOICES = ("hold", "retry", "skip", "dead-letter")
+
+
+class Handled(NamedTuple):
+    """What became of a row.
+
+    `outcome`: `delivered`, `released` or `late` (its handler finished), `failed`, `skipped`, `duplicate`, `quarantined`
+    (unusable, on a cycle, or dead-lettered) or `blocked` (the rows ended first). `result`: what the handler returned.
+    """
+
+    row: Row
+    outcome: str
+    result: Any = None
+    error: BaseException | None = None
+    reason: str = ""
+    attempts: int = 0
+
+
+class Ended(NamedTuple):
+    """A handler came to its end."""
+
+    entry: Entry
+    result: Any
+    error: BaseException | None
+    choice: str
+    attempts: int
+    fatal: BaseException | None = None
+    """what ends the map: the handler was interrupted, or `on_error` made a mistake"""
+
+
+class Read(NamedTuple):
+    """A row was read, or the rows have ended, or reading failed."""
+
+    row: Row | None
+    error: BaseException | None = None
+
+
+class Asked(NamedTuple):
+    """Causes were asked for; the rows that were fetched."""
+
+    rows: list[Row]
+    error: BaseException | None = None
+
+
+class Map:
+    """The handled rows of one `Gate.map`, to be iterated once."""
+
+    def __init__(self, gate: Gate, rows: Iterable[Row] | AsyncIterable[Row], handler: Callable[[Row], Any]) -> None:
+        """Begin when the iteration begins."""
+        self.gate, self.rows, self.handler = gate, rows, handler
+        self.out: deque[Handled] = deque()
+        self.mine: dict[int, Entry] = {}  # rows that wait, are ready or run, by the id of their entries
+        self.active = 0
+        self.reading = self.asking = self.ended = self.closing = False
+        self.fetched: deque[Row] = deque()
+        self.here = get_ident()
+        self.start: Callable[[Entry], object]
+        self.post: Callable[[Ended | Read | Asked | Entry], object]
+
+    # -- what both drivers do --------------------------------------------------------------------------------------
+
+    def _offer(self, row: Row) -> None:
+        entry = Entry(row, self._wake)
+        self.mine[id(entry)] = entry
+        self.gate.offer(entry)
+
+    def _wake(self, entry: Entry) -> None:
+        if get_ident() != self.here:  # `known` was answered, or `Gate.skip` called, in another thread
+            self.post(entry)
+        elif entry.state == "running":
+            if self.closing:
+                self.gate.withdraw(entry)
+                return
+            self.active += 1
+            self.start(entry)
+        elif entry.state == "refused":
+            self.mine.pop(id(entry), None)
+            if entry.outcome == "" and entry.error is not None:
+                raise entry.error
+            self.out.append(Handled(entry.row, entry.outcome, reason=entry.reason))
+
+    def _take(self, event: Ended | Read | Asked | Entry) -> None:
+        """Go on with what has happened."""
+        if isinstance(event, Ended):
+            self.active -= 1
+            self._finished(event)
+        elif isinstance(event, Entry):
+            self._wake(event)
+        else:
+            if event.error is not None:
+                raise event.error
+            if isinstance(event, Asked):
+                self.asking = False
+                self.fetched.extend(event.rows)
+            else:
+                self.reading = False
+                self.ended = event.row is None
+                if event.row is not None:
+                    self._offer(event.row)
+
+    def _finished(self, ended: Ended) -> None:
+        entry, gate = ended.entry, self.gate
+        self.mine.pop(id(entry), None)
+        outcome, reason = entry.outcome, entry.reason
+        gate.finish(entry, ended.error)
+        if ended.fatal is not None and not self.closing:
+            raise ended.fatal
+        if ended.error is not None:
+            outcome, reason = "failed", ""
+        if ended.choice == "skip":
+            gate.skip(entry.id, entry.key)
+            outcome = "skipped"
+        elif ended.choice == "dead-letter":
+            gate.dead_letter(entry.id, entry.key)
+            outcome, reason = Kind.QUARANTINED.value, f"dead-lettered: {ended.error!r}"
+        self.out.append(Handled(entry.row, outcome, ended.result, ended.error, reason, ended.attempts))
+
+    def _next(self) -> str:
+        """Say what to do: `read`, `ask`, `wait` for an event, or `end`."""
+        gate = self.gate
+        while self.fetched:
+            self._offer(self.fetched.popleft())
+        if not self.asking and gate.may_ask():
+            self.asking = True
+            return "ask"
+        if not self.ended and not self.reading and gate.room:
+            self.reading = True
+            return "read"
+        if self.active or self.reading or self.asking:
+            return "wait"
+        if self.ended:
+            self._blocked()
+            return "end"
+        first = next(iter(gate.waiting()), None)
+        why = "" if first is None else f": {first['message']} {first['reason']}"
+        raise TraceError(
+            f"held_limit={gate.held_limit} is reached and nothing runs{why}; a larger held_limit is accepted"
+        )
+
+    def _blocked(self) -> None:
+        """Give back the rows that still wait: the rows have ended."""
+        reasons = {(tuple(each[name] for name in self.gate.columns.key), each["message"]): each["reason"]
+                   for each in self.gate.waiting()}  # fmt: skip
+        for entry in list(self.mine.values()):
+            reason = str(reasons.get((entry.key, entry.id), ""))
+            self.gate.withdraw(entry)
+            self.out.append(Handled(entry.row, Kind.BLOCKED.value, reason=reason))
+        self.mine.clear()
+
+    def _close(self) -> None:
+        """Take back what has not run."""
+        self.closing = True
+        for entry in list(self.mine.values()):
+            if entry.state != "running":
+                self.gate.withdraw(entry)
+
+    # -- threads ---------------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Handled]:
+        """Run plain functions in `concurrency` threads."""
+        if inspect.iscoroutinefunction(self.handler) or not isinstance(self.rows, Iterable):
+            raise MisuseError("a coroutine function or async rows need `async for ... in gate.map(...)`")
+        events: SimpleQueue[Ended | Read | Asked | Entry] = SimpleQueue()
+        wanted: SimpleQueue[bool] = SimpleQueue()
+        self.here, self.post = get_ident(), events.put
+        Thread(target=_read, args=(iter(self.rows), wanted, events), daemon=True).start()
+        pool = ThreadPoolExecutor(self.gate.concurrency + 1)  # one more for `known` and `on_missing`
+        self.start = lambda entry: pool.submit(self._work, entry, events)
+        try:
+            while (step := self._next()) != "end":
+                if step == "read":
+                    wanted.put(True)
+                elif step == "ask":
+                    pool.submit(self._ask, events)
+                elif not self.out:
+                    self._take(events.get())
+                while self.out:
+                    yield self.out.popleft()
+            yield from self.out
+        finally:
+            wanted.put(False)
+            self._close()
+            while self.active:
+                event = events.get()
+                if isinstance(event, Ended):
+                    self._take(event)
+            pool.shutdown()
+
+    def _work(self, entry: Entry, events: SimpleQueue[Any]) -> None:
+        attempts = entry.attempt
+        choice: Any
+        while True:
+            try:
+                events.put(Ended(entry, self.handler(entry.row), None, "", attempts))
+                return
+            except BaseException as error:
+                choice = self._choose(entry, error, attempts)
+                if inspect.isawaitable(choice):
+                    choice = MisuseError("on_error is a coroutine function; threads need a plain one")
+                if choice != "retry":
+                    events.put(_failure(entry, error, choice, attempts))
+                    return
+                attempts += 1
+
+    def _choose(self, entry: Entry, error: BaseException, attempts: int) -> Choice | Awaitable[Choice] | BaseException:
+        on_error = self.gate.on_error
+        if not isinstance(error, Exception):
+            return "hold"
+        if not callable(on_error):
+            return on_error
+        try:
+            return on_error(entry.row, error, attempts)
+        except Exception as raised:
+            return raised
+
+    def _ask(self, events: SimpleQueue[Any]) -> None:
+        rows: list[Row] = []
+        try:
+            while ids := self.gate.misses():
+                rows += fetched_here(self.gate, ids)
+            events.put(Asked(rows))
+        except BaseException as error:
+            self._unanswered(ids, error)
+            events.put(Asked([], error))
+
+    def _unanswered(self, ids: list[str], error: BaseException) -> None:
+        while ids:
+            self.gate.unanswered(ids, error)
+            ids = self.gate.misses()
+
+    # -- asyncio ---------------------------------------------------------------------------------------------------
+
+    async def __aiter__(self) -> AsyncIterator[Handled]:
+        """Run coroutine functions, `concurrency` at a time."""
+        if not inspect.iscoroutinefunction(self.handler):
+            raise MisuseError(
+                "`async for` needs a coroutine function; a plain one goes with `for ... in gate.map(...)`"
+            )
+        loop = asyncio.get_running_loop()
+        events: asyncio.Queue[Ended | Read | Asked | Entry] = asyncio.Queue()
+        tasks: set[asyncio.Task[None]] = set()
+
+        def spawn(work: Any) -> None:
+            task = loop.create_task(work)
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        self.here = get_ident()
+        self.post = lambda event: loop.call_soon_threadsafe(events.put_nowait, event)
+        self.start = lambda entry: spawn(self._work_async(entry, events))
+        rows = self.rows.__aiter__() if isinstance(self.rows, AsyncIterable) else iter(self.rows)
+        try:
+            while (step := self._next()) != "end":
+                if step == "read":
+                    if isinstance(rows, Iterator):
+                        self._take(Read(next(rows, None)))
+                    else:
+                        spawn(_read_async(rows, events))
+                elif step == "ask":
+                    spawn(self._ask_async(events))
+                elif not self.out:
+                    self._take(await events.get())
+                while self.out:
+                    yield self.out.popleft()
+            for each in self.out:
+                yield each
+        finally:
+            self._close()
+            for task in tasks:
+                task.cancel()
+            while self.active:
+                event = await events.get()
+                if isinstance(event, Ended):
+                    self._take(event)
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _work_async(self, entry: Entry, events: asyncio.Queue[Any]) -> None:
+        attempts = entry.attempt
+        choice: Any
+        error: BaseException
+        try:
+            while True:
+                try:
+                    events.put_nowait(Ended(entry, await self.handler(entry.row), None, "", attempts))
+                    return
+                except Exception as raised:
+                    error, choice = raised, self._choose(entry, raised, attempts)
+                    if inspect.isawaitable(choice):
+                        choice = await choice
+                    if choice != "retry":
+                        break
+                    attempts += 1
+        except BaseException as raised:
+            error, choice = raised, "hold"
+        events.put_nowait(_failure(entry, error, choice, attempts))
+
+    async def _ask_async(self, events: asyncio.Queue[Any]) -> None:
+        rows: list[Row] = []
+        try:
+            while ids := self.gate.misses():
+                rows += await fetched(self.gate, ids)
+            events.put_nowait(Asked(rows))
+        except BaseException as error:
+            self._unanswered(ids, error)
+            events.put_nowait(Asked([], error))
+
+
+def _failure(entry: Entry, error: BaseException, choice: Any, attempts: int) -> Ended:
+    """Return how a handler failed; a choice that is not one is the caller's mistake, and ends the map."""
+    if not isinstance(choice, BaseException) and choice not in CHOICES:
+        choice = MisuseError(f"on_error returned {choice!r}; hold, retry, skip or dead-letter is accepted")
+    if isinstance(choice, BaseException):
+        return Ended(entry, None, error, "", attempts, choice)
+    ends = not isinstance(error, Exception | asyncio.CancelledError)
+    return Ended(entry, None, error, choice, attempts, error if ends else None)
+
+
+def _read(rows: Iterator[Row], wanted: SimpleQueue[bool], events: SimpleQueue[Any]) -> None:
+    while wanted.get():
+        try:
+            events.put(Read(next(rows, None)))
+        except BaseException as error:
+            events.put(Read(None, error))
+            return
+
+
+async def _read_async(rows: AsyncIterator[Row], events: asyncio.Queue[Any]) -> None:
+    try:
+        events.put_nowait(Read(await anext(rows, None)))
+    except BaseException as error:
+        events.put_nowait(Read(None, error))

@@ -1,0 +1,172 @@
+"""One row's turn at a gate, for asyncio and for threads, and how a gate asks for causes that have not arrived."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from threading import Event, get_ident
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from thence.errors import MisuseError
+from thence.tables.delivery.gate_entry import Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from thence.tables.delivery.gate import Gate, Ids
+    from thence.tables.delivery.gate_entry import Row
+
+BRING = "on_missing returned rows, which a turn cannot handle; bring each through a turn of its own, and return None"
+_tasks: set[asyncio.Task[None]] = set()
+"""the loops that ask: asyncio itself keeps only weak references"""
+
+
+class Turn:
+    """A context manager around the handler of one row."""
+
+    __slots__ = ("_entry", "_gate", "_row")
+
+    def __init__(self, gate: Gate, row: Row) -> None:
+        """Take nothing yet: the row comes when the turn is entered."""
+        self._gate, self._row = gate, row
+        self._entry: Entry
+
+    @property
+    def outcome(self) -> str:
+        """`delivered`, `released` or `late`."""
+        return self._entry.outcome
+
+    @property
+    def missing(self) -> list[str]:
+        """The causes that a released row goes without."""
+        return [] if self._entry.made is None else list(self._entry.made.missing)
+
+    @property
+    def reason(self) -> str:
+        """Why the row is released or late; else empty."""
+        return self._entry.reason
+
+    @property
+    def attempt(self) -> int:
+        """How often the row has come to its turn: 1 unless it failed before."""
+        return self._entry.attempt
+
+    # -- asyncio ---------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Turn:
+        """Wait until all causes are done and a handler may run."""
+        loop, thread = asyncio.get_running_loop(), get_ident()
+        future = loop.create_future()
+
+        def wake(entry: Entry) -> None:
+            if get_ident() == thread:
+                _set(future)
+            else:
+                loop.call_soon_threadsafe(_set, future)
+
+        gate, entry = self._gate, Entry(self._row, wake)
+        self._entry = entry
+        gate.offer(entry, limited=True)
+        if gate.asks and gate.may_ask():
+            task = loop.create_task(_ask(gate))
+            _tasks.add(task)
+            task.add_done_callback(_tasks.discard)
+        if not future.done():
+            try:
+                await future
+            except BaseException:
+                gate.withdraw(entry)
+                raise
+        if entry.error is not None:
+            raise entry.error
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        """Finish the row, or let it fail."""
+        self._gate.finish(self._entry, error)
+
+    # -- threads ---------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Turn:
+        """Wait until all causes are done and a handler may run."""
+        event = Event()
+        gate, entry = self._gate, Entry(self._row, lambda entry: event.set())
+        self._entry = entry
+        gate.offer(entry, limited=True)
+        try:
+            if gate.asks and gate.may_ask():
+                ask(gate)
+            event.wait()
+        except BaseException:
+            gate.withdraw(entry)
+            raise
+        if entry.error is not None:
+            raise entry.error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        """Finish the row, or let it fail."""
+        self._gate.finish(self._entry, error)
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+async def _ask(gate: Gate) -> None:
+    await asyncio.sleep(0)  # let the turns of this moment say what they miss: one batch
+    while ids := gate.misses():
+        try:
+            if await fetched(gate, ids):
+                raise MisuseError(BRING)
+        except BaseException as error:
+            gate.unanswered(ids, error)
+            if not isinstance(error, Exception):
+                while rest := gate.misses():
+                    gate.unanswered(rest, error)
+                raise
+
+
+async def fetched(gate: Gate, ids: Ids) -> list[Row]:
+    """Ask which ids are known, and have the others fetched; return the rows that came of it."""
+    there: Iterable[str] = ()
+    if gate.known is not None:
+        found = gate.known(ids)
+        there = await found if inspect.isawaitable(found) else found
+    missing = gate.answer(ids, there)
+    if not missing or gate.on_missing is None:
+        return []
+    rows = gate.on_missing(missing)
+    return list((await rows if inspect.isawaitable(rows) else rows) or ())
+
+
+def ask(gate: Gate) -> None:
+    """Ask in this thread until nothing is missed that was not asked for."""
+    while ids := gate.misses():
+        try:
+            if fetched_here(gate, ids):
+                raise MisuseError(BRING)
+        except BaseException as error:
+            gate.unanswered(ids, error)
+            if not isinstance(error, Exception):
+                while rest := gate.misses():
+                    gate.unanswered(rest, error)
+                raise
+
+
+def fetched_here(gate: Gate, ids: Ids) -> list[Row]:
+    """Do what `fetched` does, with plain functions."""
+    coroutine = fetched(gate, ids)
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        rows: list[Row] = done.value
+        return rows
+    coroutine.close()
+    raise MisuseError("known= or on_missing= is a coroutine function; threads need a plain one")

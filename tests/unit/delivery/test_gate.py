@@ -1,0 +1,296 @@
+"""Gate: one promise of docs/gate.md at a time; tests/properties/test_gate.py has them all together."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.pages import run, steps
+
+from thence import Gate
+from thence.errors import MisuseError, TraceError
+from thence.protocols import create
+from thence.tables.delivery import Refused
+
+PAGE = Path(__file__).parents[3] / "docs" / "gate.md"
+
+
+def row(message: str, *causes: str, **more: Any) -> dict[str, Any]:
+    return {"message": message, "depends_on": list(causes), **more}
+
+
+def told(handled: Any) -> list[tuple[str, str]]:
+    return [(each.row["message"], each.outcome) for each in handled]
+
+
+def test_the_page_prints_what_it_says() -> None:
+    first, second = [run(step, {}) for step in steps(PAGE.read_text())]
+    assert first == "order\npayment\n"
+    assert second == "1 delivered 10\n2 delivered 20\n"
+
+
+def test_threads_take_turns() -> None:
+    gate, order = Gate(concurrency=2), list[str]()
+
+    def handle(each: dict[str, Any]) -> None:
+        with gate.turn(each):
+            time.sleep(0.01)
+            order.append(each["message"])
+
+    threads = [threading.Thread(target=handle, args=[each]) for each in (row("c", "b"), row("b", "a"), row("a"))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert order == ["a", "b", "c"]
+
+
+def test_no_more_handlers_run_than_were_asked_for() -> None:
+    running = most = 0
+    lock = threading.Lock()
+
+    def handle(each: Any) -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.002)
+        with lock:
+            running -= 1
+
+    assert len(list(Gate(concurrency=3).map([row(str(number)) for number in range(40)], handle))) == 40
+    assert most == 3
+
+
+@pytest.mark.parametrize("by", ["clock", "stamp"])
+def test_clocks_and_stamps_go_the_same_way(by: str) -> None:
+    if by == "clock":
+        rows = [
+            {"destination": "d", "sender": "b", "clock": {"a": 1, "b": 1}},
+            {"destination": "d", "sender": "a", "clock": {"a": 1}},
+        ]
+        gate = Gate("clock", key=["destination"])
+    else:
+        names = ["a", "b", "d"]
+        a, b = create("ks", names, "a"), create("ks", names, "b")
+        sent = {names[copy.destination]: copy for copy in a.send(["b", "d"]).copies}
+        b.receive(b.decode(a.encode(sent["b"]), source="a"))
+        (reply,) = b.send(["d"]).copies
+        rows = [
+            {"destination": "d", "sender": "b", "stamp": b.encode(reply)},
+            {"destination": "d", "sender": "a", "stamp": a.encode(sent["d"])},
+        ]
+        gate = Gate("stamp", key=["destination"], roster=names)
+    assert [each.row["sender"] for each in gate.map(rows, lambda each: None)] == ["a", "b"]
+
+
+def test_a_full_gate_refuses_a_turn_and_the_row_never_came() -> None:
+    async def main() -> None:
+        gate = Gate(held_limit=1)
+        waiting = asyncio.create_task(turn(gate, row("b", "a")))
+        await asyncio.sleep(0)
+        with pytest.raises(Refused, match="held_limit") as refused:
+            await turn(gate, row("c", "a"))
+        assert refused.value.outcome == "blocked"
+        await turn(gate, row("a"))
+        await waiting
+        await turn(gate, row("c", "a"))
+
+    asyncio.run(main())
+
+
+async def turn(gate: Gate, each: dict[str, Any]) -> None:
+    async with gate.turn(each):
+        await asyncio.sleep(0)
+
+
+def test_a_full_map_stops_reading_and_says_what_it_waits_for() -> None:
+    read = []
+
+    def rows() -> Any:
+        for number in range(10):
+            read.append(number)
+            yield row(f"m{number}", "lost")
+
+    with pytest.raises(TraceError, match="held_limit=3 is reached and nothing runs: m0 waits for lost"):
+        list(Gate(held_limit=3).map(rows(), print))
+    assert len(read) == 3
+
+
+def test_known_is_asked_once_in_batches_and_on_a_miss_only() -> None:
+    asked: list[list[str]] = []
+
+    async def known(ids: list[str]) -> list[str]:
+        asked.append(list(ids))
+        await asyncio.sleep(0.01)
+        return [each for each in ids if each.startswith("old")]
+
+    async def main() -> None:
+        gate = Gate(concurrency=10, known=known)
+        await turn(gate, row("free"))
+        waits = [asyncio.create_task(turn(gate, row(f"m{n}", "old-1", f"old-{n}", "here"))) for n in range(3)]
+        await asyncio.sleep(0)
+        await turn(gate, row("here"))
+        await asyncio.gather(*waits)
+        await turn(gate, row("later", "old-1", "here"))
+        with pytest.raises(Refused, match="duplicate"):
+            await turn(gate, row("old-2"))
+
+    asyncio.run(main())
+    assert asked == [["old-1", "old-0", "old-2"]]
+
+
+def test_a_question_that_fails_is_the_error_of_those_who_wait() -> None:
+    answers = [OSError("no database"), ["a"]]
+
+    def known(ids: list[str]) -> list[str]:
+        answer = answers.pop(0)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    async def main() -> None:
+        gate = Gate(known=known)
+        with pytest.raises(OSError, match="no database"):
+            await turn(gate, row("b", "a"))
+        assert gate.waiting() == []
+        await turn(gate, row("b", "a"))
+
+    asyncio.run(main())
+    gate = Gate(known=lambda ids: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        list(gate.map([row("b", "a")], print))
+    assert (gate.waiting(), gate.held, gate.asks) == ([], 0, False)
+
+
+def test_what_is_missing_is_fetched_once() -> None:
+    asked: list[list[str]] = []
+
+    def fetch(ids: list[str]) -> list[dict[str, Any]]:
+        asked.append(list(ids))
+        return [row(each, "root") if each != "root" else row(each) for each in ids]
+
+    handled = Gate(concurrency=2, on_missing=fetch).map([row("b", "a"), row("c", "a")], lambda each: None)
+    assert told(handled) == [(name, "delivered") for name in ("root", "a", "b", "c")]
+    assert asked == [["a"], ["root"]]
+
+    async def main() -> None:
+        with pytest.raises(MisuseError, match="a turn cannot handle"):
+            await turn(Gate(on_missing=fetch), row("b", "a"))
+
+    asyncio.run(main())
+
+
+def fail(each: dict[str, Any]) -> str:
+    if each.get("bad"):
+        raise ValueError("bad")
+    return str(each["message"])
+
+
+def test_the_effects_of_a_failed_row_wait_and_a_retry_sets_them_free() -> None:
+    gate, rows = Gate(), [row("a", bad=True), row("b", "a"), row("c")]
+    first = list(gate.map(rows, fail))
+    assert told(first) == [("a", "failed"), ("c", "delivered"), ("b", "blocked")]
+    assert first[2].reason == "waits for a; a has not finished: it failed with ValueError('bad')"
+    assert [each["message"] for each in gate.failed()] == ["a"]
+    again = list(gate.map([row("b", "a"), row("a")], fail))
+    assert [(*pair, each.attempts) for pair, each in zip(told(again), again, strict=True)] == [
+        ("a", "delivered", 2), ("b", "delivered", 1),
+    ]  # fmt: skip
+
+
+def test_a_dead_letter_takes_everything_behind_it() -> None:
+    rows = [row("c", "b"), row("b", "a"), row("a", bad=True), row("d", "c"), row("free")]
+    handled = list(Gate(on_error="dead-letter").map(rows, fail))
+    assert sorted(told(handled)) == [
+        ("a", "quarantined"), ("b", "quarantined"), ("c", "quarantined"), ("d", "quarantined"), ("free", "delivered"),
+    ]  # fmt: skip
+    assert {each.reason for each in handled if each.row["message"] in "bc"} == {"behind a, which was dead-lettered"}
+
+
+def test_a_choice_that_is_none_ends_the_map() -> None:
+    with pytest.raises(MisuseError, match="on_error returned 'again'"):
+        list(Gate(on_error=lambda *_: "again").map([row("a", bad=True)], fail))  # type: ignore[arg-type,return-value]
+    with pytest.raises(MisuseError, match="on_error is 'retry'"):
+        Gate(on_error="retry")
+
+
+@pytest.mark.parametrize("bad", [{"concurrency": 0}, {"held_limit": True}, {"by": "clock", "key": ["destination"]}])
+def test_misuse_is_said(bad: dict[str, Any]) -> None:
+    with pytest.raises(MisuseError):
+        Gate(**bad, known=lambda ids: ids)
+
+
+def test_plain_functions_and_coroutines_are_not_mixed_up() -> None:
+    async def handler(each: Any) -> None: ...
+
+    async def rows() -> AsyncIterator[dict[str, Any]]:
+        yield row("b", "a")
+        yield row("a")
+
+    async def main() -> list[tuple[str, str]]:
+        with pytest.raises(MisuseError, match="coroutine function"):
+            [each async for each in Gate().map([row("a")], print)]
+        return told([each async for each in Gate().map(rows(), handler)])
+
+    assert asyncio.run(main()) == [("a", "delivered"), ("b", "delivered")]
+    with pytest.raises(MisuseError, match="async for"):
+        list(Gate().map([row("a")], handler))
+
+
+def test_leaving_a_loop_early_takes_back_what_has_not_begun() -> None:
+    gate, begun = Gate(concurrency=2), []
+
+    def handle(each: dict[str, Any]) -> None:
+        begun.append(each["message"])
+        time.sleep(0.01)
+
+    handled = iter(gate.map([row("a"), row("x", "a"), row("b", "lost"), row("c"), row("d")], handle))
+    next(handled)
+    handled.close()  # type: ignore[attr-defined]
+    assert (gate.running, gate.held, gate.waiting()) == (0, 0, [])
+    left = [name for name in "abcdx" if name not in begun]
+    assert "b" in left
+    assert sorted(told(gate.map([row(name) for name in left], handle))) == [(name, "delivered") for name in left]
+
+
+def test_a_task_that_is_cancelled_in_its_handler_has_failed() -> None:
+    async def main() -> None:
+        gate, rows = Gate(concurrency=2), [row("a"), row("b", "a")]
+
+        async def handler(each: dict[str, Any]) -> None:
+            await asyncio.sleep(60)
+
+        async def drive() -> None:
+            async for _ in gate.map(rows, handler):
+                pass
+
+        task = asyncio.create_task(drive())
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0.01)
+        assert [each["message"] for each in gate.failed()] == ["a"]
+        assert (gate.running, gate.held) == (0, 0)
+
+    asyncio.run(main())
+
+
+def test_a_skip_from_another_thread_lets_the_rows_of_a_map_go_on() -> None:
+    gate = Gate(concurrency=2)
+
+    def handle(each: dict[str, Any]) -> None:
+        if each["message"] == "long":
+            while not gate.waiting():
+                time.sleep(0.001)
+            threading.Thread(target=gate.skip, args=["lost"]).start()
+            time.sleep(0.05)
+
+    handled = gate.map([row("long"), row("b", "lost")], handle)
+    assert sorted(told(handled)) == [("b", "released"), ("long", "delivered")]
