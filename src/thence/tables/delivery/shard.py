@@ -358,7 +358,7 @@ class Shard(ManyKeys):
     def _apply_gone(self, rule: Rule, prints: set[int], changed: list[tuple[Rule, Source]]) -> None:
         """Take over fingerprints; a merged segment may have the fingerprint alone of an id that rows wait for."""
         rule.forgotten.update(prints)
-        sources = rule.orders.get(None, {}) if rule.kept else {}
+        sources = rule.orders.get(None, {})
         for name, source in list(sources.items()):
             if source is not DONE and not source.level and fingerprint(name) in prints:
                 source.level = 1

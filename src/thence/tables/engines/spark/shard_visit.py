@@ -162,11 +162,11 @@ class Visits:
             for counted in pc.value_counts(batch.column("outcome")).to_pylist():
                 numbers[counted["values"]] += counted["counts"]
         numbers |= {"held": shard.held.count, "held_before": held, "state_bytes": shard.written}
-        told = [*(float(numbers[name]) for name in COUNTS), oldest]
+        values = [*(float(numbers[name]) for name in COUNTS), oldest]
         slices = [batch.slice(at, MOST_ROWS) for batch in out for at in range(0, len(batch), MOST_ROWS)]
         columns = np.empty((max(1, len(slices)), 2), object)
         columns[: len(slices), 0] = [ipc(each) for each in slices]
-        columns[0, 1] = told
+        columns[0, 1] = values
         return pd.DataFrame(columns, columns=[PACKED, NUMBERS], copy=False)
 
     def keep(self, shard: Shard) -> None:

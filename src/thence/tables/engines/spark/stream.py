@@ -97,7 +97,7 @@ def _commands(arrivals: DataFrame, keys: StructType, names: Sequence[str], folde
     """Return what operators say, packed like rows."""
     if "://" not in folder:
         Path(folder).mkdir(parents=True, exist_ok=True)
-    said = [StructField(name, field.dataType) for name, field in zip(names, keys.fields, strict=True)]
-    schema = StructType([*said, StructField(ACTION, StringType()), StructField(CAUSE, StringType())])
+    fields = [StructField(name, field.dataType) for name, field in zip(names, keys.fields, strict=True)]
+    schema = StructType([*fields, StructField(ACTION, StringType()), StructField(CAUSE, StringType())])
     lines = arrivals.sparkSession.readStream.schema(schema).json(folder)
     return lines.select(shard_of(names, shards), *map(column, lines.columns)).mapInArrow(packer("", None), PACKED_ROWS)
