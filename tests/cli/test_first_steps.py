@@ -291,3 +291,18 @@ def test_whatever_works_on_spark_may_be_told_how_many_cores() -> None:
         source = inspect.getsource(module)
         if command.name != "doctor" and ("start_spark" in source or "session_for" in source):
             assert "cores" in inspect.signature(command.callback).parameters, command.name
+
+
+def test_join_and_leave_say_what_they_need(capsys: pytest.CaptureFixture[str]) -> None:
+    said("endpoint", "--init", "set", "--plain", "--processes", "a,b", code=0, capsys=capsys)
+    added = said("endpoint", "--init", "set", "--add", "c", code=0, capsys=capsys)
+    assert "thence endpoint join set/c.toml --through PEER" in added
+    for words, sentence in [
+        (["join", "set/c.toml"], "join and leave need --through PEER"),
+        (["join"], "join CONFIG or leave CONFIG is expected"),
+        (["set/a.toml", "set/b.toml"], "join CONFIG or leave CONFIG is expected"),
+        (["join", "set/c.toml", "--through", "x"], "one of the other processes is expected: a, b"),
+        (["--init", "set", "--add", "c"], "c is in set already"),
+        (["--init", "none", "--add", "c"], "none holds no configuration"),
+    ]:
+        assert sentence in said("endpoint", *words, code=2, capsys=capsys)

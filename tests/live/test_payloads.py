@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from support.live import World
 from support.live_pair import folder
 
 from thence.live import payloads
+from thence.live.frames import DATA, Framer, frame
 from thence.live.inbox import Inbox
 from thence.live.journal import Journal
 from thence.live.payloads import Payloads
@@ -68,3 +70,14 @@ def test_held_messages_come_with_their_payloads(folder: Path, monkeypatch: pytes
     assert [inbox.take().payload for _ in range(21)] == [b"question", *(b"answer %d" % n for n in range(20))]
     assert reads == (0 if bound else 20)  # the question is delivered at once
     world.close()
+
+
+def test_a_large_frame_costs_what_it_is_long() -> None:
+    """A frame of 32 MB that comes in pieces of 4 KiB; copied with every piece that would be 130 GB."""
+    framer, body = Framer(1 << 26), bytes(1 << 25)
+    data = frame(DATA, body) + frame(DATA, b"next")
+    begun, found = time.process_time(), []
+    for at in range(0, len(data), 4096):
+        found += framer.feed(data[at : at + 4096])
+    assert found == [(DATA, body), (DATA, b"next")]
+    assert time.process_time() - begun < 5.0

@@ -3,6 +3,9 @@
 It appends what it is handed to its own file (O_APPEND), deals with half of it by `done` and with the other half in a
 transaction (a row of its own, and a reply now and then), and sends messages of its own. POINT:COUNT makes it kill
 itself at the COUNT-th passage of a named point.
+
+With THENCE_TORTURE in the environment some payloads have 700 kB, some transactions send 700 messages, and sends and
+transactions are cancelled at random moments; what was cancelled is tried again, unless it turns out to be done.
 """
 
 from __future__ import annotations
@@ -18,7 +21,9 @@ from random import Random
 
 from thence.live.journal import Journal
 from thence.live.process import Station
-from thence.runtime import Endpoint, Message, RolledBackError
+from thence.runtime import DoneError, Endpoint, Message, RolledBackError
+
+TORTURE = "THENCE_TORTURE" in os.environ
 
 POINTS = (
     "before-commit",
@@ -71,6 +76,7 @@ class Application:
         self.witness = os.open(witness, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         self.progress = Path(witness + ".sent")
         self.sends, self.seed, self.kill = sends, seed, kill
+        self.fate = Random(f"{seed} {config} {os.getpid()}")
 
     async def run(self) -> None:
         stop = asyncio.Event()
@@ -107,10 +113,17 @@ class Application:
             return
         while True:
             try:
-                await self.effect(me, message)
+                async with asyncio.timeout(self.patience()):
+                    await self.effect(me, message)
                 return
-            except RolledBackError:  # suspended inside it for too long: nothing of it happened
+            except DoneError:  # it was committed when it was cancelled
+                return
+            except (RolledBackError, TimeoutError):  # suspended inside it for too long, or cancelled in time
                 continue
+
+    def patience(self) -> float | None:
+        """Return the seconds after which the next step is cancelled; None for never."""
+        return self.fate.random() * 0.03 if TORTURE and self.fate.random() < 0.25 else None
 
     async def effect(self, me: Endpoint, message: Message) -> None:
         async with message.transaction() as tx:
@@ -121,12 +134,27 @@ class Application:
                 and zlib.crc32(message.id.encode()) % 3 == 0
             ):
                 tx.send({message.sender}, b"reply " + me.config.name.encode() + b" " + message.id.encode())
+            if TORTURE and message.payload.startswith(b"first") and zlib.crc32(message.id.encode()) % 128 == 0:
+                for number in range(700):
+                    tx.send({message.sender}, b"bulk %d" % number)
+                    if number % 100 == 0:
+                        await asyncio.sleep(0)
 
     def destinations(self, me: Endpoint, names: list[str], chance: Random) -> list[str]:
         groups = str(me.config.options.get("groups", ""))
         if groups:
             return [name for group in chance.sample(groups.split("|"), 2) for name in group]
         return chance.sample(names, min(3, len(names)))
+
+    async def send_one(self, me: Endpoint, to: list[str], number: int) -> None:
+        size = 700_000 if TORTURE and number % 40 == 7 else 100
+        while True:
+            try:
+                async with asyncio.timeout(self.patience()):
+                    await me.send(to, b"first %d " % number + b"x" * size)
+                return
+            except TimeoutError:  # withdrawn, or committed whole: then it is sent twice, as two messages
+                continue
 
     async def send(self, me: Endpoint) -> None:
         names = [name for name in me.config.processes if name != me.config.name]
@@ -135,9 +163,7 @@ class Application:
         with self.progress.open("ab", buffering=0) as progress:
             for number in range(begun, self.sends, 5):
                 wave = range(number, min(number + 5, self.sends))
-                await asyncio.gather(
-                    *(me.send(self.destinations(me, names, chance), b"first %d " % each + b"x" * 100) for each in wave)
-                )
+                await asyncio.gather(*(self.send_one(me, self.destinations(me, names, chance), each) for each in wave))
                 progress.write(b"." * len(wave))
                 await asyncio.sleep(chance.random() * 0.02)
 

@@ -17,7 +17,13 @@ EXAMPLE = "thence endpoint --init trio --processes a,b,c"
 
 
 def command(
-    config: Annotated[Path | None, typer.Argument(help="The configuration of one endpoint, a TOML file.")] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[join|leave] CONFIG", help="The configuration of one endpoint, a TOML file."),
+    ] = None,
+    through: Annotated[
+        str | None, typer.Option("--through", metavar="PEER", help="With join and leave: a process to ask.")
+    ] = None,
     init: Annotated[
         Path | None, typer.Option("--init", metavar="DIR", help="Make a working loopback set in a new folder.")
     ] = None,
@@ -33,6 +39,14 @@ def command(
             "--nats", metavar="STREAM", help="With --init: through a NATS server, whose configuration is made."
         ),
     ] = None,
+    add: Annotated[
+        str | None,
+        typer.Option("--add", metavar="NAME", help="With --init: one more process for a set that is there; see join."),
+    ] = None,
+    keep_authority: Annotated[
+        bool,
+        typer.Option("--keep-authority", help="With --init: keep the authority's key, so that members can be added."),
+    ] = False,
     manual: Annotated[
         bool, typer.Option("--manual", help='A delivery is done when a line {"done": NUMBER} says so.')
     ] = False,
@@ -46,13 +60,23 @@ def command(
 ) -> None:
     """Run one live process: it sends the lines it reads and writes what is delivered, in causal order.
 
-    With --init, write configurations, a throw-away authority and certificates instead.
+    With --init, write configurations, a throw-away authority and certificates instead. With join or leave, let a
+    process join or leave the others while they run, and wait until each of them has accepted.
     """
+    verb, config = _words(words or [])
     if (config is None) == (init is None):
         raise MisuseError("either a configuration file or --init DIR is expected")
+    if (verb is None) != (through is None):
+        raise MisuseError("join and leave need --through PEER, and nothing else takes it")
+    if verb is not None and config is not None and through is not None:
+        _change(config, through, verb == "join", json_file)
+        return
+    if init is not None and add is not None:
+        _add(init, add, json_file)
+        return
     if init is not None:
         names = [name.strip() for name in processes.split(",") if name.strip()]
-        _init(init, names, protocol, options_of(option), plain, nats, json_file)
+        _init(init, names, protocol, options_of(option), plain, nats, keep_authority, json_file)
         return
     from thence.live import Endpoint
     from thence.live.stdio import converse
@@ -64,6 +88,43 @@ def command(
         await converse(Endpoint(config), manual=manual, linger=linger)
 
     _runner()(run())
+
+
+def _words(words: list[str]) -> tuple[str | None, Path | None]:
+    """Return join, leave or None, and the configuration."""
+    verb = words[0] if words and words[0] in ("join", "leave") else None
+    rest = words[1:] if verb else words
+    if len(rest) > 1 or (verb and not rest):
+        raise MisuseError(f"{' '.join(words)!r}; CONFIG, join CONFIG or leave CONFIG is expected")
+    return verb, Path(rest[0]) if rest else None
+
+
+def _change(config: Path, through: str, joins: bool, json_file: str | None) -> None:
+    import asyncio
+
+    from thence.live.changes import change
+    from thence.live.config import load
+
+    read, out = load(config), console(json_file)
+    verb = "join" if joins else "leave"
+
+    def waiting(names: list[str]) -> None:
+        out.print(f"{read.name} can {verb} when {', '.join(names)} {'has' if len(names) == 1 else 'have'} accepted it.")
+
+    roster = asyncio.run(change(read, through, joins=joins, waiting=waiting))
+    if joins:
+        out.print(f"{read.name} has joined {', '.join(roster[:-1])}. Start it: thence endpoint {quote(str(config))}")
+    else:
+        out.print(f"{read.name} has left. Stop it when it has delivered what is on its way: thence why shows it.")
+    write_json(json_file, {verb: read.name, "processes": roster})
+
+
+def _add(folder: Path, name: str, json_file: str | None) -> None:
+    from thence.live.init import add_member
+
+    file = add_member(folder, name)
+    console(json_file).print(f"{file} is written. Let it join: thence endpoint join {quote(str(file))} --through PEER")
+    write_json(json_file, {"configurations": [str(file)]})
 
 
 def _runner() -> Callable[[Coroutine[None, None, None]], None]:
@@ -106,9 +167,10 @@ def _init(
     options: dict[str, int | str | bool],
     plain: bool,
     nats: str | None,
+    keep_authority: bool,
     json_file: str | None,
 ) -> None:
-    from thence.live.init import SERVER, initialise
+    from thence.live.init import AUTHORITY_KEY, SERVER, initialise
 
     if not plain and nats is None:
         try:
@@ -116,8 +178,12 @@ def _init(
         except MisuseError as error:
             raise MisuseError(f"{error}; or --plain makes a set without certificates") from None
 
-    files = initialise(folder, names, protocol=protocol, plain=plain, options=options, nats=nats)
+    files = initialise(
+        folder, names, protocol=protocol, plain=plain, options=options, nats=nats, keep_authority=keep_authority
+    )
     out = console(json_file)
+    if keep_authority and not plain and nats is None:
+        out.print(f"{folder / AUTHORITY_KEY} can vouch for any name: keep it away from the endpoints.")
     if nats is not None:
         out.print(f"Start the server first: nats-server -c {quote(str(folder / SERVER))}")
     out.print(f"{len(files)} endpoint{'s' * (len(files) != 1)}. Start each in a terminal of its own:")

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
+from thence.errors import MisuseError
+from thence.live.private import make_private
+
 DAYS = 365
 
 
@@ -31,6 +34,29 @@ class Authority:
         from cryptography.hazmat.primitives.serialization import Encoding
 
         path.write_bytes(self.certificate.public_bytes(Encoding.PEM))
+
+    def write_key(self, path: Path) -> None:
+        """Write the key, readable by its owner only: whoever has it can vouch for any name."""
+        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+        make_private(path)
+        path.write_bytes(self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+
+def load_authority(certificate: Path, key: Path) -> Authority:
+    """Read an authority whose key was kept."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        found = load_pem_private_key(key.read_bytes(), None)
+        made = x509.load_pem_x509_certificate(certificate.read_bytes())
+    except (OSError, ValueError) as error:
+        raise MisuseError(f"{key}: {error}; a set made with --init --keep-authority has it") from error
+    if not isinstance(found, EllipticCurvePrivateKey):
+        raise MisuseError(f"{key} is not a key that --init --keep-authority wrote")
+    return Authority(made, found)
 
 
 def authority(name: str = "thence throw-away authority") -> Authority:

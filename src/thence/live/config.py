@@ -311,9 +311,17 @@ def _of_url(top: _Table, url: str) -> Address:
 
 
 def _address(table: _Table, key: str) -> Address:
-    host, colon, port = table.text(key).rpartition(":")
+    try:
+        return parse_address(table.text(key))
+    except ValueError:
+        raise table.wrong(key, "host:port") from None
+
+
+def parse_address(text: str) -> Address:
+    """Read host:port; ValueError if it is none."""
+    host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise table.wrong(key, "host:port")
+        raise ValueError(f"{text!r:.60} is not host:port")
     return Address(host.strip("[]"), int(port))
 
 

@@ -43,6 +43,8 @@ from thence.live.inputs import (
     PAYLOAD,
     WANT,
     Abandon,
+    AcceptItem,
+    ChangeItem,
     CopyItem,
     Crash,
     Done,
@@ -50,6 +52,7 @@ from thence.live.inputs import (
     Join,
     Key,
     PayloadItem,
+    Propose,
     Receive,
     Send,
     Trusted,
@@ -58,6 +61,7 @@ from thence.live.inputs import (
     key_head,
     read_item,
 )
+from thence.live.membership import Membership
 from thence.live.outbox import Outbox
 from thence.live.trace_rows import ROSTER_LIMIT, Rows
 
@@ -107,6 +111,7 @@ class Core:
         self.labels: set[str] = set()
         self.floors: dict[tuple[str | None, int], int] = {}
         """count of the last message delivered here, by label and sender"""
+        self.membership = Membership(self)
         self._needs = require(member.name, GIVEN, driver="a live endpoint").needs
         self.relays = "groups" in self._needs
         """whether members hand on messages of others, and OK them"""
@@ -163,6 +168,8 @@ class Core:
             self._abandon(given.process, number, time, step)
         elif type(given) is Join:
             self._join(given.process, number, time, step)
+        elif type(given) is Propose:
+            self.membership.propose(given.joins, given.process, given.address, time, step)
         elif type(given) is Crash:
             self.rows.crash(time, step)
         self.number = number
@@ -191,6 +198,8 @@ class Core:
 
     def check_send(self, given: Send, labels: set[str] | None = None) -> None:
         """Refuse a send that a live endpoint does not take; the member has its own say after that."""
+        if self.membership.changes and self.membership.left >> self.me & 1:
+            raise MisuseError(f"{self.roster.name(self.me)} has left; it sends nothing more")
         if given.label is not None:
             _check_label(given.label, self.labels if labels is None else labels, MisuseError)
         if "broadcast only" in self._needs and given.destinations != self.roster.everyone & ~(1 << self.me):
@@ -206,12 +215,12 @@ class Core:
             self._keep(ref)
         for copy in sent.copies:
             head = copy_head(order, self.member.encode(copy), with_payload=True)
-            item = self._queue(copy.destination, head, ref, payload, step)
+            item = self.queue(copy.destination, head, ref, payload, step)
             if item and is_hop(copy):
                 self.rows.hop("send", copy, item, time, step)
         return self.name(key)
 
-    def _queue(self, peer: int, head: bytes, ref: int, body: bytes | None, step: Step) -> int:
+    def queue(self, peer: int, head: bytes, ref: int, body: bytes | None, step: Step) -> int:
         """Make an item for a peer and return its number; 0 if the peer was given up."""
         outbox = self.outboxes[peer]
         if outbox.closed:
@@ -226,6 +235,10 @@ class Core:
         item = read_item(given.item)
         if isinstance(item, CopyItem):
             self._copy(given, item, number, time, step)
+        elif isinstance(item, ChangeItem):
+            self.membership.change(item, given.peer, time, step)
+        elif isinstance(item, AcceptItem):
+            self.membership.accept(item.number, given.peer)
         elif not self.relays:
             raise PeerError(f"{self.roster.name(given.peer)} speaks of payloads; {self.member.name} hands on nothing")
         elif isinstance(item, PayloadItem):
@@ -233,7 +246,7 @@ class Core:
         else:
             known = self.payloads.get(item.key)
             if known is not None and known.destinations >> given.peer & 1:
-                self._queue(given.peer, key_head(PAYLOAD, item.key, known.order), known.number, None, step)
+                self.queue(given.peer, key_head(PAYLOAD, item.key, known.order), known.number, None, step)
         self.received[given.peer] = given.number
 
     def _copy(self, given: Receive, item: CopyItem, number: int, time: float, step: Step) -> None:
@@ -247,7 +260,7 @@ class Core:
         if item.payload is None and self._lacks(copy, key):
             self._hop_arrived(copy, given.number, item.order, time, step)
             self.aside.setdefault(key, []).append(Aside(peer, item.stamp))
-            self._queue(peer, key_head(WANT, key), 0, b"", step)
+            self.queue(peer, key_head(WANT, key), 0, b"", step)
             return
         effects = self.member.receive(copy)
         self._hop_arrived(copy, given.number, item.order, time, step)
@@ -352,9 +365,9 @@ class Core:
         inline = known is not None and known.size <= INLINE and bool(copy.destinations >> copy.destination & 1)
         head = copy_head(order, self.member.encode(copy), with_payload=inline)
         if known is None or not inline:
-            item = self._queue(copy.destination, head, 0, b"", step)
+            item = self.queue(copy.destination, head, 0, b"", step)
         else:
-            item = self._queue(copy.destination, head, known.number, body if known.number == number else None, step)
+            item = self.queue(copy.destination, head, known.number, body if known.number == number else None, step)
         if item and is_hop(copy):
             self.rows.hop("send", copy, item, time, step)
 

@@ -13,7 +13,7 @@ from struct import Struct
 
 from thence.errors import PeerError
 
-HELLO, DATA, ACK, REFUSED, BEAT, BYE = 1, 2, 3, 4, 5, 6
+HELLO, DATA, ACK, REFUSED, BEAT, BYE, ASK, ANSWER = 1, 2, 3, 4, 5, 6, 7, 8
 LENGTH = Struct(">IB")
 _ACK = Struct(">QQ")
 _NUMBER = Struct(">Q")
@@ -49,12 +49,19 @@ class Framer:
     def __init__(self, limit: int) -> None:
         """Take the longest body that is accepted."""
         self.limit = limit
-        self._kept = b""
+        self._kept = bytearray()
+        self._needed = 0
+        """bytes that the first frame of what is kept has in all, as far as that is known"""
 
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """Yield (kind, body) of each frame that is complete now."""
-        data = self._kept + data if self._kept else data
+        if self._kept:
+            self._kept += data  # in place: a frame of many megabytes comes in thousands of pieces
+            if len(self._kept) < self._needed:
+                return
+            data = bytes(self._kept)
         at, end = 0, len(data)
+        self._needed = LENGTH.size
         try:
             while end - at >= LENGTH.size:
                 length, kind = LENGTH.unpack_from(data, at)
@@ -62,12 +69,13 @@ class Framer:
                     raise PeerError(f"a frame of {length} bytes; up to {self.limit} are accepted")
                 stop = at + LENGTH.size + length
                 if stop > end:
+                    self._needed = stop - at
                     return
                 body = data[at + LENGTH.size : stop]
                 at = stop
                 yield kind, body
         finally:
-            self._kept = data[at:]
+            self._kept = bytearray(data[at:])
 
 
 def frame(kind: int, body: bytes = b"") -> bytes:

@@ -73,7 +73,8 @@ class Health:
         station = self.endpoint.station
         stopping, full = self.endpoint.stopping, station.full
         here = self.endpoint.transport.reachable() | {station.core.me}
-        away = [link.name for position, link in enumerate(station.links) if position not in here]
+        left = station.core.membership.left
+        away = [each.name for p, each in enumerate(station.links) if p not in here and not left >> p & 1]
         return fine and not stopping and not full, {**body, "stopping": stopping, "journal_full": full, "away": away}
 
     async def stop(self) -> None:

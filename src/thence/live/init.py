@@ -39,6 +39,7 @@ stream = "{stream}"
 sync_interval = "always"
 """
 SERVER = "nats-server.conf"
+AUTHORITY_KEY = "authority.key"
 TLS = """
 [tls]
 certificate = "{file}.crt"
@@ -57,10 +58,12 @@ def initialise(
     ports: Sequence[int] | None = None,
     options: dict[str, int | str | bool] | None = None,
     nats: str | None = None,
+    keep_authority: bool = False,
 ) -> list[Path]:
     """Write configurations, and certificates unless `plain`, into a folder; return the files, one for each process.
 
     `nats` names a stream: the set talks through a NATS server on this machine, whose configuration is written too.
+    `keep_authority` writes the authority's key too, with which `add_member` certifies further processes.
     """
     plain = plain or nats is not None
     lookup(protocol)
@@ -92,7 +95,7 @@ def initialise(
             load(file)
         Core.fresh(protocol, processes, processes[0], options=options)
         if not plain:
-            _certify(folder, processes)
+            _certify(folder, processes, keep_authority)
     except (MisuseError, ImportError):
         for file in files:
             file.unlink()
@@ -127,11 +130,46 @@ def _private(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _certify(folder: Path, processes: Sequence[str]) -> None:
+def add_member(folder: Path, name: str, *, port: int | None = None) -> Path:
+    """Write the configuration, and the certificate, of one more process of a set; it joins at run time."""
+    known = sorted(folder.glob("*.toml"))
+    if not known:
+        raise MisuseError(f"{folder} holds no configuration; --init makes a set first")
+    first = max((load(file) for file in known), key=lambda each: len(each.processes))
+    file = folder / f"{safe(name)}.toml"
+    if name in first.processes or file.exists():
+        raise MisuseError(f"{name} is in {folder} already; a new name is expected")
+    if first.nats is not None:
+        raise MisuseError("over NATS processes cannot join at run time; the servers know their users")
+    processes = [*first.processes, name]
+    places = {**first.addresses, name: f"127.0.0.1:{port or free_ports(1)[0]}"}
+    options = "".join(f"{key} = {json.dumps(value)}\n" for key, value in first.options.items())
+    text = CONFIG.format(
+        name=json.dumps(name),
+        run=json.dumps(first.run),
+        protocol=json.dumps(first.protocol),
+        processes=json.dumps(processes),
+        file=file.stem,
+        tls="plain = true" if first.tls is None else TLS.format(file=file.stem),
+        options=f"[options]\n{options}" if options else "",
+        places="[addresses]\n" + "\n".join(f'{json.dumps(each)} = "{at}"' for each, at in places.items()),
+    )
+    if first.tls is not None:
+        from thence.live.certificates import issue, load_authority
+
+        root = load_authority(folder / "authority.crt", folder / AUTHORITY_KEY)
+        issue(root, [name], folder / f"{file.stem}.crt", folder / f"{file.stem}.key")
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def _certify(folder: Path, processes: Sequence[str], keep_authority: bool) -> None:
     from thence.live.certificates import authority, issue
 
     root = authority()
     root.write(folder / "authority.crt")
+    if keep_authority:
+        root.write_key(folder / AUTHORITY_KEY)
     for name in processes:
         issue(root, [name], folder / f"{safe(name)}.crt", folder / f"{safe(name)}.key")
 

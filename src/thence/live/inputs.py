@@ -13,14 +13,17 @@ from struct import error as struct_error
 
 from thence.errors import PeerError
 
-COPY, WANT, PAYLOAD = 1, 2, 3
-"""kinds of items: a copy; please send me the payload of a message; here it is"""
+COPY, WANT, PAYLOAD, CHANGE, ACCEPT = 1, 2, 3, 4, 5
+"""kinds of items: a copy; please send me the payload of a message; here it is; a process joins or leaves; accepted"""
 
 NO_LABEL = 0xFFFF
 _SEND = Struct(">HH")
 _RECEIVE = Struct(">HQ")
 _COPY = Struct(">BBQI")
 _KEY = Struct(">BQHQH")
+_CHANGE = Struct(">BIBHHH")
+_ACCEPT = Struct(">BI")
+_PROPOSE = Struct(">BH")
 
 
 @dataclass(slots=True)
@@ -79,13 +82,22 @@ class Stop:
     """This process stops on purpose."""
 
 
-Input = Send | Receive | Done | Trusted | Abandon | Join | Crash | Stop
+@dataclass(frozen=True, slots=True)
+class Propose:
+    """This process proposes that another joins, which listens at `address`, or leaves."""
 
-KINDS: tuple[type[Input], ...] = (Send, Receive, Done, Trusted, Abandon, Join, Crash, Stop)
+    joins: bool
+    process: str
+    address: str = ""
+
+
+Input = Send | Receive | Done | Trusted | Abandon | Join | Crash | Stop | Propose
+
+KINDS: tuple[type[Input], ...] = (Send, Receive, Done, Trusted, Abandon, Join, Crash, Stop, Propose)
 KIND_OF = {kind: number for number, kind in enumerate(KINDS, 1)}
 """the number that stands for an input in the journal; never reused"""
 KIND_NAMES = {number: kind.__name__.lower() for kind, number in KIND_OF.items()}
-SEND, RECEIVE, DONE, TRUSTED, ABANDON, JOIN, CRASH, STOP = KIND_OF.values()
+SEND, RECEIVE, DONE, TRUSTED, ABANDON, JOIN, CRASH, STOP, PROPOSE = KIND_OF.values()
 
 Key = tuple[str | None, int, int]
 """label, sender, count: names a message"""
@@ -106,6 +118,9 @@ def data_of(given: Input) -> bytes:
         return "\n".join(given.processes).encode()
     if isinstance(given, Abandon | Join):
         return given.process.encode()
+    if type(given) is Propose:
+        name = given.process.encode()
+        return _PROPOSE.pack(given.joins, len(name)) + name + given.address.encode()
     return b""
 
 
@@ -123,6 +138,10 @@ def read_input(kind: int, data: bytes) -> Input:
         return Trusted(tuple(data.decode().split("\n")) if data else ())
     if kind in (ABANDON, JOIN):
         return (Abandon if kind == ABANDON else Join)(data.decode())
+    if kind == PROPOSE:
+        joins, length = _PROPOSE.unpack_from(data)
+        end = _PROPOSE.size + length
+        return Propose(bool(joins), data[_PROPOSE.size : end].decode(), data[end:].decode())
     if kind in (CRASH, STOP):
         return Crash() if kind == CRASH else Stop()
     raise PeerError(f"input of kind {kind}; known are {', '.join(f'{k} ({n})' for k, n in KIND_NAMES.items())}")
@@ -172,7 +191,44 @@ class PayloadItem:
     payload: bytes
 
 
-Item = CopyItem | WantItem | PayloadItem
+@dataclass(frozen=True, slots=True)
+class ChangeItem:
+    """A process joins or leaves."""
+
+    number: int
+    joins: bool
+    name: str
+    address: str
+    by: int
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptItem:
+    """A change is applied."""
+
+    number: int
+
+
+Item = CopyItem | WantItem | PayloadItem | ChangeItem | AcceptItem
+
+
+def change_head(number: int, joins: bool, name: str, address: str, by: int) -> bytes:
+    """Return a change as an item."""
+    texts = name.encode(), address.encode()
+    return _CHANGE.pack(CHANGE, number, joins, by, len(texts[0]), len(texts[1])) + b"".join(texts)
+
+
+def accept_head(number: int) -> bytes:
+    """Return the item that says that a change is applied."""
+    return _ACCEPT.pack(ACCEPT, number)
+
+
+def _read_change(item: bytes) -> ChangeItem:
+    _, number, joins, by, name, address = _CHANGE.unpack_from(item)
+    end = _CHANGE.size + name
+    if len(item) != end + address or joins > 1 or not 0 < name <= 400 or not number:
+        raise PeerError(f"a change of {len(item)} bytes says a name of {name} bytes and an address of {address}")
+    return ChangeItem(number, bool(joins), item[_CHANGE.size : end].decode(), item[end:].decode(), by)
 
 
 def copy_head(order: int, stamp: bytes, *, with_payload: bool) -> bytes:
@@ -211,6 +267,10 @@ def read_item(item: bytes) -> Item:
         if kind in (WANT, PAYLOAD):
             key, order, rest = read_key(item)
             return WantItem(key) if kind == WANT else PayloadItem(key, order, rest)
+        if kind == CHANGE:
+            return _read_change(item)
+        if kind == ACCEPT and len(item) == _ACCEPT.size:
+            return AcceptItem(_ACCEPT.unpack(item)[1])
     except (struct_error, UnicodeDecodeError) as error:
         raise PeerError(f"an item of {len(item)} bytes cannot be read: {error}") from None
-    raise PeerError(f"an item of kind {kind}; 1 (copy), 2 (want) and 3 (payload) are known")
+    raise PeerError(f"an item of kind {kind}; 1 (copy), 2 (want), 3 (payload), 4 (change) and 5 (accept) are known")

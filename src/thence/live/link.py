@@ -15,7 +15,7 @@ honest peers never refuse each other, and no more than a window, or one item, is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from thence.errors import PeerError
 from thence.live.frames import BEATS_FROM, WIRE_VERSIONS, Hello
@@ -30,6 +30,17 @@ def within(before: int, size: int, credit: int, written: int) -> bool:
     Alone means that all before it are written down, and some credit is left: who grants no more gets no more.
     """
     return before + size <= credit or (before <= written and before < credit)
+
+
+def _grown(ours: Hello, theirs: Hello, joined: Container[str]) -> bool:
+    """Return whether two rosters differ by processes that join at run time only, which one end knows of already.
+
+    Each end answers for the names that it has more.
+    """
+    here, other = ours.roster, theirs.roster
+    common = min(len(here), len(other))
+    surplus = here[common:]
+    return here[:common] == other[:common] and all(name in joined for name in surplus)
 
 
 class Refused(PeerError):
@@ -77,9 +88,9 @@ class Link:
         self.granted = self.window
         return Hello(me, identity, roster, protocol, options, self.durable, self.received, self.granted)
 
-    def meet(self, ours: Hello, theirs: Hello) -> None:
-        """Take the peer's first words: open the link, or say why not."""
-        self._same_terms(ours, theirs)
+    def meet(self, ours: Hello, theirs: Hello, joined: Container[str] = ()) -> None:
+        """Take the peer's first words: open the link, or say why not; `joined` are processes added at run time."""
+        self._same_terms(ours, theirs, joined)
         self._same_memory(ours, theirs)
         self.identity = theirs.identity
         self.outbox.acknowledge(theirs.received)
@@ -87,7 +98,7 @@ class Link:
         self.open, self.refusal = True, None
         self.beats = theirs.versions[1] >= BEATS_FROM
 
-    def _same_terms(self, ours: Hello, theirs: Hello) -> None:
+    def _same_terms(self, ours: Hello, theirs: Hello, joined: Container[str]) -> None:
         old, new = WIRE_VERSIONS
         if theirs.versions[0] > new or theirs.versions[1] < old:
             raise Refused(
@@ -96,7 +107,7 @@ class Link:
             )
         for what in ("protocol", "options", "roster"):
             here, other = getattr(ours, what), getattr(theirs, what)
-            if here != other:
+            if here != other and not (what == "roster" and _grown(ours, theirs, joined)):
                 raise Refused(f"{what} differs: {ours.name} has {here}, {theirs.name} has {other}")
 
     def _same_memory(self, ours: Hello, theirs: Hello) -> None:

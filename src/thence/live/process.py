@@ -34,8 +34,7 @@ SNAPSHOT_EVERY = 2000
 GROUP_INPUTS = 512
 GROUP_BYTES = 1 << 22
 INBOX_LIMIT = 100_000
-SMALLEST_ITEM = 20
-"""bytes of the shortest copy; so many of them a window may bring after the last credit was granted"""
+SMALLEST_ITEM = 20  # bytes of the shortest copy: a window of them may come after the last credit was granted
 
 
 class Station:
@@ -84,12 +83,21 @@ class Station:
         self._checkpoint = False
         self.sessions: dict[int, Carrier] = {}
         core.held_most = 2 * HELD_LIMIT + len(core.roster) * window // SMALLEST_ITEM
-        known = journal.peers()
-        self.links = [
-            Link(name, core.outboxes[position], core.received[position], known.get(name, (None, 0))[0], window=window)
-            for position, name in enumerate(core.roster)
-        ]
+        self._window = window
+        self.grew: Callable[[int], None] = lambda position: None
+        """called with the position of a process that has joined"""
+        self.links: list[Link] = []
+        while len(self.links) < len(core.roster):
+            self._grow()
         self._to_self()
+
+    def _grow(self) -> None:
+        """Make the link to the next process of the roster."""
+        core, position = self.core, len(self.links)
+        name = core.roster.name(position)
+        identity = self.journal.peers().get(name, (None, 0))[0]
+        self.links.append(Link(name, core.outboxes[position], core.received[position], identity, window=self._window))
+        self.grew(position)
 
     # -- connections -------------------------------------------------------------------------------------------------
 
@@ -131,7 +139,7 @@ class Station:
         new = link.identity is None
         if link.outbox.closed:
             raise Refused(f"{link.name} was given up by {ours.name}")
-        link.meet(ours, theirs)
+        link.meet(ours, theirs, self.core.membership.joined())
         self.notice("connected", link.name, None)
         if new:
             self.acquaint(link.name, theirs.identity)
@@ -312,6 +320,8 @@ class Station:
                 if self.attempts.pop(delivery.number, None):
                     self.journal.tried(delivery.number, 0)
         self._keep_bodies(number, step, group)
+        while len(self.links) < len(core.roster):
+            self._grow()
         released = group.released
         released.delivered += step.delivered
         released.clocks += step.clocks

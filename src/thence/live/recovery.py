@@ -80,6 +80,9 @@ def recover(
 def _joins(core: Core, wanted: Sequence[str]) -> list[Join]:
     """Compare the list of processes with the journal's, and return what can be taken of the difference."""
     known = core.roster.names
+    joined = core.membership.joined()
+    if tuple(wanted) == known[: len(wanted)] and all(name in joined for name in known[len(wanted) :]):
+        return []  # the rest joined at run time
     if tuple(wanted[: len(known)]) != known:
         raise MisuseError(
             f"processes are {', '.join(wanted)}, but the journal knows {', '.join(known)}: names can be added at the "

@@ -9,8 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from thence.errors import PeerError
+from thence.live.changes import Asker, read_question
 from thence.live.frames import (
     ACK,
+    ANSWER,
+    ASK,
     BEAT,
     BYE,
     DATA,
@@ -103,6 +106,8 @@ class Session:
     def _frame(self, kind: int, body: bytes) -> None:
         if kind == REFUSED:
             self.station.refused_by(self, body.decode("utf-8", "replace")[:500])
+        elif kind == ASK and not self.open and self.peer is None:
+            self.station.ask(read_question(self.proven, body, self.station), Asker(self.station, self._answer))
         elif not self.open:
             if kind != HELLO:
                 raise PeerError(f"a frame of kind {kind} came first; a hello (1) is expected")
@@ -116,6 +121,10 @@ class Session:
             self.channel.close()
         elif kind != BEAT:
             raise PeerError(f"a frame of kind {kind}; 1 to 6 are known")
+
+    def _answer(self, answer: bytes) -> None:
+        self.channel.write(frame(ANSWER, answer))
+        self.channel.close()
 
     def _met(self, theirs: Hello) -> None:
         if self.proven is not None and theirs.name != self.proven:

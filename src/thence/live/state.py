@@ -17,12 +17,13 @@ from thence.errors import PeerError, ThenceError
 from thence.live.core import Core
 from thence.live.deliveries import Aside, Delivery, Ref
 from thence.live.inputs import Key
+from thence.live.membership import Change
 from thence.live.outbox import Entry, Outbox
 
 Kept = Callable[[int, int], list[Delivery]]
 """gives the inbox after an input, when there were so many deliveries"""
-STATE_VERSION = 2
-"""version 1 always has the inbox in it"""
+STATE_VERSION = 3
+"""version 1 always has the inbox in it; 1 and 2 know no changes of membership"""
 
 
 def dump(core: Core, *, inbox: bool = True) -> bytes:
@@ -46,6 +47,8 @@ def dump(core: Core, *, inbox: bool = True) -> bytes:
             "aside": [[*key, [[a.peer, _text(a.stamp)] for a in waiting]] for key, waiting in core.aside.items()],
             "deferred": [[*ticket, ref, core.deferred_sizes.get(ref, 0)] for ticket, ref in core.deferred.items()],
             "labels": sorted(core.labels),
+            "changes": [list(change) for change in core.membership.changes],
+            "accepted": core.membership.accepted,
             "floors": [[label, sender, count] for (label, sender), count in core.floors.items()],
         },
         separators=(",", ":"),
@@ -56,8 +59,8 @@ def load(data: bytes, *, run: str = "run", record: bool = True, inbox: Kept | No
     """Read a state; `inbox` is asked for its inbox if that is not in it."""
     try:
         state = json.loads(data)
-        if state["version"] not in (1, STATE_VERSION):
-            raise PeerError(f"a state of version {state['version']}; this release reads 1 and {STATE_VERSION}")
+        if state["version"] not in range(1, STATE_VERSION + 1):
+            raise PeerError(f"a state of version {state['version']}; this release reads 1 to {STATE_VERSION}")
         core = _core(state, run, record)
         if "inbox" in state:
             waiting = [Delivery(row[0], _key(row[1:]), row[4]) for row in state["inbox"]]
@@ -91,6 +94,8 @@ def _core(state: Row, run: str, record: bool) -> Core:
     core.deferred = {(label, ticket): ref for label, ticket, ref, _ in state["deferred"]}
     core.deferred_sizes = {ref: size for _, _, ref, size in state["deferred"]}
     core.labels = set(state["labels"])
+    core.membership.changes = [Change(*row) for row in state.get("changes", [])]
+    core.membership.accepted = state.get("accepted", 0)
     core.floors = {(label, sender): count for label, sender, count in state["floors"]}
     return core
 

@@ -17,7 +17,7 @@ import ssl
 from typing import cast
 
 from thence.errors import MisuseError, PeerError
-from thence.live.config import Config
+from thence.live.config import Address, Config, parse_address
 from thence.live.frames import BEAT, frame
 from thence.live.listener import Listener
 from thence.live.logs import Warnings, log
@@ -160,9 +160,18 @@ class TcpTransport:
         except OSError as error:
             key = f"addresses.{self.config.name}" if self.config.bind is None else "bind"
             raise MisuseError(f"{key} is {address}: {error.strerror or error}") from error
-        loop, me = asyncio.get_running_loop(), self.station.core.me
-        for position in range(me + 1, len(self.station.core.roster)):
-            self._diallers.append(loop.create_task(self._dial(position)))
+        for position in range(self.station.core.me + 1, len(self.station.core.roster)):
+            self._grew(position)
+        self.station.grew = self._grew
+
+    def _grew(self, position: int) -> None:
+        self._diallers.append(asyncio.get_running_loop().create_task(self._dial(position)))
+
+    def _address(self, peer: int) -> Address:
+        """Return where a peer listens: as the configuration says, or as it said itself when it joined."""
+        name = self.station.core.roster.name(peer)
+        known = self.config.addresses.get(name)
+        return known or parse_address(self.station.core.membership.joined()[name])
 
     async def _dial(self, peer: int) -> None:
         """Keep a connection to one peer; whatever is not the network's doing ends the endpoint."""
@@ -172,8 +181,7 @@ class TcpTransport:
             self.station.broken(error)
 
     async def _keep_dialling(self, peer: int) -> None:
-        name = self.station.core.roster.name(peer)
-        address = self.config.addresses[name]
+        name, address = self.station.core.roster.name(peer), self._address(peer)
         pause = FIRST_PAUSE
         while not (self._stopping or self.station.links[peer].outbox.closed):
             try:
@@ -196,7 +204,7 @@ class TcpTransport:
             self.station.notice("refused", link.name, reason)
 
     async def _connect(self, peer: int) -> TcpChannel:
-        address = self.config.addresses[self.station.core.roster.name(peer)]
+        address = self._address(peer)
         client = None if self._contexts is None else self._contexts.client
         _, channel = await asyncio.get_running_loop().create_connection(
             lambda: TcpChannel(self, peer),

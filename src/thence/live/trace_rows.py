@@ -43,6 +43,12 @@ class Rows:
         self.index += 1
         self._keep(step, Event(self.run, self._me, self.index, "crash", order=self._place, time=time))
 
+    def changed(self, what: str, time: float, step: Step) -> None:
+        """Write that a process joins or leaves, as far as this process is concerned."""
+        self.tick()
+        self.index += 1
+        self._keep(step, Event(self.run, self._me, self.index, "internal", what, order=self._place, time=time))
+
     def sent(self, key: Key, destinations: int, time: float, step: Step) -> None:
         """Write a send."""
         self.index += 1

@@ -1,0 +1,137 @@
+"""Asking for a change of membership over the network, and answering: `thence endpoint join` and `leave`.
+
+A question is one frame, an answer is one frame, and asking again changes nothing: so either end may be killed at any
+time. With TLS a process may ask for itself only, by its own certificate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from thence.core.model.plain import Row
+from thence.errors import MisuseError, PeerError, ThenceError
+from thence.live.config import Address, Config, parse_address
+from thence.live.frames import ANSWER, ASK, HELLO_LIMIT, REFUSED, Framer, frame
+from thence.live.inputs import Propose
+from thence.live.tls import context, proven_name
+
+if TYPE_CHECKING:
+    from thence.live.process import Station
+
+PAUSE = 0.3
+SECONDS = 10.0
+
+
+class Asker:
+    """Waits until a change is committed, and answers."""
+
+    gone = False
+
+    def __init__(self, station: Station, answer: Callable[[bytes], None]) -> None:
+        """Take where the answer goes."""
+        self._station, self._answer = station, answer
+
+    def settle(self, message: str | None) -> None:
+        """Say who has not accepted the change yet."""
+        core = self._station.core
+        self._say({"waiting": core.membership.waits_for(), "roster": list(core.roster)})
+
+    def fail(self, error: ThenceError) -> None:
+        """Say why not."""
+        core = self._station.core
+        proposer = core.roster.name(core.membership.proposer)
+        self._say({"error": str(error)} if proposer == core.roster.name(core.me) else {"ask": proposer})
+
+    def _say(self, row: Row) -> None:
+        self._answer(json.dumps(row).encode())
+
+
+def read_question(proven: str | None, body: bytes, station: Station) -> Propose:
+    """Read what is asked for, and refuse what cannot be."""
+    core = station.core
+    try:
+        asked = json.loads(body)
+        joins, name, address = asked["joins"], asked["name"], asked["address"]
+        processes = asked["processes"]
+        if not (isinstance(joins, bool) and isinstance(name, str) and 0 < len(name.encode()) <= 400):
+            raise ValueError("no such change")
+        if joins:
+            parse_address(address)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise PeerError(f"a question that cannot be read: {type(error).__name__} {error}") from None
+    if proven is not None and proven != name:
+        raise PeerError(f"the certificate is of {proven}, which cannot ask for {name}")
+    if not core.member.grows:
+        raise PeerError(f"protocol {core.member.name} needs a fixed membership; no process can join or leave")
+    wanted = [*core.roster, name] if name not in core.roster else list(core.roster)
+    if joins and processes != wanted:
+        raise PeerError(f"processes are {processes!r:.300} in the configuration of {name}; {wanted} is expected")
+    return Propose(joins, name, address if joins else "")
+
+
+async def change(config: Config, through: str, *, joins: bool, waiting: Callable[[list[str]], None]) -> list[str]:
+    """Let the process of a configuration join or leave; return the roster once every member has accepted.
+
+    `waiting` is called with the members that have not, whenever they differ from before.
+    """
+    if config.nats is not None:
+        raise MisuseError("over NATS processes cannot join or leave at run time; the servers know their users")
+    if through not in config.addresses or through == config.name:
+        others = ", ".join(name for name in config.addresses if name != config.name)
+        raise MisuseError(f"--through is {through!r}; one of the other processes is expected: {others}")
+    question = {
+        "joins": joins,
+        "name": config.name,
+        "address": str(config.addresses[config.name]) if joins else "",
+        "processes": list(config.processes),
+    }
+    before: list[str] | None = None
+    peer = through
+    while True:
+        try:
+            answer = await _ask(config, peer, json.dumps(question).encode())
+        except (OSError, TimeoutError):
+            answer = {"waiting": [peer], "roster": []}
+        if "error" in answer:
+            raise MisuseError(str(answer["error"]))
+        if "ask" in answer:
+            peer = str(answer["ask"])
+            if peer not in config.addresses:
+                raise MisuseError(f"{through} says to ask {peer}, which is not in addresses")
+            continue
+        late = [str(name) for name in answer["waiting"]]
+        if not late:
+            return [str(name) for name in answer["roster"]]
+        if late != before:
+            waiting(late)
+            before = late
+        await asyncio.sleep(PAUSE)
+
+
+async def _ask(config: Config, peer: str, body: bytes) -> Row:
+    address: Address = config.addresses[peer]
+    made = None if config.tls is None else context(config.tls, ssl.PROTOCOL_TLS_CLIENT)
+    async with asyncio.timeout(SECONDS):
+        reader, writer = await asyncio.open_connection(address.host, address.port, ssl=made)
+        try:
+            proven = proven_name(writer.get_extra_info("ssl_object"))
+            if proven is not None and proven != peer:
+                raise MisuseError(f"{address} is {proven}, not {peer}")
+            writer.write(frame(ASK, body))
+            framer = Framer(HELLO_LIMIT)
+            while data := await reader.read(1 << 16):
+                for kind, found in framer.feed(data):
+                    if kind == REFUSED:
+                        return {"error": found.decode("utf-8", "replace")}
+                    if kind == ANSWER:
+                        answer: Row = json.loads(found)
+                        return answer
+        finally:
+            with suppress(OSError, ssl.SSLError):
+                writer.close()
+    raise ConnectionError("it has ended before it answered")
