@@ -70,7 +70,14 @@ def extensions() -> list[Extension]:
         )
         for source in SOURCES
     ]
-    made: list[Extension] = cythonize(found, language_level=3, build_dir="build/cython", quiet=True)
+    # Hints about bounds checks that stay on for a reason are not for the person who installs.
+    made: list[Extension] = cythonize(
+        found,
+        language_level=3,
+        build_dir="build/cython",
+        quiet=True,
+        compiler_directives={"show_performance_hints": False},
+    )
     return made
 
 

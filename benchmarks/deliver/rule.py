@@ -1,9 +1,10 @@
 """The delivery rule in one process: CPU time of a row in bulk, of a batch of one row, and of `thence deliver`.
 
-    python benchmarks/deliver/rule.py [--rows 200000] [--before FOLDER] [--rounds 3]
+    python benchmarks/deliver/rule.py [--rows 200000] [--before FOLDER [--python PYTHON]] [--rounds 3]
 
-Writes results/rule.json. `--before` names the `src` folder of an earlier release: both are measured in turns, each in
-a process of its own that is warmed up first. CPU time, so that other work on the machine counts little.
+Writes results/rule.json. `--before` names the `src` folder of an earlier release, `--python` an interpreter with its
+dependencies: both are measured in turns, each in a process of its own that is warmed up first. CPU time, so that other
+work on the machine counts little.
 """
 
 from __future__ import annotations
@@ -74,13 +75,25 @@ def keyed(table: Any, rows: int, keys: int) -> Any:
     return found.append_column("destination", pa.array(["p63"] * len(found))).combine_chunks()
 
 
+def roster() -> list[str]:
+    """Return the names of the processes that the stamps were written under; the last one is the destination."""
+    found: list[str] = json.loads((Path(os.environ["RULE_TABLES"]) / "roster.json").read_text())
+    return found
+
+
+def released() -> tuple[Any, Any]:
+    """Return the modules of delivery in this process, and of one key: 0.1.0 has them elsewhere."""
+    try:
+        from thence.tables.delivery import key_state
+        from thence.tables.engines.local import deliver
+    except ModuleNotFoundError:
+        from thence.delivery import key_state  # type: ignore[import-not-found,no-redef]
+        from thence.delivery import local as deliver
+    return deliver, key_state
+
+
 def setup_of(by: str, policy: dict[str, Any]) -> Any:
-    import _data
-
-    from thence.tables.engines.local import deliver as local
-
-    roster = list(_data.ROSTER.names) if by == "stamp" else None
-    return local.setup_of(by, roster, {}, None, policy)
+    return released()[0].setup_of(by, roster() if by == "stamp" else None, {}, None, policy)
 
 
 # -- measuring, in a process of its own --------------------------------------------------------------------------------
@@ -88,13 +101,11 @@ def setup_of(by: str, policy: dict[str, Any]) -> Any:
 
 def bulk(rows: int) -> dict[str, float]:
     """Return microseconds a row of whole tables."""
-    import _data
     import pyarrow as pa
 
-    from thence.tables.engines.local.deliver import deliver_table
-
+    deliver_table = released()[0].deliver_table
     found: dict[str, float] = {}
-    sink = _data.ROSTER.name(_data.SINK)
+    sink = roster()[-1]
     for by, one in tables(rows).items():
         policies: dict[str, dict[str, Any]] = {"": {}}
         if by == "depends_on":
@@ -110,7 +121,8 @@ def bulk(rows: int) -> dict[str, float]:
             for name, policy in policies.items() if keys == 1 else [("", {})]:
                 given = table.filter(pa.array([place % 1000 != 7 for place in range(len(table))])) if name else table
                 setup = setup_of(by, policy)
-                deliver_table(given.slice(0, 3000), setup)
+                for _ in range(2):
+                    deliver_table(given.slice(0, len(given) // 4), setup)  # twice: 0.1.0 compiles as it meets cases
                 started = time.process_time()
                 out = deliver_table(given, setup)
                 assert len(out) == len(given)
@@ -120,7 +132,6 @@ def bulk(rows: int) -> dict[str, float]:
 
 def single(rows: int) -> dict[str, float]:
     """Return microseconds a row where each comes alone: as a batch of one, and through the Orderer."""
-    import _data
     import pyarrow as pa
 
     from thence import Orderer
@@ -128,7 +139,7 @@ def single(rows: int) -> dict[str, float]:
 
     found: dict[str, float] = {}
     rows = min(rows, 4000)
-    sink = _data.ROSTER.name(_data.SINK)
+    sink = roster()[-1]
     for by, one in tables(rows).items():
         table = one.append_column("run", pa.array(["r"] * rows)).append_column("destination", pa.array([sink] * rows))
         setup = setup_of(by, {})
@@ -140,7 +151,7 @@ def single(rows: int) -> dict[str, float]:
             keys.take(batch, [Span(0, 0, 1)])
         found[f"{by}, a batch of one"] = 1e6 * (time.process_time() - started) / rows
         dicts = table.to_pylist()
-        orderer = Orderer(by, roster=_data.ROSTER if by == "stamp" else None)  # type: ignore[arg-type]
+        orderer = Orderer(by, roster=roster() if by == "stamp" else None)  # type: ignore[arg-type]
         started = time.process_time()
         for row in dicts:
             orderer.push(row)
@@ -172,32 +183,33 @@ def shell(rows: int) -> dict[str, float]:
     return found
 
 
-def measured(source: str | None, what: str, rows: int) -> dict[str, float]:
+def measured(python: str, source: str | None, what: str, rows: int) -> dict[str, float]:
     """Measure a release in a process of its own."""
     env = os.environ | ({"PYTHONPATH": source} if source else {})
-    command = [sys.executable, __file__, "--measure", what, "--rows", str(rows)]
+    command = [python, __file__, "--measure", what, "--rows", str(rows)]
     done = subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-def main(rows: int, before: str | None, rounds: int) -> None:
+def main(rows: int, before: str | None, python: str, rounds: int) -> None:
+    import _data
     import pyarrow.parquet as pq
 
     with tempfile.TemporaryDirectory() as folder:
         for by, table in made(rows).items():
             pq.write_table(table, f"{folder}/{by}.parquet")
+        Path(folder, "roster.json").write_text(json.dumps(list(_data.ROSTER.names)))
         os.environ["RULE_TABLES"] = folder
-        _measure(rows, before, rounds)
+        _measure(rows, {"now": (sys.executable, None)} | ({"before": (python, before)} if before else {}), rounds)
 
 
-def _measure(rows: int, before: str | None, rounds: int) -> None:
-    sources = {"now": None, **({"before": before} if before else {})}
+def _measure(rows: int, releases: dict[str, tuple[str, str | None]], rounds: int) -> None:
     times: dict[str, dict[str, list[float]]] = {}
     for what in ("bulk", "single", "shell"):
         for _ in range(rounds):
-            for name, source in sources.items():
-                for case, value in measured(source, what, rows).items():
+            for name, (python, source) in releases.items():
+                for case, value in measured(python, source, what, rows).items():
                     times.setdefault(case, {}).setdefault(name, []).append(round(value, 3))
                     print(what, name, case, round(value, 3), file=sys.stderr, flush=True)
     result: dict[str, Any] = {"rows": rows, "microseconds of CPU a row, unless seconds are named": {}}
@@ -213,10 +225,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--before", help="the src folder of an earlier release")
+    parser.add_argument("--python", default=sys.executable, help="an interpreter with its dependencies")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--measure", choices=("bulk", "single", "shell"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.measure:
         print(json.dumps({"bulk": bulk, "single": single, "shell": shell}[asked.measure](asked.rows)))
     else:
-        main(asked.rows, asked.before, asked.rounds)
+        main(asked.rows, asked.before, asked.python, asked.rounds)

@@ -24,6 +24,7 @@ from __future__ import annotations
 import argparse
 import gc
 import importlib
+import importlib.util
 import json
 import platform
 import sys
@@ -52,12 +53,15 @@ class Package:
         """Import what drives a protocol."""
         self.name = name
         self.protocols: ModuleType = importlib.import_module(f"{name}.protocols")
-        self.roster: Any = importlib.import_module(f"{name}.model.roster").Roster
+        inside = importlib.util.find_spec(f"{name}.core")
+        self.inside = f"{name}.core" if inside else name
+        """where the model lies: release 0.1.0 has no layers"""
+        self.roster: Any = importlib.import_module(f"{self.inside}.model.roster").Roster
 
     def forget(self) -> None:
         """Empty what readers remember."""
         for name, module in list(sys.modules.items()):
-            if name.startswith((f"{self.name}.model.", f"{self.name}.protocols.")):
+            if name.startswith((f"{self.inside}.model.", f"{self.inside}.wire.", f"{self.inside}.protocols.")):
                 for value in list(vars(module).values()):
                     if hasattr(value, "cache_clear"):
                         value.cache_clear()

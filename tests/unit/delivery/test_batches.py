@@ -17,7 +17,9 @@ from thence.core.protocols import stamps_cy
 from thence.errors import TraceError
 from thence.protocols import lookup
 from thence.tables.delivery import Columns, Reading
+from thence.tables.delivery.arrow_rows import read_batch
 from thence.tables.delivery.policy import Policy
+from thence.tables.delivery.reading_cy import read_clock
 from thence.tables.delivery.setup import Setup
 
 SCHEMA = pa.schema(
@@ -218,3 +220,22 @@ def test_stamps_are_read_as_python_reads_them(protocol: str, processes: tuple[in
         elif not isinstance(python, str):
             assert python[0] is not None or max([python[2], *(python[4] or ())]) >= 1 << 63
     assert understood >= sum(row["destination"] == here for row in made.rows)
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("kind", [pa.int64(), pa.int32()])
+def test_clocks_of_a_batch_are_read_as_each_alone(seed: int, kind: pa.DataType) -> None:
+    """Names out of order, twice or absent, counts that are null, zero or negative, slices of a longer column."""
+    rng = Random(seed)
+    names = ["b", "a", "c", "aa", ""]
+    counts: list[int | None] = [0, 1, 2, 7, *([-1] if seed % 3 == 0 else []), *([None] if seed % 5 == 0 else [])]
+    clocks: list[list[tuple[str, int | None]] | None] = [
+        None if rng.random() < 0.1 else [(rng.choice(names), rng.choice(counts)) for _ in range(rng.randrange(5))]
+        for _ in range(40)
+    ]
+    senders = [rng.choice([*names, None]) for _ in clocks]
+    columns = {"sender": pa.array(senders, pa.string()), "clock": pa.array(clocks, pa.map_(pa.string(), kind))}
+    batch = pa.RecordBatch.from_pydict(columns)
+    first = rng.randrange(5)
+    read, _ = read_batch(Reading("clock", ()), batch.slice(first), Columns("clock"))
+    assert read == [read_clock(sender, clock) for sender, clock in zip(senders[first:], clocks[first:], strict=True)]

@@ -168,6 +168,44 @@ def test_a_question_that_fails_is_the_error_of_those_who_wait() -> None:
     assert (gate.waiting(), gate.held, gate.asks) == ([], 0, False)
 
 
+@pytest.mark.parametrize("kind", ["threads", "asyncio"])
+def test_a_question_that_fails_ends_a_map_and_leaves_nothing_behind(kind: str) -> None:
+    def known(ids: list[str]) -> list[str]:
+        if "bad" in ids:
+            raise OSError("no database")
+        return ids
+
+    async def handler(each: dict[str, Any]) -> None:
+        await asyncio.sleep(0.001)
+
+    async def drive() -> None:
+        async for _ in gate.map(rows, handler):
+            pass
+
+    gate = Gate(concurrency=2, known=known)
+    rows = [row("1", "old"), row("2", "bad"), row("3", "bad"), row("4", "2"), row("5")]
+    with pytest.raises(OSError, match="no database"):  # noqa: PT012
+        if kind == "threads":
+            list(gate.map(rows, lambda each: time.sleep(0.001)))
+        else:
+            asyncio.run(drive())
+    assert (gate.running, gate.held, gate.waiting(), gate.asks) == (0, 0, [], False)
+
+
+def test_many_misses_are_asked_for_in_batches() -> None:
+    asked: list[int] = []
+
+    def known(ids: list[str]) -> list[str]:
+        asked.append(len(ids))
+        time.sleep(0.05 if len(asked) == 1 else 0)
+        return ids
+
+    rows = [row(f"m{number}", f"old-{number}") for number in range(2500)]
+    handled = list(Gate(concurrency=3, known=known).map(rows, lambda each: None))
+    assert {each.outcome for each in handled} == {"delivered"}
+    assert (sum(asked), len(asked) < 2500, max(asked) <= 1000) == (2500, True, True)
+
+
 def test_what_is_missing_is_fetched_once() -> None:
     asked: list[list[str]] = []
 

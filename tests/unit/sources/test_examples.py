@@ -17,7 +17,7 @@ from nbclient import NotebookClient
 EXAMPLES = Path(__file__).parents[3] / "examples" / "sources"
 
 
-@pytest.mark.parametrize("name", ["causation", "otel"])
+@pytest.mark.parametrize("name", ["agents", "causation", "otel"])
 def test_an_example_runs_with_one_command(name: str, tmp_path: Path) -> None:
     command = [sys.executable, str(EXAMPLES / f"{name}.py")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from thence.core.model.message_names import name_of
+from thence.core.model.roster import positions
 
 MESSAGE = "message"
 """Kind of a copy that can be delivered; every other kind belongs to the protocol itself."""
@@ -13,6 +15,7 @@ Stamp: TypeAlias = Any
 """What a protocol puts on a copy; `kinds` of the protocol states its shape, and reading checks it."""
 Context: TypeAlias = Any
 """Causes that an application passes on itself; each protocol has its own form of them."""
+_new = object.__new__
 
 
 @dataclass(slots=True, order=True, unsafe_hash=True)
@@ -60,6 +63,24 @@ class Copy:
     def id(self) -> MessageId:
         """The identity of the message within its label."""
         return MessageId(self.sender, self.count)
+
+
+def copies_of(
+    sender: int, count: int, destinations: int, stamp: Callable[[int], Stamp], label: str | None
+) -> tuple[Copy, ...]:
+    """Return a copy of a message for each destination, which carries `stamp(destination)`."""
+    copies = []
+    for destination in positions(destinations):
+        copy: Copy = _new(Copy)  # field by field: half of what a call of the class costs
+        copy.sender = copy.source = sender
+        copy.count = count
+        copy.destinations = destinations
+        copy.destination = destination
+        copy.stamp = stamp(destination)
+        copy.label = label
+        copy.kind = MESSAGE
+        copies.append(copy)
+    return tuple(copies)
 
 
 def is_hop(copy: Copy) -> bool:

@@ -18,9 +18,9 @@ import abc
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import ClassVar, Self
 
-from thence.core.model.message import MESSAGE, Cause, Context, Copy, MessageId
+from thence.core.model.message import MESSAGE, Cause, Context, Copy, MessageId, copies_of
 from thence.core.model.message_names import name_of
-from thence.core.model.roster import Roster, positions
+from thence.core.model.roster import Roster
 from thence.core.protocols import snapshots, wire
 from thence.core.protocols.effects import Deferred, Deliver, Effect, Pending, Sent
 from thence.core.wire.codec import MASK, Fielded, Shape
@@ -248,16 +248,16 @@ class Member(Fielded, abc.ABC):
 
     def check(self, copy: Copy) -> None:
         """Refuse a copy that cannot be."""
-        size = self.size
-        if not (0 <= copy.sender < size and 0 <= copy.source < size):
-            raise PeerError(f"a copy of {copy.sender} from {copy.source} names a position outside a roster of {size}")
-        if not 0 < copy.count <= (self.count if copy.sender == self.me else LARGEST):
-            sent = f"{self.roster.name(self.me)} has sent {self.count}" if copy.sender == self.me else "it is too large"
+        size, sender, destinations = self.size, copy.sender, copy.destinations
+        if not (0 <= sender < size and 0 <= copy.source < size):
+            raise PeerError(f"a copy of {sender} from {copy.source} names a position outside a roster of {size}")
+        if not 0 < copy.count <= (self.count if sender == self.me else LARGEST):
+            sent = f"{self.roster.name(self.me)} has sent {self.count}" if sender == self.me else "it is too large"
             raise PeerError(f"there is no message {self._name(copy)}: {sent}; messages count from 1")
-        if copy.destinations <= 0 or copy.destinations >> size:
+        if destinations <= 0 or destinations >> size:
             raise PeerError(f"message {self._name(copy)} is addressed outside a roster of {size}")
-        if copy.kind == MESSAGE and not copy.destinations & self.bit:
-            addressed, here = ", ".join(self.roster.members(copy.destinations)), self.roster.name(self.me)
+        if not destinations & self.bit and copy.kind == MESSAGE:
+            addressed, here = ", ".join(self.roster.members(destinations)), self.roster.name(self.me)
             raise PeerError(f"message {self._name(copy)} is addressed to {addressed}; a copy arrived at {here}")
         self._check(copy)
         if copy.destination != self.me:
@@ -441,8 +441,7 @@ class Member(Fielded, abc.ABC):
         return name_of(self.roster.name(copy.sender) if known else f"position {copy.sender}", copy.count)
 
     def _copies(self, destinations: int, stamp: Callable[[int], object]) -> tuple[Copy, ...]:
-        me, count, label = self.me, self.count, self.label
-        return tuple([Copy(me, count, destinations, me, d, stamp(d), label) for d in positions(destinations)])
+        return copies_of(self.me, self.count, destinations, stamp, self.label)
 
     def _sent(self, destinations: int, stamp: Callable[[int], object]) -> Sent:
         """Return the message just counted, with a copy for each destination that carries `stamp(destination)`."""

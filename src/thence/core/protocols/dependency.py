@@ -79,10 +79,9 @@ def checked_context(member: Member, context: object, shape: Shape) -> Any:
 
 def check_log(member: Member, copy: Copy, log: Log) -> None:
     """Refuse a log that names the member beyond its count, or what the sender of its copy sent later."""
-    own, latest = log.newest(member.me), log.newest(copy.sender)
-    if own > member.count or latest >= copy.count:
-        member.check_known(copy, member.me, own)
-        member.check_known(copy, copy.sender, latest)
+    if log.beyond(member.me, member.count, copy.sender, copy.count):
+        member.check_known(copy, member.me, log.newest(member.me))
+        member.check_known(copy, copy.sender, log.newest(copy.sender))
 
 
 def check_own(member: Member, log: Log) -> None:

@@ -5,6 +5,7 @@ Never changed once made. Those that come with every arrival are not frozen: that
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from thence.core.model.message import Cause, Copy, MessageId
@@ -45,12 +46,34 @@ class Deliver:
     copy: Copy
 
 
-@dataclass(slots=True, unsafe_hash=True)
 class Hold:
-    """The copy must wait for these causes."""
+    """The copy must wait for the causes in `waits_for`.
 
-    copy: Copy
-    waits_for: tuple[Cause, ...]
+    They are named when they are asked for: to name them costs more than the whole step of the protocol, and most
+    drivers ask `pending()` instead, when a person wants to know.
+    """
+
+    __slots__ = ("_causes", "copy")
+
+    def __init__(self, copy: Copy, causes: tuple[Cause, ...] | Callable[[], tuple[Cause, ...]]) -> None:
+        """Take the causes, or what names them."""
+        self.copy, self._causes = copy, causes
+
+    @property
+    def waits_for(self) -> tuple[Cause, ...]:
+        """The causes that were not delivered when the copy arrived."""
+        if not isinstance(self._causes, tuple):
+            self._causes = self._causes()
+        return self._causes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hold) and (self.copy, self.waits_for) == (other.copy, other.waits_for)
+
+    def __hash__(self) -> int:
+        return hash((self.copy, self.waits_for))
+
+    def __repr__(self) -> str:
+        return f"Hold(copy={self.copy!r}, waits_for={self.waits_for!r})"
 
 
 @dataclass(slots=True, unsafe_hash=True)

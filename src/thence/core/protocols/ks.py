@@ -1,6 +1,6 @@
 """Kshemkalyani and Singhal, "Necessary and sufficient conditions on information for causal message ordering", 1998.
 
-Law. A member carries on each copy, and keeps in its log, exactly the facts "d is a destination of m" that the
+Invariant. A member carries on each copy, and keeps in its log, exactly the facts "d is a destination of m" that the
 propagation constraints require (section 3.4; `core/model/minimum.py` computes them by definition): a fact ends where m
 is known to be delivered to d (PC1) or a later message to d takes over (PC2). Stamps differ per destination: at a send
 to D, the facts about D end, except that the copy to d still carries those about d itself.

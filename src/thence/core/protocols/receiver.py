@@ -1,7 +1,8 @@
-"""The receiver that most protocols share: the rule of `waiting.py` over copies.
+"""The receiver that most protocols share: the rule of `waiting_cy.py` over copies.
 
-Law. A copy that needs nothing more is delivered at once. A delivery sets delivered[sender] to the copy's own number,
-and then, as long as some held copy needs nothing more, the one that arrived first among those is delivered next.
+Invariant. A copy that needs nothing more is delivered at once. A delivery sets delivered[sender] to the copy's own
+number, and then, as long as some held copy needs nothing more, the one that arrived first among those is delivered
+next.
 
 A protocol says only two things of a stamp: `needs(copy)`, the pairs (s, t), and `gives(copy)`, the copy's own number (a
 count of messages, or a count per pair of processes). A copy whose number is not above delivered[sender] was delivered
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from heapq import heappush
+from heapq import heappop, heappush
 from typing import ClassVar
 
 from thence.core.model.message import MESSAGE, Cause, Copy
@@ -24,7 +25,7 @@ from thence.core.model.roster import Roster
 from thence.core.protocols.base import Member, Receiver
 from thence.core.protocols.effects import Deliver, Duplicate, Effect, GoesWithout, Hold
 from thence.core.protocols.snapshots import REMEMBERED, Passed
-from thence.core.protocols.waiting import Watches, first_unmet, release, wake, watch
+from thence.core.protocols.waiting_cy import Watches, unmet, wake, watch
 from thence.core.protocols.wire import CopyShape
 from thence.core.wire.codec import INT, MASK, Record, Seq, Shape, Vector
 from thence.core.wire.reader_cy import Reader
@@ -54,9 +55,10 @@ class ClockReceiver(Receiver):
         self.needs, self.gives, self.pairwise = needs, gives, pairwise
         self.delivered = [0] * self.size
         self.held: dict[int, tuple[Copy, Needs]] = {}
+        """by arrival: a copy and those of its needs that were not met when it was last looked at"""
         self.arrivals = 0
         self._keys: set[tuple[int, int]] = set()
-        self._watch: Watches[int] = {}
+        self._watch: Watches = {}
         self._forgone: dict[int, Needs] = {}
         """needs that will never be met, by arrival"""
         self._shape = Record(Vector(INT), MASK, Seq(CopyShape({MESSAGE: kinds[MESSAGE]})))
@@ -72,36 +74,38 @@ class ClockReceiver(Receiver):
         forgone: Needs = ()
         if self.abandoned:
             needs, forgone = self._parted(needs)
-        unmet = self._unmet(needs) if needs else None
-        if unmet is not None:
-            return [self._hold(copy, number, needs, unmet, forgone)]  # Hold what needs more than is delivered
+        if needs and (left := self._unmet(needs)):
+            return [self._hold(copy, number, left, forgone)]  # Hold what needs more than is delivered
         effects: list[Effect] = [self._goes_without(copy, forgone)] if forgone else []
         effects.append(Deliver(copy))  # Deliver at once what needs nothing more
         self.delivered[sender] = self._latest(sender, number) if self.passed else number
         if self._watch:
-            self._cascade(sender, effects)
+            ready: list[int] = []
+            self._wake(sender, ready)
+            self._release(ready, effects)
         return effects
 
-    def _unmet(self, needs: Needs) -> tuple[int, int] | None:
-        return first_unmet(needs, self.delivered)
+    def _unmet(self, needs: Needs) -> Needs:
+        found: Needs = unmet(needs, self.delivered)
+        return found
 
-    def _hold(self, copy: Copy, number: int, needs: Needs, unmet: tuple[int, int], forgone: Needs) -> Hold:
+    def _wake(self, sender: int, ready: list[int]) -> None:
+        if sender in self._watch:
+            wake(sender, self._watch, self.delivered, self.held, ready)
+
+    def _hold(self, copy: Copy, number: int, left: Needs, forgone: Needs) -> Hold:
         self.arrivals += 1
-        self.held[self.arrivals] = (copy, needs)
+        self.held[self.arrivals] = (copy, left)
         self._keys.add((copy.sender, number))
-        watch(self._watch, unmet, self.arrivals)
+        watch(self._watch, left[0], self.arrivals)
         if forgone:
             self._forgone[self.arrivals] = forgone
-        return Hold(copy, self._causes((s, t) for s, t in needs if self.delivered[s] < t))
-
-    def _cascade(self, sender: int, effects: list[Effect]) -> None:
-        ready: list[int] = []
-        self._wake(sender, ready)
-        self._release(ready, effects)
+        return Hold(copy, partial(self._causes, left))
 
     def _release(self, ready: list[int], effects: list[Effect]) -> None:
-        if ready:
-            release(ready, partial(self._deliver, effects), self._wake)
+        """Deliver what is free, first come first served, and what that sets free."""
+        while ready:
+            self._wake(self._deliver(effects, heappop(ready)), ready)
 
     def _deliver(self, effects: list[Effect], arrival: int) -> int:
         """Deliver a held copy; return its sender."""
@@ -114,13 +118,6 @@ class ClockReceiver(Receiver):
         self.delivered[copy.sender] = self._latest(copy.sender, number) if self.passed else number
         return copy.sender
 
-    def _wake(self, sender: int, ready: list[int]) -> None:
-        if sender in self._watch:
-            wake(sender, self._watch, self.delivered, self._needs_of, ready)
-
-    def _needs_of(self, arrival: int) -> Needs:
-        return self.held[arrival][1]
-
     # -- processes that are gone for good --------------------------------------------------------------------------
 
     def abandon(self, process: int) -> list[Effect]:
@@ -130,14 +127,14 @@ class ClockReceiver(Receiver):
         ready: list[int] = []
         for arrival, (copy, _) in self.held.items():
             needs, forgone = self._parted(self.needs(copy, self.me))
-            self.held[arrival] = (copy, needs)
+            left = self._unmet(needs)
+            self.held[arrival] = (copy, left)
             if forgone:
                 self._forgone[arrival] = forgone
-            unmet = self._unmet(needs)
-            if unmet is None:
-                heappush(ready, arrival)
+            if left:
+                watch(self._watch, left[0], arrival)
             else:
-                watch(self._watch, unmet, arrival)
+                heappush(ready, arrival)
         effects: list[Effect] = []
         self._release(ready, effects)
         return effects
@@ -195,7 +192,7 @@ class ClockReceiver(Receiver):
 
     def pending(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
         """Return held copies in order of arrival with their unmet needs."""
-        return [(copy, [(s, t) for s, t in needs if self.delivered[s] < t]) for copy, needs in self.held.values()]
+        return [(copy, list(self._unmet(needs))) for copy, needs in self.held.values()]
 
     def join(self, roster: Roster) -> None:
         """Grow by one position."""
@@ -224,10 +221,10 @@ class ClockReceiver(Receiver):
             needs, forgone = (
                 self._parted(self.needs(copy, self.me)) if self.abandoned else (self.needs(copy, self.me), ())
             )
-            unmet = self._unmet(needs)
-            if unmet is None:
+            left = self._unmet(needs)
+            if not left:
                 raise PeerError(f"snapshot holds back message {copy.id}, which waits for nothing")
-            self._hold(copy, number, needs, unmet, forgone)
+            self._hold(copy, number, left, forgone)
 
     def freeze(self, rename: Rename) -> tuple[object, ...]:
         """Freeze the clock and the held copies in order of arrival."""

@@ -17,6 +17,7 @@ Departures:
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 from thence.core.model.message import MESSAGE, Cause, Copy
@@ -57,7 +58,7 @@ class TimeReceiver(Receiver):
         unmet = self._unmet(copy)
         if unmet:
             self.held.append(copy)
-            return [Hold(copy, self._causes(unmet))]
+            return [Hold(copy, partial(self._causes, unmet))]
         return self._released(copy)
 
     def _released(self, ready: Copy | None) -> list[Effect]:

@@ -8,11 +8,8 @@ from thence.core.model.roster import positions
 from thence.core.wire.codec import Shape, Vector
 from thence.core.wire.reader_cy import Reader
 from thence.core.wire.sets import Rename
-from thence.errors import PeerError
 
 Row = tuple[int, ...]
-MOST_KNOWN = 128
-"""processes up to which rows that were read are remembered"""
 NULL = 0
 """The time of the event that never was: before every other, a value of its own."""
 
@@ -26,9 +23,8 @@ class PackedRow(Shape):
 
     def read(self, reader: Reader) -> Row:
         """Read a row of the roster's size and insist on its least width."""
-        width = reader.raw[reader.at] if reader.at < reader.end else 0
-        written = reader.take(1 + (reader.size * width + 7) // 8)
-        return (_known_row if reader.size <= MOST_KNOWN else _row_of)(written, reader.size)
+        row: Row = reader.packed()
+        return row
 
     def freeze(self, value: Row, rename: Rename) -> Row:
         """Move the stamps along with their positions."""
@@ -38,24 +34,6 @@ class PackedRow(Shape):
         for old, stamp in enumerate(value):
             moved[rename[old]] = stamp
         return tuple(moved)
-
-
-def _row_of(written: bytes, size: int) -> Row:
-    """Return the row of a size that is written so, and insist on its least width."""
-    width = written[0]
-    if width > 63:
-        raise PeerError(f"a row of {width}-bit time-stamps; at most 63 bits are accepted")
-    if width == 0:
-        return zeros(size)
-    bits = format(int.from_bytes(written[1:], "big"), f"0{size * width}b")
-    row = tuple([int(bits[at : at + width], 2) for at in range(0, size * width, width)])
-    if len(bits) > size * width or max(row).bit_length() != width:
-        raise PeerError(f"a row of {width}-bit time-stamps is not in its shortest form")
-    return row
-
-
-_known_row = lru_cache(maxsize=1 << 14)(_row_of)
-"""A row of a matrix seldom changes from one stamp to the next."""
 
 
 @lru_cache(maxsize=1 << 12)

@@ -1,9 +1,9 @@
 """The wire: the stamp of a copy as bytes, and a copy inside a snapshot or a state.
 
-Law. A stamp is version, protocol, roster hash, kind and label, sender, count, destinations, control information. Bytes
-that decode encode back to themselves, and whatever else arrives is a `PeerError` that says what was found. A stamp
-does not say who handed it over: for a message that does not matter, for a protocol message (an OK, a relay) it is half
-of the meaning, so `decode` wants the `source` of every copy that is not a message.
+Invariant. A stamp is version, protocol, roster hash, kind and label, sender, count, destinations, control information.
+Bytes that decode encode back to themselves, and whatever else arrives is a `PeerError` that says what was found. A
+stamp does not say who handed it over: for a message that does not matter, for a protocol message (an OK, a relay) it
+is half of the meaning, so `decode` wants the `source` of every copy that is not a message.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from thence.core.model.message import MESSAGE, Copy
 from thence.core.model.roster import HASH_BYTES, Roster
 from thence.core.wire.codec import INT, MASK, PROCESS, TEXT, Record, Shape, Value
 from thence.core.wire.reader_cy import Reader
-from thence.core.wire.sets import Rename, mask_bytes
-from thence.core.wire.words_cy import put_varint
+from thence.core.wire.sets import Rename
+from thence.core.wire.words_cy import put_message, put_varint
 from thence.errors import PeerError
 
 if TYPE_CHECKING:
@@ -43,9 +43,7 @@ def encode(protocol: type[Member], copy: Copy, roster: Roster) -> bytes:
     else:
         out = bytearray((WIRE_VERSION, protocol.code)) + roster.hash
         put_kind(out, tuple(protocol.kinds), copy)
-    put_varint(out, copy.sender)
-    put_varint(out, copy.count)
-    out += mask_bytes(copy.destinations, size)
+    put_message(out, copy.sender, copy.count, copy.destinations, size)
     protocol.kinds[copy.kind].write(copy.stamp, out, size)
     return bytes(out)
 

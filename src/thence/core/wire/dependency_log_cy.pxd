@@ -8,8 +8,8 @@ from thence.core.wire.words_cy cimport Words, Writer
 cdef class Log:
     cdef readonly Py_ssize_t entries
     cdef Py_ssize_t width, stride, place
-    cdef object raw
-    cdef long long[::1] data
+    cdef bytearray raw
+    cdef long long* data
 
     cdef long long sender(self, Py_ssize_t i) noexcept
     cdef long long count(self, Py_ssize_t i) noexcept
@@ -25,6 +25,7 @@ cdef class Log:
     cdef void purge(self, Py_ssize_t first) noexcept
     cdef Log trimmed(self)
     cpdef long long newest(self, long long sender)
+    cpdef bint beyond(self, long long me, long long sent, long long sender, long long count)
     cpdef list needs(self, Py_ssize_t me)
     cpdef object union(self)
     cpdef Log without(self, object mask)

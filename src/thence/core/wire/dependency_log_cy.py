@@ -15,7 +15,6 @@ From outside it is a mapping {sender: ((count, destinations), ...)}.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,16 +27,17 @@ if cython.compiled:
     from cython.cimports.thence.core.wire.words_cy import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
         Words,
         Writer,
+        numbers_in,
+        room,
         set_bytes,
         width_of,
         words_of,
     )
 else:
-    from thence.core.wire.words_cy import Words, Writer, set_bytes, width_of, words_of
+    from thence.core.wire.words_cy import Words, Writer, numbers_in, room, set_bytes, width_of, words_of
 
 Group = tuple[tuple[int, int], ...]
 """entries (count, destinations) of one sender by ascending count"""
-ZERO = array("q", [0])
 
 
 @cython.final
@@ -104,8 +104,8 @@ class Log:
         self.width = width
         self.stride = 2 + width
         self.place = entries
-        self.raw = ZERO * (entries * self.stride)
-        self.data = self.raw
+        self.raw = room(entries * self.stride)
+        self.data = numbers_in(self.raw)
         return None
 
     @cython.cfunc
@@ -208,6 +208,13 @@ class Log:
             if self.sender(i) == sender:
                 found = self.count(i)
         return found
+
+    @cython.ccall
+    def beyond(
+        self, me: cython.longlong, sent: cython.longlong, sender: cython.longlong, count: cython.longlong
+    ) -> cython.bint:
+        """Tell whether it names what a process has not sent: `me` beyond its count, `sender` from a count on."""
+        return self.newest(me) > sent or self.newest(sender) >= count
 
     @cython.ccall
     def needs(self, me: cython.Py_ssize_t) -> list:
@@ -328,7 +335,7 @@ class Log:
         first: cython.Py_ssize_t = 0
         empty: cython.Py_ssize_t
         words: Words = Words(max(self.width, width_of(size)))
-        to: Writer = Writer(12 + self.entries * (32 + set_bytes(size)))
+        to: Writer = Writer(out, 20 + self.entries * (32 + set_bytes(size)))
         to.number(len(self))
         while first < self.entries:
             end = first
@@ -345,7 +352,7 @@ class Log:
                     words.word[j] = self.data[i * self.stride + 2 + j]
                 to.set(words, size)
             first = end + 1
-        out += to.written()
+        to.close()
         return None
 
     # -- the log as a value ----------------------------------------------------------------------------------------
@@ -375,7 +382,7 @@ class Log:
                     for sender, group in self.groups().items()
                 }
             ).frozen()
-        key: bytes = self.raw[: self.entries * self.stride].tobytes()
+        key: bytes = bytes(self.raw[: 8 * self.entries * self.stride])
         return key if self.width == 1 else (self.width, key)
 
     def __eq__(self, other: object) -> bool:
@@ -430,14 +437,7 @@ Mapping.register(Log)
 
 @cython.cfunc
 def _renamed(mask: Any, rename: Any) -> Any:
-    moved: Any = 0
-    position: cython.Py_ssize_t = 0
-    while mask:
-        if mask & 1:
-            moved |= 1 << rename[position]
-        mask >>= 1
-        position += 1
-    return moved
+    return sum([1 << to for position, to in enumerate(rename) if mask >> position & 1])
 
 
 @cython.cfunc

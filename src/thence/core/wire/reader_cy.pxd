@@ -10,12 +10,15 @@ cdef class Reader:
     cdef const unsigned char[::1] data
     cdef public Py_ssize_t at, end, size
     cdef Words words
-    cdef long long[::1] counts
+    cdef bytearray raw_counts
+    cdef long long* counts
+    cdef Py_ssize_t place
 
     cpdef object span(self, Py_ssize_t at, Py_ssize_t end)
     cpdef bytes take(self, Py_ssize_t count)
     cpdef long long varint(self)
     cpdef list numbers(self, long long count)
+    cpdef tuple packed(self)
     cpdef bint flag(self)
     cpdef long long length(self)
     cdef object falling(self, long long length)

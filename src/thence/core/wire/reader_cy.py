@@ -1,16 +1,17 @@
 # cython: wraparound=False, initializedcheck=False, cdivision=True
 # Bounds checks stay on: these are the bytes of strangers. No index and no dividend is negative, and no view is used
-# before it is set.
+# before it is set. Words and counts are plain memory: a position is compared with the roster's size before it is
+# an index, and `falling` makes room for the counts it takes.
 # mypy: disable-error-code="valid-type,misc,no-redef,type-arg,no-any-return,assignment,index,unreachable"
 """The strict reader of bytes from outside.
 
-Law. Integers and sets have the one form that `words_cy.py` states, and integers at most 63 bits. Whatever else stands
-where one is expected raises `PeerError` with the place, and no announced length goes beyond the bytes that are left.
+Invariant. Integers and sets have the one form that `words_cy.py` states, and integers at most 63 bits. Whatever else
+stands where one is expected raises `PeerError` with the place, and no announced length goes beyond the bytes that are
+left.
 """
 
 from __future__ import annotations
 
-from array import array
 from typing import Any
 
 from thence.errors import PeerError
@@ -23,14 +24,15 @@ except ModuleNotFoundError:
 if cython.compiled:
     from cython.cimports.thence.core.wire.words_cy import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
         Words,
+        numbers_in,
+        room,
         width_of,
         word_below,
     )
 else:
-    from thence.core.wire.words_cy import Words, width_of, word_below
+    from thence.core.wire.words_cy import Words, numbers_in, room, width_of, word_below
 
 MAX_BYTES = 1 << 24
-ZERO = array("q", [0])
 
 
 @cython.final
@@ -46,7 +48,7 @@ class Reader:
         self.data = data
         self.size = size
         self.words = None
-        self.counts = None
+        self.place = 0
         self.span(at, len(data) if end < 0 else end)
 
     @cython.ccall
@@ -98,17 +100,60 @@ class Reader:
     @cython.ccall
     def numbers(self, count: cython.longlong) -> list:
         """Take that many integers."""
-        _i: cython.longlong
+        i: cython.Py_ssize_t
+        at: cython.Py_ssize_t
         if count > self.end - self.at:
             raise PeerError(f"{count} integers expected at byte {self.at}, {self.end - self.at} bytes are left")
-        run: bytes = bytes(self.raw[self.at : self.at + count])
-        if run.isascii():  # integers of one byte each, the most of matrices and vectors
-            self.at += count
-            return list(run)
-        found: list = []
-        for _i in range(count):
-            found.append(self.varint())
+        found: list = [0] * count
+        for i in range(count):
+            at = self.at
+            if at < self.end and self.data[at] < 128:  # of one byte, as most of matrices and vectors
+                found[i] = self.data[at]
+                self.at = at + 1
+            else:
+                found[i] = self.varint()
         return found
+
+    @cython.ccall
+    def packed(self) -> tuple:
+        """Take a number for each position, all in as many bits as the largest needs; that width stands in front.
+
+        They stand one behind the other as one integer, its first byte first, so the bits that are over come first.
+        """
+        _i: cython.Py_ssize_t
+        left: cython.int
+        need: cython.int
+        taken: cython.int
+        value: cython.longlong
+        largest: cython.longlong = 0
+        width: cython.int = self.data[self.at] if self.at < self.end else 0
+        total: cython.Py_ssize_t = (self.size * width + 7) // 8
+        at: cython.Py_ssize_t = self.at + 1
+        found: list = []
+        if 1 + total > self.end - self.at:
+            raise PeerError(f"ends after {self.end} bytes, {1 + total} more expected at {self.at}")
+        if width > 63:
+            raise PeerError(f"a row of {width}-bit numbers; at most 63 bits are accepted")
+        self.at = at + total
+        left = 8 - (8 * total - self.size * width)
+        if left < 8 and self.data[at] >> left:
+            raise PeerError(f"a row of {width}-bit numbers before byte {self.at} is not in its shortest form")
+        for _i in range(self.size):
+            value = 0
+            need = width
+            while need:
+                if left == 0:
+                    at += 1
+                    left = 8
+                taken = need if need < left else left
+                left -= taken
+                need -= taken
+                value = value << taken | (self.data[at] >> left & (1 << taken) - 1)
+            largest |= value
+            found.append(value)
+        if width and not largest >> (width - 1):
+            raise PeerError(f"a row of {width}-bit numbers before byte {self.at} is not in its shortest form")
+        return tuple(found)
 
     @cython.ccall
     def flag(self) -> cython.bint:
@@ -132,8 +177,10 @@ class Reader:
         i: cython.longlong
         gap: cython.longlong
         count: cython.longlong = self.varint()
-        if self.counts is None or len(self.counts) < length:
-            self.counts = ZERO * length
+        if self.place < length:
+            self.place = length
+            self.raw_counts = room(length)
+            self.counts = numbers_in(self.raw_counts)
         for i in range(length - 1, -1, -1):
             if count < 1:
                 raise PeerError(f"counts before byte {self.at} fall below one")

@@ -39,9 +39,9 @@ class Watched:
         """Return what is on its way to a position."""
         return self._look().needs(me)
 
-    def newest(self, sender: int) -> int:
-        """Return the newest count of a sender; it stands in one place, and is no part of SND or RCV."""
-        return self.log.newest(sender)
+    def beyond(self, me: int, sent: int, sender: int, count: int) -> bool:
+        """Tell whether it names what was not sent; a check of ours, no part of SND or RCV."""
+        return bool(self.log.beyond(me, sent, sender, count))
 
     def union(self) -> int:
         """Return all destinations."""

@@ -27,6 +27,7 @@ from thence.tables.delivery.reading_cy import clock_rows, explicit_rows, read_cl
 from thence.tables.delivery.stamp_column import read_stamps
 
 Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 OUTPUT: dict[str, pa.DataType] = {name: arrow_type(kind) for name, kind in OUTPUT_COLUMNS.items()}
 """The output columns with Arrow's types."""
@@ -56,13 +57,10 @@ def read_batch(
         return [read_explicit(*row, reading.separator) for row in rows], messages
     senders = listed(columns.sender)
     if reading.by == "clock":
-        if cause is None or not pa.types.is_map(cause.type):
+        flat = None if cause is None else _flat_clocks(cause)
+        if flat is None:
             return [read_clock(*row) for row in zip(senders, listed(columns.cause), strict=True)], None
-        starts, there = _spans(cause)
-        names = cause.keys.slice(starts[0], starts[-1] - starts[0]).dictionary_encode()
-        counts = cause.items.slice(starts[0], starts[-1] - starts[0]).to_pylist()
-        codes, keys = names.indices.to_pylist(), names.dictionary.to_pylist()
-        return clock_rows(senders, _from_first(starts), keys, codes, counts, there), None
+        return clock_rows(senders, *flat), None
     return read_stamps(reading, senders, listed(columns.destination), cause, len(batch)), None
 
 
@@ -91,14 +89,23 @@ def _family(kind: pa.DataType) -> Family | None:
     return None if pa.types.is_nested(kind) else "other"
 
 
-def _spans(column: pa.Array) -> tuple[list[int], list[bool] | None]:
-    """Return where each list or map of a column begins in the flat values, and which are there if not all are."""
-    return column.offsets.to_pylist(), column.is_valid().to_pylist() if column.null_count else None
+def _flat_clocks(column: pa.Array) -> tuple[Codes, list[Field], Codes, Ints, list[bool] | None] | None:
+    """Return where each clock of a column begins, the names, their codes, the counts, and which clocks are there.
 
-
-def _from_first(starts: list[int]) -> list[int]:
-    """Return places in the flat values of a slice: a slice keeps the places that it has in the whole column."""
-    return [start - starts[0] for start in starts] if starts[0] else starts
+    None where the column is no map of whole numbers, or a count is missing: such rows are read one by one.
+    """
+    if not pa.types.is_map(column.type) or not pa.types.is_int64(column.type.item_type):
+        return None
+    starts = column.offsets.to_numpy()
+    first, length = int(starts[0]), int(starts[-1] - starts[0])
+    counts = column.items.slice(first, length)
+    names = column.keys.slice(first, length).dictionary_encode()
+    if counts.null_count or pa.types.is_nested(names.type.value_type):
+        return None
+    there = column.is_valid().to_pylist() if column.null_count else None
+    # copies: compiled loops take writable buffers alone
+    codes, numbers = np.array(names.indices, np.int32), np.array(counts, np.int64)
+    return starts - starts[0], names.dictionary.to_pylist(), codes, numbers, there
 
 
 def times_in(batch: pa.RecordBatch, columns: Columns) -> list[float] | None:

@@ -210,7 +210,8 @@ class Rule(Completion):
             if members:
                 self._quarantine(members, out)
 
-    def keep(self, row: Row) -> None:
+    @cython.ccall
+    def keep(self, row: Row) -> object:
         """Hold a row; a receiver with a rule of its own holds its rows itself, and here they are only listed."""
         if row.source is None:
             self.kept[row.ticket] = row
@@ -234,8 +235,7 @@ class Rule(Completion):
         self.met(sources, own, name, number)
         if self.recent is None:
             return
-        limit = self.policy.filter_limit
-        if limit is not None and len(self.forgotten) > limit:
+        if self.policy.filter_limit is not None and len(self.forgotten) > self.policy.filter_limit:
             raise TraceError(f"{self.where}{self.policy.too_many_forgotten()}")
 
     @cython.cfunc

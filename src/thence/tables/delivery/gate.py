@@ -100,7 +100,7 @@ class Gate:
         self._entries: dict[tuple[Key, int], Entry] = {}  # held and started rows by key and ticket
         self._failed: dict[tuple[Key, object], Entry] = {}
         self._ready: deque[Entry] = deque()
-        self._woken: list[Entry] = []
+        self._woken: deque[Entry] = deque()
         self.running = self.held = 0
         self._missed: dict[str, set[Key]] = {}  # to be asked for, in the order of arrival
         self._asked: set[tuple[Key, str]] = set()
@@ -227,8 +227,10 @@ class Gate:
                 self._missed[name] = lacking
                 if not lacking:
                     del self._missed[name]
-                elif len(found) < BATCH:
-                    found.append(name)
+                    continue
+                found.append(name)
+                if len(found) == BATCH:
+                    break
             self._asking = bool(found)
             return found
 
@@ -375,7 +377,7 @@ class Gate:
         """Wake, outside the lock, what may go on."""
         while self._woken:
             try:
-                entry = self._woken.pop(0)
+                entry = self._woken.popleft()
             except IndexError:  # another thread was faster
                 return
             entry.wake(entry)

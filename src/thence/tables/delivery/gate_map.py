@@ -76,7 +76,8 @@ class Map:
         self.gate, self.rows, self.handler = gate, rows, handler
         self.out: deque[Handled] = deque()
         self.mine: dict[int, Entry] = {}  # rows that wait, are ready or run, by the id of their entries
-        self.active = 0
+        self.begun: set[int] = set()  # those of them whose handlers run
+        self.error: BaseException | None = None
         self.reading = self.asking = self.ended = self.closing = False
         self.fetched: deque[Row] = deque()
         self.here = get_ident()
@@ -97,18 +98,19 @@ class Map:
             if self.closing:
                 self.gate.withdraw(entry)
                 return
-            self.active += 1
+            self.begun.add(id(entry))
             self.start(entry)
         elif entry.state == "refused":
             self.mine.pop(id(entry), None)
-            if entry.outcome == "" and entry.error is not None:
-                raise entry.error
+            if entry.outcome == "":  # `known` or `on_missing` raised
+                self.error = entry.error
+                return
             self.out.append(Handled(entry.row, entry.outcome, reason=entry.reason))
 
     def _take(self, event: Ended | Read | Asked | Entry) -> None:
         """Go on with what has happened."""
         if isinstance(event, Ended):
-            self.active -= 1
+            self.begun.discard(id(event.entry))
             self._finished(event)
         elif isinstance(event, Entry):
             self._wake(event)
@@ -144,6 +146,8 @@ class Map:
     def _next(self) -> str:
         """Say what to do: `read`, `ask`, `wait` for an event, or `end`."""
         gate = self.gate
+        if self.error is not None:
+            raise self.error
         while self.fetched:
             self._offer(self.fetched.popleft())
         if not self.asking and gate.may_ask():
@@ -152,7 +156,7 @@ class Map:
         if not self.ended and not self.reading and gate.room:
             self.reading = True
             return "read"
-        if self.active or self.reading or self.asking:
+        if self.begun or self.reading or self.asking:
             return "wait"
         if self.ended:
             self._blocked()
@@ -177,7 +181,7 @@ class Map:
         """Take back what has not run."""
         self.closing = True
         for entry in list(self.mine.values()):
-            if entry.state != "running":
+            if id(entry) not in self.begun:
                 self.gate.withdraw(entry)
 
     # -- threads ---------------------------------------------------------------------------------------------------
@@ -206,7 +210,7 @@ class Map:
         finally:
             wanted.put(False)
             self._close()
-            while self.active:
+            while self.begun:
                 event = events.get()
                 if isinstance(event, Ended):
                     self._take(event)
@@ -294,7 +298,7 @@ class Map:
             self._close()
             for task in tasks:
                 task.cancel()
-            while self.active:
+            while self.begun:
                 event = await events.get()
                 if isinstance(event, Ended):
                     self._take(event)

@@ -8,15 +8,18 @@ to a consumer.
 
 from __future__ import annotations
 
+from thence.tables.sources.agents import AGENT_PRESETS
 from thence.tables.sources.arrival import Arrival, Record
 from thence.tables.sources.causation import PRESETS, from_event, from_events
 from thence.tables.sources.changes import from_changes
 from thence.tables.sources.cloudevents import from_cloudevent, from_headers
 from thence.tables.sources.debezium import from_change
+from thence.tables.sources.observed import observed
 from thence.tables.sources.otlp import from_spans, orphans
 from thence.tables.sources.skew import Skew, skews
 
 __all__ = [
+    "AGENT_PRESETS",
     "PRESETS",
     "Arrival",
     "Record",
@@ -28,6 +31,7 @@ __all__ = [
     "from_events",
     "from_headers",
     "from_spans",
+    "observed",
     "orphans",
     "skews",
 ]

@@ -19,6 +19,7 @@ from typing import NamedTuple, cast
 from thence.core.model.moments import seconds
 from thence.core.model.plain import Field
 from thence.errors import MisuseError
+from thence.tables.sources.agents import AGENT_PRESETS
 from thence.tables.sources.arrival import Arrival, Fields, text
 
 
@@ -122,8 +123,11 @@ def from_events(events: Iterable[Fields | str | bytes], *, preset: str) -> list[
     """Return the arrivals of messages seen together, where a framework names causes by another field than the id.
 
     A cause that one message of the same destination is known by becomes that message's id. Where several are, none is
-    waited for, and `note` says so: nothing tells which of them it was.
+    waited for, and `note` says so: nothing tells which of them it was. The presets of agents (`openai-agents`,
+    `langgraph`, `ag-ui`) read the records of one run; each is in the column `record`.
     """
+    if preset in AGENT_PRESETS:
+        return [from_event(each) for each in AGENT_PRESETS[preset].read([event_of(event) for event in events])]
     messages, names = [event_of(event) for event in events], preset_of(preset)
     rows = [from_event(event, preset=preset) for event in messages]
     known: dict[tuple[str | None, str], set[str]] = defaultdict(set)
@@ -160,8 +164,10 @@ def event_of(value: Fields | str | bytes | None) -> Fields:
 
 def preset_of(name: str) -> Preset:
     """Return a preset by its name."""
+    if name in AGENT_PRESETS:
+        raise MisuseError(f"preset {name!r} reads the records of a whole run; use thence.sources.from_events")
     if name not in PRESETS:
-        raise MisuseError(f"no preset {name!r}; there are {', '.join(PRESETS)}")
+        raise MisuseError(f"no preset {name!r}; there are {', '.join((*PRESETS, *AGENT_PRESETS))}")
     return PRESETS[name]
 
 

@@ -201,19 +201,18 @@ class BSSMulticast(BSS):
 class AnySender(ClockReceiver):
     """`is-in` as printed: some n in D with c_m <= c_n, whoever sent it."""
 
-    def _unmet(self, needs: Needs) -> tuple[int, int] | None:
+    def _unmet(self, needs: Needs) -> Needs:
         newest = max(self.delivered)
-        return next((need for need in needs if newest < need[1]), None)
+        return [need for need in needs if newest < need[1]]
 
     def _wake(self, sender: int, ready: list[int]) -> None:
         watched = [entry for heap in self._watch.values() for entry in heap]
         self._watch.clear()
         for _, arrival in sorted(watched):
-            unmet = self._unmet(self.held[arrival][1])
-            if unmet is None:
-                ready.append(arrival)
+            if left := self._unmet(self.held[arrival][1]):
+                self._watch.setdefault(left[0][0], []).append((left[0][1], arrival))
             else:
-                self._watch.setdefault(unmet[0], []).append((unmet[1], arrival))
+                ready.append(arrival)
         ready.sort()
         for heap in self._watch.values():
             heap.sort()

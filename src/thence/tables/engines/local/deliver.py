@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -68,8 +67,12 @@ def keyed(setup: Setup, table: pa.Table) -> Setup:
 
 def counts_in(ordered: pa.Table) -> dict[tuple[str, str | None], int]:
     """Return how many rows had each outcome and, of those in quarantine, each reason; the most frequent first."""
-    rows = zip(ordered.column("outcome").to_pylist(), ordered.column("reason").to_pylist(), strict=True)
-    found = Counter((outcome, reason if outcome == Kind.QUARANTINED.value else None) for outcome, reason in rows)
+    outcome, reason = ordered.column("outcome"), ordered.column("reason")
+    shown = pc.if_else(pc.equal(outcome, Kind.QUARANTINED.value), reason, pa.scalar(None, reason.type))
+    counted = (
+        pa.table({"outcome": outcome, "reason": shown}).group_by(["outcome", "reason"]).aggregate([([], "count_all")])
+    )
+    found = {(row["outcome"], row["reason"]): row["count_all"] for row in counted.to_pylist()}
     return dict(sorted(found.items(), key=lambda each: (-each[1], each[0][1] or "")))
 
 
