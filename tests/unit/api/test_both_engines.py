@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 
+import pandas as pd
 import pytest
 
 import thence
 import thence.spark
+from thence.errors import MisuseError
 from thence.tables.engines.local.audit import LocalAuditResult
 
 OWN: Mapping[str, tuple[set[str], set[str]]] = {
@@ -38,3 +40,11 @@ def test_results_of_audits_have_the_same_names() -> None:
         assert list(inspect.signature(getattr(LocalAuditResult, name)).parameters) == list(
             inspect.signature(getattr(thence.spark.AuditResult, name)).parameters
         )
+
+
+@pytest.mark.parametrize("name", ["audit", "cost", "deliver", "stamp"])
+def test_a_table_of_another_kind_is_told_where_to_go(name: str) -> None:
+    with pytest.raises(MisuseError, match=rf"found pandas\.DataFrame; .*: thence\.{name} takes it"):
+        getattr(thence.spark, name)(pd.DataFrame({"a": [1]}))
+    with pytest.raises(MisuseError, match=r"found int; .*: spark\.createDataFrame makes one"):
+        getattr(thence.spark, name)(3)

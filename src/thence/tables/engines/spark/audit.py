@@ -27,6 +27,7 @@ from pyspark.sql import functions as F
 from thence.errors import MisuseError
 from thence.tables.engines.spark.event_columns import in_our_names, with_event_columns
 from thence.tables.engines.spark.frame_layout import look_at
+from thence.tables.engines.spark.frames import check_frame
 from thence.tables.engines.spark.read_events import in_this_folder
 from thence.tables.engines.spark.results import AuditResult
 from thence.tables.engines.spark.transport import pack
@@ -56,6 +57,7 @@ def audit(
     how many rows one task judges at a time, `block` how many columns of the clocks it keeps at a time (default: as many
     as fit).
     """
+    check_frame(events, "audit")
     check_sizes(chunk_rows, block)
     return audit_frame(with_event_columns(in_our_names(events, columns, kinds)), chunk_rows=chunk_rows, block=block)
 

@@ -33,6 +33,7 @@ from thence.tables.costing.recommend import Recommendation, asked_for
 from thence.tables.costing.report import MEANS, CostReport, chosen, report_of
 from thence.tables.engines.local.cost import SAMPLE
 from thence.tables.engines.spark.event_columns import in_our_names
+from thence.tables.engines.spark.frames import check_frame
 
 PARTITIONS = 200
 """Tasks of a replay at most; else four for each of the session's shuffle partitions."""
@@ -60,6 +61,7 @@ def cost(
 
     `columns` and `kinds` say what the frame calls our columns and the values of `kind`, as for `audit`.
     """
+    check_frame(events, "cost")
     events = in_our_names(events, columns, kinds, REPLAYED_COLUMNS)
     names = asked_for(protocols, options or {}, sample)
     rows = _typed(events).where(~F.coalesce(F.col("run"), F.lit("")).endswith(HOPS))

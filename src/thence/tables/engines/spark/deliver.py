@@ -50,6 +50,7 @@ from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 from thence.tables.delivery.policy import Name, Policy, policy_of
 from thence.tables.delivery.reading import By, Rosters, rosters_of
 from thence.tables.delivery.setup import Setup
+from thence.tables.engines.spark.frames import check_frame
 from thence.tables.engines.spark.spark_types import spark_type
 from thence.tables.engines.spark.stream_options import READ_ORDER, StreamOptions
 
@@ -94,6 +95,7 @@ def deliver(
     - `shards`: into how many shards the keys are divided, `spark.sql.shuffle.partitions` if it is not given. It is
       chosen at the first start of a checkpoint, which then refuses another number.
     """
+    check_frame(arrivals, "deliver")
     names = _names(arrivals, by, columns, key)
     if roster is None and by == "stamp":
         roster = rosters_in(arrivals, names.cause)

@@ -23,6 +23,7 @@ from thence.tables.contract.row_validity import event_of
 from thence.tables.contract.type_map import arrow_type
 from thence.tables.engines.local.stamp import STAMPED, messages_of_run, stamped_run
 from thence.tables.engines.spark.event_columns import in_our_names
+from thence.tables.engines.spark.frames import check_frame
 
 SCHEMA = ", ".join(f"{name} {kind}" for name, kind in STAMPED.items())
 _ARROW = pa.schema([(name, arrow_type(kind)) for name, kind in STAMPED.items()])
@@ -40,6 +41,7 @@ def stamp(
 
     `columns` and `kinds` say what a trace calls our columns and the values of `kind`, as for `audit`.
     """
+    check_frame(events, "stamp")
     if (columns or kinds) and (columns or {}).get("kind", "kind") in events.columns:
         events = in_our_names(events, columns, kinds)
     elif columns or kinds:
