@@ -3,6 +3,7 @@
     python tests/spark/elsewhere.py local[1] [EVENT_LOG_FOLDER]
     python tests/spark/elsewhere.py local-cluster[2,1,1024]
     python tests/spark/elsewhere.py connect [streams]
+    python tests/spark/elsewhere.py sc://127.0.0.1:PORT     a server that runs already
 
 Given a folder, only audits are tried, with one large run, and Spark's event log is left there. One program for all
 operators, because starting such a session takes far longer than what is tried in it; streams are tried in the cluster,
@@ -39,6 +40,8 @@ def session(kind: str, log: str | None) -> Any:
 
     os.environ["JAVA_HOME"] = str(find_java().home)
     builder: Any = SparkSession.builder
+    if kind.startswith("sc:"):
+        return builder.remote(kind).getOrCreate()
     if kind == "connect":
         os.environ["SPARK_TESTING"] = "1"  # any free port: the default one may be taken
         builder = builder.remote("local[2]")
@@ -206,6 +209,7 @@ def main(kind: str, more: str | None = None) -> None:
     log = None if more == "streams" else more
     spark = session(kind, log)
     here = (audits, delivers, costs, sources) if kind == "connect" else (audits, delivers, streams, sweeps)
+    here = (audits, delivers) if kind.startswith("sc:") else here
     for tried in (audits_and_paths, audit_one_large) if log else (streams, streamed_sources) if more else here:
         tried(spark)
         print(tried.__name__, "equal", flush=True)

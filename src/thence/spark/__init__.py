@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from thence.tables.engines.spark.deliver import deliver as deliver
     from thence.tables.engines.spark.deliver import split as split
     from thence.tables.engines.spark.deliver import with_rosters as with_rosters
+    from thence.tables.engines.spark.into_table import into_table as into_table
     from thence.tables.engines.spark.metrics import DeliveryListener as DeliveryListener
     from thence.tables.engines.spark.results import AuditResult as AuditResult
     from thence.tables.engines.spark.session import local_session as local_session
@@ -31,6 +32,7 @@ _WHERE = {
     "CostResult": "thence.tables.engines.spark.cost",
     "deliver": "thence.tables.engines.spark.deliver",
     "split": "thence.tables.engines.spark.deliver",
+    "into_table": "thence.tables.engines.spark.into_table",
     "with_rosters": "thence.tables.engines.spark.deliver",
     "waiting": "thence.tables.engines.spark.waiting",
     "stamp": "thence.tables.engines.spark.stamp",

@@ -32,6 +32,7 @@ from thence.tables.engines.spark.read_events import in_this_folder
 from thence.tables.engines.spark.results import AuditResult
 from thence.tables.engines.spark.transport import pack
 from thence.tables.engines.spark.versions import apply_to_groups, repartition_by_id
+from thence.tables.engines.spark.workers import check_workers
 from thence.tables.judge import findings
 from thence.tables.judge import tasks as stages
 from thence.tables.judge.packed_rows import DDL as PACKED
@@ -59,6 +60,7 @@ def audit(
     """
     check_frame(events, "audit")
     check_sizes(chunk_rows, block)
+    check_workers(events.sparkSession)
     return audit_frame(with_event_columns(in_our_names(events, columns, kinds)), chunk_rows=chunk_rows, block=block)
 
 

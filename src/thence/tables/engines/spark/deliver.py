@@ -53,6 +53,7 @@ from thence.tables.delivery.setup import Setup
 from thence.tables.engines.spark.frames import check_frame
 from thence.tables.engines.spark.spark_types import spark_type
 from thence.tables.engines.spark.stream_options import READ_ORDER, StreamOptions
+from thence.tables.engines.spark.workers import check_workers
 
 ROSTERS = "thence.rosters"
 """Metadata of the stamp column that says its rosters; `with_rosters` puts it there."""
@@ -106,6 +107,7 @@ def deliver(
     setup = Setup(by, rosters_of(by, roster), names, chosen.of(by), separator)
     setup.reading()  # refuses a separator that has no meaning
     _check(arrivals, setup)
+    check_workers(arrivals.sparkSession)
     options = StreamOptions(
         idle_seconds, wait_seconds, ttl_seconds, None if give_up is None else os.fspath(give_up), shards
     )

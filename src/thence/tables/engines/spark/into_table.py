@@ -1,0 +1,136 @@
+"""Ordered rows into a lakehouse table, each once: Delta and Iceberg, by append or by MERGE.
+
+Invariant. A micro-batch that Spark runs again after a crash changes nothing that is in the table already. Appends leave
+that to the sink of the table's format: it commits the query and the number of the micro-batch together with the rows,
+and skips what it has. MERGE compares identities: a row with a position has it for ever, in its delivery key.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from thence.errors import MisuseError
+from thence.tables.engines.spark.deliver import MADE, column
+
+Mode = Literal["append", "merge"]
+_NEWEST = "__thence_newest"
+_DELTA_PATH = re.compile(r"delta\.`(.+)`", re.IGNORECASE)
+
+
+def into_table(
+    ordered: DataFrame,
+    table: str,
+    *,
+    mode: Mode = "append",
+    on: Iterable[str] = (),
+    format: Literal["delta", "iceberg"] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    trigger: Mapping[str, bool | str] | None = None,
+) -> StreamingQuery | None:
+    """Write what `deliver` returned into a table of a catalog; a stream is started and its query returned.
+
+    `mode="append"` adds every row, whatever its outcome. Of a stream each row is added once, also across crashes; a
+    batch that is written again is added again.
+
+    `mode="merge"` adds rows that have a position and are not in the table yet, so that batches may be written again
+    too. Rows without a position (duplicates, quarantine) have no identity and are left out; `split` has them.
+    With `on`, the table keeps one row for each delivery key and value of these columns, the newest by position.
+
+    `format` creates the table where it is missing. `checkpoint` and `trigger` are those of the stream, as in
+    `trigger={"availableNow": True}`; Spark's default is to go on until it is stopped.
+
+        into_table(deliver(arrivals), "lake.ordered", format="delta", checkpoint="checkpoints/ordered")
+
+    Raises `MisuseError` if the frame is not one of `deliver`, or the table is missing and `format` is not given.
+    """
+    on = list(on)
+    key = _key(ordered)
+    _check(ordered, mode, on, checkpoint)
+    _create(ordered, table, format)
+    work = _merging(table, key, on) if mode == "merge" else None
+    if not ordered.isStreaming:
+        if work is None:
+            ordered.writeTo(table).append()
+        else:
+            work(ordered, 0)
+        return None
+    writer = ordered.writeStream.option("checkpointLocation", os.fspath(checkpoint or ""))
+    if trigger:
+        writer = writer.trigger(**trigger)  # type: ignore[arg-type]
+    if work is not None:
+        return writer.foreachBatch(work).start()
+    path = _DELTA_PATH.fullmatch(table)
+    if path is not None:  # Delta's sink takes such a table by its path alone
+        return writer.format("delta").start(path[1])
+    return writer.toTable(table)
+
+
+def _key(ordered: DataFrame) -> list[str]:
+    """Return the delivery key that `deliver` noted beside its columns."""
+    made = ordered.schema["blocker"].metadata.get(MADE) if "blocker" in ordered.columns else None
+    if made is None or "position" not in ordered.columns:
+        raise MisuseError(
+            "into_table takes what deliver returned, with its columns position and blocker; "
+            f"found: {', '.join(ordered.columns)}"
+        )
+    return list(json.loads(made)["key"])
+
+
+def _check(ordered: DataFrame, mode: str, on: list[str], checkpoint: str | os.PathLike[str] | None) -> None:
+    if mode not in ("append", "merge"):
+        raise MisuseError(f"mode is {mode!r}; append and merge are accepted")
+    if on and mode == "append":
+        raise MisuseError("on= names what a MERGE compares; pass mode='merge'")
+    lacking = [name for name in on if name not in ordered.columns]
+    if lacking:
+        raise MisuseError(f"no column {', '.join(map(repr, lacking))} for on=; found: {', '.join(ordered.columns)}")
+    if ordered.isStreaming and checkpoint is None:
+        raise MisuseError("a stream needs checkpoint=, a folder that stays: it says what is in the table already")
+
+
+def _create(ordered: DataFrame, table: str, format: str | None) -> None:
+    """Create the table with the columns of the frame if it is missing."""
+    spark = ordered.sparkSession
+    if format is not None:
+        fields = ", ".join(f"{_quoted(field.name)} {field.dataType.simpleString()}" for field in ordered.schema.fields)
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {table} ({fields}) USING {format}")
+        return
+    try:
+        spark.table(table).columns  # noqa: B018 - Connect looks for the table only now
+    except AnalysisException as error:
+        raise MisuseError(f"table {table} is missing; create it, or pass format='delta' or format='iceberg'") from error
+
+
+def _merging(table: str, key: list[str], on: list[str]) -> Callable[[DataFrame, int], None]:
+    """Return what merges a micro-batch; Connect sends it to the server."""
+    identity = [*key, *(on or ["position"])]
+    same = " AND ".join(f"t.{_quoted(name)} <=> s.{_quoted(name)}" for name in identity)
+    newer = "WHEN MATCHED AND s.position > t.position THEN UPDATE SET * " if on else ""
+    # A table name comes from the caller's code, as in spark.table(name), and may have several parts.
+    statement = f"MERGE INTO {table} t USING {{batch}} s ON {same} {newer}WHEN NOT MATCHED THEN INSERT *"
+
+    def merge(batch: DataFrame, _: int) -> None:
+        rows = batch.where(F.col("position").isNotNull())
+        if on:  # MERGE refuses two rows of one identity
+            order = Window.partitionBy(*map(column, identity)).orderBy(F.col("position").desc())
+            rows = rows.withColumn(_NEWEST, F.row_number().over(order)).where(F.col(_NEWEST) == 1).drop(_NEWEST)
+        rows = rows.persist()  # MERGE reads its source twice, and the stateful step behind it should run once
+        try:
+            batch.sparkSession.sql(statement, batch=rows)
+        finally:
+            rows.unpersist()
+
+    return merge
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
