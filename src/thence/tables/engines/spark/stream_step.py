@@ -89,7 +89,7 @@ class Processor(StatefulProcessor):
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
     ) -> Iterator[pd.DataFrame]:
         """Take a shard's rows of one micro-batch, then what operators say, then what has waited too long."""
-        blobs = [row[-1] for frame in rows for row in frame.to_numpy(object).tolist() if row[-1] is not None]
+        blobs = [row[-1] for frame in rows for row in frame.to_numpy(object).tolist() if isinstance(row[-1], bytes)]
         yield self._visit(blobs, timerValues)
 
     def handleExpiredTimer(
