@@ -108,9 +108,8 @@ def deliver(
     setup.reading()  # refuses a separator that has no meaning
     _check(arrivals, setup)
     check_workers(arrivals.sparkSession)
-    options = StreamOptions(
-        idle_seconds, wait_seconds, ttl_seconds, None if give_up is None else os.fspath(give_up), shards
-    )
+    folder = None if give_up is None else os.fspath(give_up)
+    options = StreamOptions(idle_seconds, wait_seconds, ttl_seconds, folder, shards)
     if arrivals.isStreaming:
         from thence.tables.engines.spark.stream import deliver_stream
 
