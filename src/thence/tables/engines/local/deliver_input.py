@@ -25,7 +25,7 @@ from thence.tables.files.inputs import InputTable, input_table, is_path, refusal
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from thence.tables.delivery.key_state import Setup
+    from thence.tables.delivery.setup import Setup
     from thence.tables.files.arrival_reader import Arrivals
 
 ROW = "__thence_row"
@@ -101,7 +101,7 @@ def deliver(
     ).of(by)  # fmt: skip
     given = named_once(columns or {}, {"message": id, by: causes})
     names = Columns(by, given, key)
-    from thence.tables.delivery.key_state import Setup
+    from thence.tables.delivery.setup import Setup
 
     if is_path(data):
         from thence.tables.files.arrival_reader import arrival_files, read_arrivals
