@@ -119,6 +119,7 @@ def command(
         typer.Option(help="With --stream and --policy release: let go what a key holds, idle for so long."),
     ] = None,
     ttl_seconds: Annotated[float | None, typer.Option(help="With --stream: forget a key idle for so long.")] = None,
+    shards: Annotated[int | None, typer.Option(help="With --stream: shards of keys, fixed at the first start.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what --out names, if it is there.")] = False,
     stream: Annotated[bool, typer.Option("--stream", help="Go on as files arrive; needs --checkpoint.")] = False,
     once: Annotated[bool, typer.Option("--once", help="With --stream: take what is there, then stop.")] = False,
@@ -145,7 +146,7 @@ def command(
     options: Row = {"policy": policy, "after_rows": after_rows, "after_seconds": after_seconds}
     options |= {"remember": remember, "held_limit": held_limit, "when_full": when_full, "max_jump": max_jump}
     options |= {"filter_limit": filter_limit, "wait_seconds": wait_seconds}
-    options |= {"idle_seconds": idle_seconds, "ttl_seconds": ttl_seconds}
+    options |= {"idle_seconds": idle_seconds, "ttl_seconds": ttl_seconds, "shards": shards}
     if checkpoint is not None:
         options["give_up"] = checkpoint / "give-up"
     names = roster.split(",") if roster is not None else None
@@ -292,7 +293,7 @@ def _local(asked: Asked) -> Row:
     from thence.tables.files.write_table import output_format, write_table
 
     options = dict(asked.options)
-    for name in ("wait_seconds", "idle_seconds", "ttl_seconds"):
+    for name in ("wait_seconds", "idle_seconds", "ttl_seconds", "shards"):
         if options.pop(name) is not None:
             raise MisuseError(Argument(name), " is for streams; a batch has an end")
     files = asked.files

@@ -30,6 +30,7 @@ OWN: Mapping[str, Mapping[str, str]] = {
         "wait_seconds": "streams only",
         "ttl_seconds": "streams only",
         "give_up": "streams only",
+        "shards": "streams only",
     },
     "stamp": {},
 }

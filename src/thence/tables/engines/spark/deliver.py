@@ -88,8 +88,9 @@ def deliver(
     """Put the rows of a table into causal order; the parameters are those of `thence.deliver` and `thence.Orderer`.
 
     `id` and `causes` name the columns of the ids and of the causes. `separator` stands between the ids of a text that
-    names several causes.
-    `roster` may be left out where the stamp column carries it (`with_rosters`, or files written by thence).
+    names several causes. `roster` may be left out where the stamp column carries it (`with_rosters`, or files written
+    by thence).
+
     For streams alone, all in processing time:
 
     - `wait_seconds`: a row that has been held for so long is released, whatever the policy;
@@ -109,11 +110,14 @@ def deliver(
         when_full=when_full, max_jump=max_jump, filter_limit=filter_limit,
     )  # fmt: skip
     setup = Setup(by, rosters_of(by, roster), names, chosen.of(by), separator)
+    folder = None if give_up is None else os.fspath(give_up)
+    return _delivered(data, setup, StreamOptions(idle_seconds, wait_seconds, ttl_seconds, folder, shards))
+
+
+def _delivered(data: DataFrame, setup: Setup, options: StreamOptions) -> DataFrame:
     setup.reading()  # refuses a separator that has no meaning
     _check(data, setup)
     check_workers(data.sparkSession)
-    folder = None if give_up is None else os.fspath(give_up)
-    options = StreamOptions(idle_seconds, wait_seconds, ttl_seconds, folder, shards)
     if data.isStreaming:
         from thence.tables.engines.spark.stream import deliver_stream
 
