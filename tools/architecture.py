@@ -1,7 +1,7 @@
-"""Writes the tables of docs/architecture.md from the import rules and the code, so that the page cannot be wrong.
+"""Writes the tables of docs/architecture.md and docs/protocols.md from the code, so that the pages cannot be wrong.
 
-    python tools/architecture.py            write the page
-    python tools/architecture.py --check    say whether it is current (exit code 1 if not)
+    python tools/architecture.py            write the pages
+    python tools/architecture.py --check    say whether they are current (exit code 1 if not)
 
 The order of layers and packages is that of `[tool.importlinter]` in pyproject.toml; what a package holds is the first
 sentence of its docstring. Every module that the page or CONTRIBUTING names must exist. Line counts are rounded, and
@@ -20,6 +20,8 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "thence"
 PAGE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- packages: made by tools/architecture.py -->\n", "<!-- end of packages -->\n"
+PROTOCOLS = ROOT / "docs" / "protocols.md"
+FIRST, LAST = "<!-- protocols: made by tools/architecture.py -->\n", "<!-- end of protocols -->\n"
 
 
 def contracts() -> list[tuple[str, list[str]]]:
@@ -79,6 +81,25 @@ def page() -> str:
     return before + BEGIN + "\n" + tables(listed) + END + after
 
 
+def protocols() -> str:
+    """Return docs/protocols.md with its two tables as the registry has them."""
+    from thence.core.protocols.registry import REGISTRY
+
+    used = ["| protocol | use it when | needs | promises | cost |", "|---|---|---|---|---|"]
+    others = ["| protocol | what it is | needs | promises | cost | source |", "|---|---|---|---|---|---|"]
+    for name, entry in REGISTRY.items():
+        needs = ", ".join(entry.needs)
+        if entry.use:
+            used.append(f"| `{name}` | {entry.use} | {needs} | {entry.guarantee} | {entry.cost} |")
+        else:
+            others.append(
+                f"| `{name}` | {entry.summary} | {needs} | {entry.guarantee} | {entry.cost} | {entry.source} |"
+            )
+    before, rest = PROTOCOLS.read_text().split(FIRST)
+    text = ["", *used, "", "The others exist to be compared with these, and to reproduce the papers:", "", *others, ""]
+    return before + FIRST + "\n".join(text) + "\n" + LAST + rest.split(LAST)[1]
+
+
 def missing() -> list[str]:
     """Return a sentence for each module that a page names and that does not exist."""
     return [
@@ -94,12 +115,13 @@ def main() -> int:
     if faults := missing():
         print("\n".join(faults))
         return 1
-    text = page()
+    texts = {PAGE: page(), PROTOCOLS: protocols()}
     if "--check" not in sys.argv[1:]:
-        PAGE.write_text(text)
+        for each, text in texts.items():
+            each.write_text(text)
         return 0
-    current = PAGE.read_text() == text
-    print("the tables of packages are current" if current else "not current; run python tools/architecture.py")
+    current = all(each.read_text() == text for each, text in texts.items())
+    print("the tables are current" if current else "not current; run python tools/architecture.py")
     return 0 if current else 1
 
 

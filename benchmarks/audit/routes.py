@@ -97,7 +97,7 @@ def serve(package: str) -> None:
         else:
             result = spark_room.audit(session.read.parquet(given))
         with result:
-            verdict = result.verdicts.first().asDict()
+            verdict = result.runs.first().asDict()
             tagged = getattr(result, "tagged", None)
             (result.findings if tagged is None else tagged).write.format("noop").mode("overwrite").save()
             route = str(getattr(result, "route", ""))
@@ -214,7 +214,7 @@ else:
         route.chunks_of = lambda *given: None
     result = arrays.audit_files(trace, cores=2, held_rows=10**9 if way == "whole" else 0)
 with result:
-    print(json.dumps([result.route, sum(run["violations"] for run in result.runs)]))
+    print(json.dumps([result.route, sum(run["violations"] for run in result.run_rows)]))
 """
 
 

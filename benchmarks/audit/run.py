@@ -44,7 +44,7 @@ def candidate(spark: Any, how: str, data: str, options: dict[str, Any]) -> dict[
     else:
         result = audit(spark.read.parquet(data), **options)
     with result:
-        verdict = result.verdicts.first().asDict()
+        verdict = result.runs.first().asDict()
         result.tagged.write.format("noop").mode("overwrite").save()
     return verdict
 

@@ -47,16 +47,16 @@ class Rival(StatefulProcessor):
     """A stateful step over packed rows with one blob of state."""
 
     def init(self, handle: Any) -> None:
-        from thence.tables.engines.spark.stream import BLOB
-
-        self.blob = handle.getValueState("state", BLOB)
+        self.blob = handle.getValueState("state", "blob binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:
-        from thence.tables.engines.spark.stream import PACKED, ipc, sorted_rows
+        from _by_key import PACKED, sorted_rows
+
+        from thence.tables.delivery.segment import ipc
 
         blobs = [blob for frame in rows for blob in frame.iloc[:, -1]]
         state = pickle.loads(bytes(self.blob.get()[0])) if self.blob.exists() else None
-        out, state = self.step(sorted_rows(blobs, "arrival", "message"), state)
+        out, state = self.step(sorted_rows(blobs), state)
         blob = pickle.dumps(state, 5)
         self.blob.update((blob,))
         yield pd.DataFrame({PACKED: [ipc(out)], "__state": [len(blob)]})
@@ -109,14 +109,15 @@ class ByCause(Rival):
 
 
 def rival(table: Any, processor: Rival) -> Any:
+    from _by_key import PACKED, packer
     from pyspark.sql import functions as F
     from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-    from thence.tables.engines.spark.stream import PACKED, packer, unpack
+    from thence.tables.engines.spark.shard_visit import unpack
 
     keys = [StructField(name, table.schema[name].dataType) for name in KEY]
     packed = table.selectExpr("run as __key_0", "destination as __key_1", "*").mapInArrow(
-        packer(KEY, "arrival", "message"), StructType([*keys, StructField(PACKED, BinaryType())])
+        packer(KEY), StructType([*keys, StructField(PACKED, BinaryType())])
     )
     stepped = packed.groupBy(*KEY).transformWithStateInPandas(
         statefulProcessor=processor,

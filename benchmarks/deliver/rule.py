@@ -81,19 +81,17 @@ def roster() -> list[str]:
     return found
 
 
-def released() -> tuple[Any, Any]:
-    """Return the modules of delivery in this process, and of one key: 0.1.0 has them elsewhere."""
+def released() -> Any:
+    """Return the module of delivery in this process: 0.1.0 has it elsewhere."""
     try:
-        from thence.tables.delivery import key_state
         from thence.tables.engines.local import deliver
     except ModuleNotFoundError:
-        from thence.delivery import key_state  # type: ignore[import-not-found,no-redef]
-        from thence.delivery import local as deliver
-    return deliver, key_state
+        from thence.delivery import local as deliver  # type: ignore[import-not-found,no-redef]
+    return deliver
 
 
 def setup_of(by: str, policy: dict[str, Any]) -> Any:
-    return released()[0].setup_of(by, roster() if by == "stamp" else None, {}, None, policy)
+    return released().setup_of(by, roster() if by == "stamp" else None, {}, None, policy)
 
 
 # -- measuring, in a process of its own --------------------------------------------------------------------------------
@@ -103,7 +101,7 @@ def bulk(rows: int) -> dict[str, float]:
     """Return microseconds a row of whole tables."""
     import pyarrow as pa
 
-    deliver_table = released()[0].deliver_table
+    deliver_table = released().deliver_table
     found: dict[str, float] = {}
     sink = roster()[-1]
     for by, one in tables(rows).items():
@@ -135,6 +133,7 @@ def single(rows: int) -> dict[str, float]:
     import pyarrow as pa
 
     from thence import Orderer
+    from thence.tables.delivery.many_keys import ManyKeys, Span
 
     found: dict[str, float] = {}
     rows = min(rows, 4000)
@@ -142,11 +141,12 @@ def single(rows: int) -> dict[str, float]:
     for by, one in tables(rows).items():
         table = one.append_column("run", pa.array(["r"] * rows)).append_column("destination", pa.array([sink] * rows))
         setup = setup_of(by, {})
-        key = released()[1].KeyState(setup, ("r", sink))
+        keys = ManyKeys(setup)
+        keys.begin(0, ("r", sink))
         batches = table.to_batches(max_chunksize=1)
         started = time.process_time()
         for batch in batches:
-            key.take(batch)
+            keys.take(batch, [Span(0, 0, 1)])
         found[f"{by}, a batch of one"] = 1e6 * (time.process_time() - started) / rows
         dicts = table.to_pylist()
         orderer = Orderer(by, roster=roster() if by == "stamp" else None)  # type: ignore[arg-type]

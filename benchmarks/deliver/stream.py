@@ -67,14 +67,15 @@ KINDS = {
 def pass_through(table: Any, size: int) -> Any:
     """Packed, stateful, and nothing else: the blob is read and written back, rows are handed on."""
     import pandas as pd
+    from _by_key import PACKED, packer
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
     from pyspark.sql.types import BinaryType, StructField, StructType
 
-    from thence.tables.engines.spark.stream import BLOB, PACKED, packer, unpack
+    from thence.tables.engines.spark.shard_visit import unpack
 
     class Same(StatefulProcessor):
         def init(self, handle: Any) -> None:
-            self.blob = handle.getValueState("state", BLOB)
+            self.blob = handle.getValueState("state", "blob binary")
 
         def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:
             state = bytes(self.blob.get()[0]) if self.blob.exists() else b"0" * size
@@ -89,7 +90,7 @@ def pass_through(table: Any, size: int) -> Any:
     keys = [StructField("run", table.schema["run"].dataType), StructField("destination", table.schema["run"].dataType)]
     schema = StructType([*keys, StructField(PACKED, BinaryType())])
     keyed = table.selectExpr("run as __key_0", "destination as __key_1", "*")
-    packed = keyed.mapInArrow(packer(("run", "destination"), "arrival", "message"), schema)
+    packed = keyed.mapInArrow(packer(("run", "destination")), schema)
     stepped = packed.groupBy("run", "destination").transformWithStateInPandas(
         statefulProcessor=Same(), outputStructType=schema, outputMode="Append", timeMode="None"
     )

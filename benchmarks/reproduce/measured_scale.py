@@ -11,8 +11,6 @@ from statistics import median
 from pages import result
 from sentence import Figures, Sentence
 
-BILLIONS = {"many": 10_000, "fewer": 2_000}
-"""chunks of ten billion events: of a million rows, of five million"""
 SAFE = 1.5e-6
 """seconds of CPU an event that the estimate takes"""
 EXECUTORS = 400
@@ -54,16 +52,11 @@ def on_paper() -> Figures:
     found = result("audit/results/kernel-64-5m-1000k.json")
     whole = result("audit/results/files-10m.json")
     cpu, events = median(whole["audit_cpu_seconds"]), whole["verdict"]["events"]
-    compose = found["cpu_seconds"]["compose"] / found["chunks"]
-    summary = found["found"]["summary_bytes"] / found["chunks"]
     made: Figures = {
         "kernels": f"{sum(found['ns_per_event'].values()) / 1e3:.2f}", "whole": f"{cpu / events * 1e6:.1f}",
         "cpu": f"{cpu:.0f}", "events": f"{events // 10**6}", "safe": f"{SAFE * 1e6:.1f}",
-        "all": f"{1e10 * SAFE:,.0f}", "spread": f"{1e10 * SAFE / EXECUTORS:.0f}", "ms": f"{1e3 * compose:.0f}",
+        "all": f"{1e10 * SAFE:,.0f}", "spread": f"{1e10 * SAFE / EXECUTORS:.0f}",
     }  # fmt: skip
-    for name, chunks in BILLIONS.items():
-        made |= {name: f"{chunks:,}", f"{name}-s": f"{chunks * compose:.0f}"}
-        made |= {f"{name}-gb": f"{chunks * summary / 1e9:.1f}"}
     return made
 
 
@@ -176,13 +169,6 @@ SCALE = (
         "{kernels} us of CPU an event in the kernels; {whole} us with reading Parquet, starting tasks and moving "
         "summaries ({cpu} CPU seconds for {events} million events measured end to end); {safe} us to be safe. 10^10 "
         "events x {safe} us = {all} CPU seconds; on 100 executors of 4 cores, {spread} s if nothing is in the way",
-        on_paper,
-    ),
-    Sentence(
-        "audit.md",
-        "{many} chunks of a million x {ms} ms = {many-s} s in one task, and {many-gb} GB of summaries through it. So "
-        "chunks should be larger there: 5 million rows ({fewer} chunks, five for each core) make it {fewer-s} s and "
-        "{fewer-gb} GB",
         on_paper,
     ),
     Sentence("environment.md", "the classes that Spark loads, {mb} MB in that cache directory", start),

@@ -62,6 +62,14 @@ def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(f" {verb} " in shown for verb in cli.VERBS)
 
 
+def test_help_groups_commands_and_shows_the_laboratory_last(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    places = [shown.index(each) for group, verbs in cli.GROUPS.items() for each in (group, *(f"│ {v} " for v in verbs))]
+    assert places == sorted(places)
+    assert set(list(cli.GROUPS.values())[-1]) == {"simulate", "explore", "reproduce", "sweep", "protocols", "conform"}
+
+
 @pytest.mark.parametrize("verb", cli.VERBS)
 def test_help_of_a_verb_shows_an_example_and_json(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([verb, "--help"]) == 0

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 from pathlib import Path
 
 import pytest
 
 from thence import cli
-from thence.cli._common import as_options
+from thence.cli._common import as_option
 from thence.cli._targets import check_target, declared
 from thence.core.model.events import parse
-from thence.errors import MisuseError
+from thence.errors import Argument, MisuseError
 from thence.tables.files.jsonl import write_jsonl
 
 HANDLED_ELSEWHERE = {("convert", "out"), ("deliver", "out")}
@@ -96,7 +97,7 @@ def test_every_option_that_takes_a_path_says_whether_it_is_written() -> None:
         (["--by", "depends_on"], "--columns says other names"),
         (
             ["--by", "depends_on", "--key", "nobody"],
-            "--columns says other names, and --key which columns part the rows",
+            "--columns says other names, and --key which columns partition the rows",
         ),
         (["--by", "depends_on", "--columns", "what=x"], "--columns names 'what'"),
         (["--by", "guess"], "--by guess; one of stamp, clock, depends_on is accepted"),
@@ -117,9 +118,15 @@ def test_errors_speak_of_options(
     assert said in capsys.readouterr().err
 
 
-def test_what_is_quoted_stays_as_it_is() -> None:
+def test_only_arguments_of_the_command_become_options() -> None:
     command = next(each for each in cli.build().registered_commands if each.name == "deliver")
     assert command.callback is not None
     parameters = command.callback.__signature__.parameters
-    kept = "column 'after_rows' and \"key=\" of my_key= are not options; --after-rows is, OURS=YOURS is not"
-    assert as_options(kept, parameters) == kept
+    error = MisuseError(
+        "column 'after_rows' and \"key=\": ", Argument("after_rows"), Argument("cores_limit", 3), Argument("by", "x")
+    )
+    assert error.worded(lambda each: as_option(each, parameters)) == (
+        "column 'after_rows' and \"key=\": --after-rowscores_limit=3--by x"
+    )
+    assert str(error) == "column 'after_rows' and \"key=\": after_rowscores_limit=3by='x'"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)

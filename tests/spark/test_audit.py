@@ -58,8 +58,8 @@ def test_hundreds_of_small_runs(spark: SparkSession, tmp_path: Path) -> None:
     some = small_runs()[:200]
     with audit(frame(spark, rows(some), folder=tmp_path)) as result:
         check(findings(result), known(some))
-        verdicts = {row["run"]: row["verdict"] for row in result.verdicts.collect()}
-        assert {run["run"]: run["verdict"] for run in result.runs} == verdicts
+        verdicts = {row["run"]: row["verdict"] for row in result.runs.collect()}
+        assert {run["run"]: run["verdict"] for run in result.run_rows} == verdicts
     assert verdicts == {events[0].run: judged(events).verdict for events in some}
     assert set(verdicts.values()) == {"causal", "violated"}
 
@@ -262,7 +262,7 @@ def test_a_first_look(spark: SparkSession) -> None:
         assert [(s["process"], s["kind"], s["message"]) for s in steps["path"]] == [
             ("a", "send", "a1"), ("b", "deliver", "a1"), ("b", "send", "b1"),
         ]  # fmt: skip
-        assert result.verdicts.collect()[0].asDict() == {
+        assert result.runs.collect()[0].asDict() == {
             "run": "run", "verdict": "violated", "events": 5, "messages": 2, "gaps": 0, "violations": 1, "possible": 0,
             "undelivered": 0, "duplicates": 0, "misdelivered": 0, "quarantined": 0,
         }  # fmt: skip

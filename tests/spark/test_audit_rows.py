@@ -31,7 +31,7 @@ def reasons(result: Any) -> list[tuple[Any, ...]]:
 
 
 def verdicts(result: Any) -> dict[str, str]:
-    return {row["run"]: row["verdict"] for row in result.verdicts.collect()}
+    return {row["run"]: row["verdict"] for row in result.runs.collect()}
 
 
 @pytest.mark.parametrize("ordered", [True, False])
@@ -93,8 +93,8 @@ def test_a_trace_cut_off_in_the_middle_is_unknown(spark: SparkSession, tmp_path:
         assert row["line"] == 5
         assert row["reason"].startswith("the last line is cut off")
         assert verdicts(result) == {"run": "unknown"}, "the line may belong to any run of its file"
-        assert [row.asDict() for row in result.verdicts.collect()] == result.runs
-        assert [(run["run"], run["verdict"]) for run in result.runs] == [("run", "unknown")]
+        assert [row.asDict() for row in result.runs.collect()] == result.run_rows
+        assert [(run["run"], run["verdict"]) for run in result.run_rows] == [("run", "unknown")]
 
 
 def test_jsonl_is_read_in_splits(spark: SparkSession, tmp_path: Path) -> None:

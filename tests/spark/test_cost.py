@@ -74,7 +74,7 @@ def test_costs_and_profiles_are_those_of_the_plain_replay(spark: SparkSession, s
     wanted = parts(events, sample)
     with cost(frame(spark, [e for rows in events.values() for e in rows], order=order), NAMES, sample=sample) as result:
         costs = {(r["run"], r["label"], r["protocol"]): as_cost(r.asDict()) for r in result.costs.collect()}
-        profiles = {(r["run"], r["label"]): r.asDict(recursive=True) for r in result.profiles.collect()}
+        profiles = {(r["run"], r["label"]): r.asDict(recursive=True) for r in result.runs.collect()}
         chosen = result.recommendation
     assert profiles.keys() == wanted.keys()
     expected = {(*key, name): replay(rows, name, roster) for key, (rows, roster) in wanted.items() for name in NAMES}

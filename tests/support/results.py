@@ -18,7 +18,7 @@ def told(result: AuditResult, *, placed: bool = False) -> dict[str, object]:
         name: [{c: v for c, v in row.items() if placed or c not in PLACED} for row in result.rows(name)]
         for name in COLUMNS
     }
-    return {"verdict": result.verdict, "code": result.exit_code, "runs": result.runs, **lists}
+    return {"verdict": result.verdict, "code": result.exit_code, "runs": result.run_rows, **lists}
 
 
 def check_paths(result: AuditResult, runs: dict[str, list[Event]], limit: int | None = None) -> int:

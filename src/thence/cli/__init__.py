@@ -28,11 +28,18 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 OK, FAILED, MISUSE, BUG, INTERRUPTED, UNREAD = 0, 1, 2, 70, 130, 141
 
 
-VERBS = (
-    "demo", "doctor", "simulate", "deliver", "waiting", "give-up", "audit", "explain", "show", "convert", "explore",
-    "conform", "cost", "sweep", "reproduce", "protocols", "endpoint", "why",
-)  # fmt: skip
-"""in the order of `thence --help`"""
+GROUPS = {
+    "Start": ("demo", "doctor"),
+    "Events in tables, files and streams": (
+        "audit", "explain", "show", "deliver", "waiting", "give-up", "cost", "convert",
+    ),
+    "Live processes": ("endpoint", "why"),
+    "Laboratory: simulations, exhaustive search, the papers": (
+        "simulate", "explore", "reproduce", "sweep", "protocols", "conform",
+    ),
+}  # fmt: skip
+"""The commands as `thence --help` groups them, in its order; those of the laboratory come last."""
+VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)
 
 
 def build(verbs: Sequence[str] = VERBS) -> typer.Typer:
@@ -57,10 +64,11 @@ def build(verbs: Sequence[str] = VERBS) -> typer.Typer:
     ) -> None:
         """Keep effects behind their causes: causal order for messages, streams and recorded executions."""
 
+    panels = {verb: group for group, each in GROUPS.items() for verb in each}
     for name in verbs:
         verb = import_module(f"thence.cli.{name.replace('-', '_')}")
         example = verb.EXAMPLE.replace("[", r"\[")  # typer reads markup here
-        app.command(name, epilog=f"Example: {example}")(talking(verb.command))
+        app.command(name, epilog=f"Example: {example}", rich_help_panel=panels[name])(talking(verb.command))
     return app
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ from thence.cli._packages import needs
 from thence.cli._targets import check_targets, declared, spelled
 from thence.core.model.escape import escaped_json, visible, visible_lines
 from thence.core.model.plain import Json, Option
-from thence.errors import MisuseError
+from thence.errors import Argument, MisuseError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,8 +49,10 @@ Engine = Annotated[
 """The `--engine` of verbs that work on tables: declare `engine: Engine = "auto"` and call `engines.choice.choose`."""
 
 
-SparkCores = Annotated[int, typer.Option(help="Cores of the embedded Spark session.", min=1)]
-"""The `--cores` of verbs that may start Spark: declare `cores: SparkCores = 2`."""
+CORES = os.cpu_count() or 1
+"""The default of `--cores`, as in the library: all cores."""
+SparkCores = Annotated[int, typer.Option(help="Cores of the embedded Spark session.", min=1, show_default="all")]
+"""The `--cores` of verbs that may start Spark: declare `cores: SparkCores = CORES`."""
 
 ColumnsOption = Annotated[
     str | None,
@@ -154,7 +157,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also say how the
 def talking(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb the options `--quiet` and `--verbose`; check before it begins where it is to write, and with what.
 
-    What the library says of its arguments (`columns=`, `after_rows`) is said of options (`--columns`, `--after-rows`).
+    Errors of the library name their arguments (`columns=`, `after_rows`) as data; here they become options.
     """
     own = inspect.signature(verb, eval_str=True)
 
@@ -171,7 +174,7 @@ def talking(verb: Callable[..., None]) -> Callable[..., None]:
             with standard_input(options.get("trace")) as names:
                 verb(*args, **options if names is None else options | {"trace": names})
         except MisuseError as error:
-            error.args = (as_options(str(error), own.parameters),)
+            error.args = (error.worded(lambda argument: as_option(argument, own.parameters)),)
             raise
         finally:
             _talk = Talk.PLAIN
@@ -184,19 +187,13 @@ def talking(verb: Callable[..., None]) -> Callable[..., None]:
     return spoken
 
 
-def as_options(text: str, parameters: Mapping[str, inspect.Parameter]) -> str:
-    """Write arguments that a sentence names, `by='clock'` or `after_rows`, as the options of a verb."""
-    for name, parameter in parameters.items():
-        if (option := declared(parameter)) is not None:
-            shown = spelled(name, option)
-            text = re.sub(rf"{_BEFORE}{name}='([^']*)'", rf"{shown} \1", text)
-            text = re.sub(rf"{_BEFORE}{name}=(?=\s|:)", shown, text)
-            text = re.sub(rf"{_BEFORE}{name}(?![\w=])", shown, text) if "_" in name else text
-    return text
-
-
-_BEFORE = r"(?<![\w'\"=-])"
-"""Not inside a word, a quotation or an option."""
+def as_option(argument: Argument, parameters: Mapping[str, inspect.Parameter]) -> str:
+    """Write an argument that an error names as an option of a command, if the command has one for it."""
+    option = declared(parameters[argument.name]) if argument.name in parameters else None
+    if option is None:
+        return str(argument)
+    shown = spelled(argument.name, option)
+    return f"{shown} {argument.value}" if argument.given else shown
 
 
 def detail(text: str) -> None:
@@ -290,7 +287,7 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
         yield lambda stage: shown.update(task, description=stage)
 
 
-def start_spark(cores: int = 2, *, quick: bool = False, what: str = "Starting Spark") -> SparkSession:
+def start_spark(cores: int = CORES, *, quick: bool = False, what: str = "Starting Spark") -> SparkSession:
     """Start the embedded Spark of a command, and say so on a terminal."""
     with working(what):
         from thence.tables.engines.spark.session import command_session

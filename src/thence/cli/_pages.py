@@ -38,8 +38,8 @@ def recorded(
     from thence.show.spacetime.pages import Recorded
 
     findings = findings_of(result, paths=max(paths, asked.violation or 0))
-    verdicts = {run["run"]: run["verdict"] for run in result.runs}
-    counted = sum(int(run["violations"]) for run in result.runs)
+    verdicts = {run["run"]: run["verdict"] for run in result.run_rows}
+    counted = sum(int(run["violations"]) for run in result.run_rows)
     everything = Recorded([], findings, verdicts, {}, title, violations=counted)
     if choice is None or choice.engine is Engine.LOCAL:
         with working("Reading"):

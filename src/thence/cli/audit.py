@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thence.cli._common import (
+    CORES,
     ColumnsOption,
     Engine,
     JsonFile,
@@ -49,7 +50,7 @@ FormatOption = Annotated[
 ]
 PatternOption = Annotated[str | None, typer.Option(metavar="RE", help="A log's lines: groups host, clock and event.")]
 DelimiterOption = Annotated[str | None, typer.Option(metavar="RE", help="What parts executions in a log.")]
-CoresOption = Annotated[int, typer.Option(help="Cores to work on.", min=1)]
+CoresOption = Annotated[int, typer.Option(help="Cores to work on.", min=1, show_default="all")]
 
 
 def command(
@@ -69,7 +70,7 @@ def command(
         typer.Option(metavar="FILE", help="Also write a page: the findings, and the runs drawn beside them."),
     ] = None,
     allow_empty: Annotated[bool, typer.Option("--allow-empty", help="No event at all is fine.")] = False,
-    cores: CoresOption = 2,
+    cores: CoresOption = CORES,
     json_file: JsonFile = None,
 ) -> None:
     """Judge a recorded execution: verdict, every violation with its causal path, missing and duplicate deliveries.
@@ -175,7 +176,7 @@ def _on_spark(opened: Trace, cores: int) -> AuditResult:
     spark = start_spark(cores, quick=size < SMALL or _opened_by_workers(opened))
     with counted() as progress, watched(spark, progress):
         result = audit_trace(spark, opened)
-        detail(f"{len(result.runs):,} runs judged on Spark")  # asking for them is what makes Spark work
+        detail(f"{len(result.run_rows):,} runs judged on Spark")  # asking for them is what makes Spark work
         return result
 
 
@@ -224,7 +225,7 @@ def _runs(result: AuditResult, out: Console) -> Iterator[str]:
     from thence.core.model.message_names import HOPS
 
     rank = {"violated": 0, "unknown": 1, "causal": 2}
-    runs = sorted(result.runs, key=lambda run: (rank[run["verdict"]], run["run"]))
+    runs = sorted(result.run_rows, key=lambda run: (rank[run["verdict"]], run["run"]))
     hops = [run for run in runs if run["run"].endswith(HOPS)]
     runs = [run for run in runs if not run["run"].endswith(HOPS)]
     for title, some in ((None, runs), ("hops, as runs of their own", hops)):
@@ -257,7 +258,7 @@ def _clocks(result: AuditResult) -> Iterator[str]:
     counts = {"host": audited.hosts, "event": audited.events, "execution": audited.executions}
     what = ", ".join(f"{count:,} {noun}{'s' * (count != 1)}" for noun, count in counts.items())
     yield f"clocks {_CLOCK_VERDICTS[audited.verdict]}: {what}"
-    if not result.runs and result.verdict == "unknown":
+    if not result.run_rows and result.verdict == "unknown":
         lacking = "hosts have no events in it" if audited.findings else "lines were set aside"
         yield f"verdict: unknown, since {lacking}" if audited.events else "verdict: unknown: there is no event"
     yield f"layout: {'; '.join(audited.layouts) or 'none'}"
@@ -291,7 +292,7 @@ def _records(result: AuditResult) -> Iterator[str]:
 
 def _findings(result: AuditResult, paths: int) -> Iterator[str]:
     """Yield violations in words, and rows that were set aside."""
-    count = sum(run["violations"] for run in result.runs)
+    count = sum(run["violations"] for run in result.run_rows)
     for number, (row, sentence) in enumerate(result.told(SHOWN, paths), 1):
         yield f"{number}. run {row['run']}: {sentence}"
     if count > SHOWN:
@@ -303,7 +304,7 @@ def _findings(result: AuditResult, paths: int) -> Iterator[str]:
             f"possible: run {row['run']}: {row['destination']} delivered {row['early']} and no {row['missing']}, which "
             f"was sent before it, unless a row that is missing or set aside there delivered {row['missing']}"
         )
-    if (more := sum(run["possible"] for run in result.runs) - SHOWN) > 0:
+    if (more := sum(run["possible"] for run in result.run_rows) - SHOWN) > 0:
         yield f"... and {more:,} more that are possible; --json has them all"
     reasons = by_reason(result.rows("quarantine"))
     yield from lines_by_reason(reasons, SHOWN)

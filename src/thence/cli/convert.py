@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from thence.cli._common import (
+    CORES,
     ColumnsOption,
     Engine,
     JsonFile,
@@ -72,7 +73,7 @@ def command(
     columns: ColumnsOption = None,
     kinds: KindsOption = None,
     engine: Engine = "auto",
-    cores: SparkCores = 2,
+    cores: SparkCores = CORES,
     json_file: JsonFile = None,
 ) -> None:
     """Write a trace in another format, whole or the part around one message.

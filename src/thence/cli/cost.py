@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thence.cli._common import (
+    CORES,
     ColumnsOption,
     JsonFile,
     KindsOption,
@@ -53,7 +54,7 @@ def command(
     columns: ColumnsOption = None,
     kinds: KindsOption = None,
     engine: EngineOption = "auto",
-    cores: SparkCores = 2,
+    cores: SparkCores = CORES,
     json_file: JsonFile = None,
 ) -> None:
     """Replay your traffic through each protocol: entries, facts, bytes, log size, waiting; and a recommendation.

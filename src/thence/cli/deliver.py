@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from thence.cli._common import (
+    CORES,
     ColumnsOption,
     JsonFile,
     SparkCores,
@@ -30,7 +31,7 @@ from thence.cli._console import table
 from thence.cli._packages import needs
 from thence.cli._targets import check_target
 from thence.core.model.plain import Field, Row
-from thence.errors import MisuseError, TraceError
+from thence.errors import Argument, MisuseError, TraceError
 from thence.tables.engines.choice import Choice, Engine, choose
 from thence.tables.files.formats import RECORDS, WHOLE
 
@@ -118,13 +119,14 @@ def command(
         typer.Option(help="With --stream and --policy release: let go what a key holds, idle for so long."),
     ] = None,
     ttl_seconds: Annotated[float | None, typer.Option(help="With --stream: forget a key idle for so long.")] = None,
+    shards: Annotated[int | None, typer.Option(help="With --stream: shards of keys, fixed at the first start.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what --out names, if it is there.")] = False,
     stream: Annotated[bool, typer.Option("--stream", help="Go on as files arrive; needs --checkpoint.")] = False,
     once: Annotated[bool, typer.Option("--once", help="With --stream: take what is there, then stop.")] = False,
     checkpoint: Annotated[Path | None, typer.Option(metavar="DIR", help="Where a stream keeps its state.")] = None,
     files_per_batch: Annotated[int | None, typer.Option(help="With --stream: files in one micro-batch.")] = None,
     engine: EngineOption = "auto",
-    cores: SparkCores = 2,
+    cores: SparkCores = CORES,
     json_file: JsonFile = None,
 ) -> None:
     """Put each destination's rows into causal order and say what the rest waits for.
@@ -144,7 +146,7 @@ def command(
     options: Row = {"policy": policy, "after_rows": after_rows, "after_seconds": after_seconds}
     options |= {"remember": remember, "held_limit": held_limit, "when_full": when_full, "max_jump": max_jump}
     options |= {"filter_limit": filter_limit, "wait_seconds": wait_seconds}
-    options |= {"idle_seconds": idle_seconds, "ttl_seconds": ttl_seconds}
+    options |= {"idle_seconds": idle_seconds, "ttl_seconds": ttl_seconds, "shards": shards}
     if checkpoint is not None:
         options["give_up"] = checkpoint / "give-up"
     names = roster.split(",") if roster is not None else None
@@ -291,9 +293,9 @@ def _local(asked: Asked) -> Row:
     from thence.tables.files.write_table import output_format, write_table
 
     options = dict(asked.options)
-    for name in ("wait_seconds", "idle_seconds", "ttl_seconds"):
+    for name in ("wait_seconds", "idle_seconds", "ttl_seconds", "shards"):
         if options.pop(name) is not None:
-            raise MisuseError(f"{name} is for streams; a batch has an end")
+            raise MisuseError(Argument(name), " is for streams; a batch has an end")
     files = asked.files
     roster = files.rosters() if asked.roster is None and asked.by == "stamp" else asked.roster
     setup = setup_of(asked.by, roster, asked.columns, asked.key, options)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thence.cli._common import JsonFile, SparkCores, console, finish, progress, write_json
+from thence.cli._common import CORES, JsonFile, SparkCores, console, finish, progress, write_json
 from thence.cli._console import Console
 from thence.cli._packages import needs
 from thence.core.model.plain import Row
@@ -59,7 +59,7 @@ def command(
         "demo"
     ),
     seed: Annotated[int, typer.Option(help="Of every run.")] = 1,
-    cores: SparkCores = 2,
+    cores: SparkCores = CORES,
     json_file: JsonFile = None,
 ) -> None:
     """Run the main job end to end: simulate, record, audit and deliver on Spark, cost, an HTML page.
@@ -182,7 +182,7 @@ def audit_on_spark(made: Demo) -> None:
     recorded = made.out / "all.parquet"
     write_parquet([replace(event, order=place) for place, event in enumerate(events)], recorded)
     with working("Auditing on Spark"), audit(made.session().read.parquet(str(recorded))) as result:
-        verdicts = {row["run"]: row.asDict() for row in result.verdicts.collect()}
+        verdicts = {row["run"]: row.asDict() for row in result.runs.collect()}
     shown: list[tuple[Cell, ...]] = []
     for name, (_, judgement) in made.runs.items():
         found = verdicts.get(name, {})

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from thence.cli._common import (
+    CORES,
     ColumnsOption,
     Engine,
     JsonFile,
@@ -40,7 +41,7 @@ def command(
     columns: ColumnsOption = None,
     kinds: KindsOption = None,
     engine: Engine = "auto",
-    cores: CoresOption = 2,
+    cores: CoresOption = CORES,
     json_file: JsonFile = None,
 ) -> None:
     """Say why a delivery came too early: the causal path as a sentence, and drawn, its decisive end always shown.
@@ -69,7 +70,7 @@ def command(
 
     with audited(opened, engine, cores) as (result, _):
         out = console(json_file)
-        if not any(run["violations"] for run in result.runs):
+        if not any(run["violations"] for run in result.run_rows):
             why = "; `thence audit` says why it is unknown" if result.verdict == "unknown" else ""
             out.print(f"verdict: {result.verdict}; there is no violation to explain{why}")
             write_json(json_file, None)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from thence.cli._common import JsonFile, SparkCores, console, working, write_json
+from thence.cli._common import CORES, JsonFile, SparkCores, console, working, write_json
 from thence.cli.waiting import session_for
 
 EXAMPLE = "thence give-up checkpoint a7"
@@ -22,7 +22,7 @@ def command(
     folder: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the stream listens; default: CHECKPOINT/give-up.")
     ] = None,
-    cores: SparkCores = 2,
+    cores: SparkCores = CORES,
     json_file: JsonFile = None,
 ) -> None:
     """Tell a running stream that a cause will not come: what is blocked by it goes on, and is called released.

@@ -8,10 +8,11 @@ EXAMPLE = "thence protocols --json protocols.json"
 
 
 def command(json_file: JsonFile = None) -> None:
-    """Say of every protocol what it needs, what it promises and what it costs."""
+    """List the protocols: first those to use, then those to compare with; what each needs, promises and costs."""
     from thence.cli.simulate import print_table
     from thence.core.protocols.registry import REGISTRY
-    from thence.show.simulation import protocols_table
+    from thence.show.simulation import protocols_tables
 
-    print_table(protocols_table(list(REGISTRY.values())), console(json_file))
+    for table in protocols_tables(list(REGISTRY.values())):
+        print_table(table, console(json_file))
     write_json(json_file, [entry.row() for entry in REGISTRY.values()])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thence.cli._common import (
+    CORES,
     ColumnsOption,
     Engine,
     JsonFile,
@@ -48,7 +49,7 @@ def command(
     columns: ColumnsOption = None,
     kinds: KindsOption = None,
     engine: Engine = "auto",
-    cores: CoresOption = 2,
+    cores: CoresOption = CORES,
     json_file: JsonFile = None,
 ) -> None:
     """Write a run as one HTML page to look at: no server, no network; light and dark, keyboard and screen reader.

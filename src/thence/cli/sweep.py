@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from thence.cli._common import JsonFile, SparkCores, console, finish, start_spark, write_json
+from thence.cli._common import CORES, JsonFile, SparkCores, console, finish, start_spark, write_json
 from thence.cli._console import Console, table
 from thence.cli._packages import needs
 from thence.core.model.plain import Row
@@ -32,7 +32,7 @@ def command(
     x: Annotated[str, typer.Option(help="The plot's axis: a key of the grid.")] = "processes",
     y: Annotated[str, typer.Option(help="The plot's measure.")] = "bytes_per_message",
     by: Annotated[str, typer.Option(help="The plot's lines: a key of the grid.")] = "protocol",
-    cores: SparkCores = 2,
+    cores: SparkCores = CORES,
     json_file: JsonFile = None,
 ) -> None:
     """Run every scenario of a grid, spread by Spark, and join the seeds with confidence intervals.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thence.cli._common import JsonFile, SparkCores, start_spark, working, write_json
+from thence.cli._common import CORES, JsonFile, SparkCores, start_spark, working, write_json
 from thence.cli.deliver import show_waiting
 from thence.errors import MisuseError
 
@@ -19,7 +19,7 @@ EXAMPLE = "thence waiting checkpoint"
 
 def command(
     checkpoint: Annotated[Path, typer.Argument(help="The checkpoint folder of a delivering stream.")],
-    cores: SparkCores = 2,
+    cores: SparkCores = CORES,
     json_file: JsonFile = None,
 ) -> None:
     """Explain every row that a stream holds back, as of its last committed micro-batch.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from thence.errors import MisuseError, TraceError
+from thence.errors import Argument, MisuseError, TraceError
 from thence.tables.explain.excerpt import Excerpt, message_excerpt
 from thence.tables.files.inputs import InputTable, Names, TraceInput, trace_input
 
@@ -60,11 +60,16 @@ def show(
     calls the values of `kind`.
     """
     if violation is not None and message is not None:
-        raise MisuseError(f"violation={violation} and message={message!r} were given together; one is accepted")
+        raise MisuseError(
+            Argument("violation", violation),
+            " and ",
+            Argument("message", message),
+            " were given together; one is accepted",
+        )
     given = trace_input(data, columns, kinds)
     target = Path(out) if out is not None else _default(given)
     if not target.parent.is_dir():
-        raise MisuseError(f"out={str(target)!r}: there is no folder {target.parent}; make it first")
+        raise MisuseError(Argument("out", str(target)), f": there is no folder {target.parent}; make it first")
     asked = Wanted(Excerpt(run), violation, message)
     return written_pages(_recorded(given, Words(columns, kinds), asked, target.stem), asked, target)[0][0]
 
@@ -92,8 +97,8 @@ def _recorded(given: Names | InputTable | list[Event], words: Words, asked: Want
         result, read = audit_events(given), lambda _: (given, {})
     with result:
         findings = findings_of(result, paths=max(100, asked.violation or 0))
-        counted = sum(int(run["violations"]) for run in result.runs)
-        verdicts = {each["run"]: each["verdict"] for each in result.runs}
+        counted = sum(int(run["violations"]) for run in result.run_rows)
+        verdicts = {each["run"]: each["verdict"] for each in result.run_rows}
         found = Recorded([], findings, verdicts, {}, title, counted)
         events, origins = read(found)
         if not events:

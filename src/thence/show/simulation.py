@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from thence.core.model.order import Judgement
 from thence.core.protocols.registry import Entry
@@ -121,8 +121,16 @@ def costs_table(costs: Sequence[Cost], choice: Recommendation) -> Table:
     return Table("Cost of the same traffic", columns, tuple(rows))
 
 
-def protocols_table(entries: Sequence[Entry]) -> Table:
-    """Return what the registry says."""
+def protocols_tables(entries: Sequence[Entry]) -> tuple[Table, Table]:
+    """Return what the registry says: of the protocols that one would use, and of those to compare them with."""
+    used = [
+        (entry.name, entry.use, ", ".join(entry.needs), entry.guarantee, entry.cost) for entry in entries if entry.use
+    ]
+    columns = ("protocol", "use it when", "needs", "promises", "cost")
+    return Table("protocols to use", columns, tuple(used)), _compared(entry for entry in entries if not entry.use)
+
+
+def _compared(entries: Iterable[Entry]) -> Table:
     rows = tuple(
         (
             entry.name,
@@ -138,4 +146,4 @@ def protocols_table(entries: Sequence[Entry]) -> Table:
         for entry in entries
     )
     columns = ("protocol", "what it is", "needs", "promises", "waits for", "receive only", "cost", "options", "source")
-    return Table("protocols", columns, rows)
+    return Table("protocols to compare with", columns, rows)

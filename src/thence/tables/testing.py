@@ -43,12 +43,12 @@ def assert_causal(
 def failure(result: AuditResult) -> list[str]:
     """Return the lines that say why a result is not the one hoped for."""
     lines = [f"this execution is not causal: {result.verdict}" if result.events else "there is no event to judge"]
-    if count := sum(run["violations"] for run in result.runs):
+    if count := sum(run["violations"] for run in result.run_rows):
         lines += [f"violation 1 of {count}: {explanation(result)}"]
     for name, what in (("duplicates", "delivered again"), ("misdelivered", "delivered where it was not addressed")):
         rows = result.listed(name)  # type: ignore[arg-type]
         lines += [f"run {row['run']}: {row['message']} {what}, at {row['destination']}" for row in rows[:SHOWN]]
     for row in result.listed("quarantine")[:SHOWN]:
         lines.append(f"set aside: {row['file'] or row['run']}:{row['line'] or row['index']}: {row['reason']}")
-    lines += [f"run {run['run']}: {run['gaps']} gaps in `index`" for run in result.runs if run["gaps"]][:SHOWN]
+    lines += [f"run {run['run']}: {run['gaps']} gaps in `index`" for run in result.run_rows if run["gaps"]][:SHOWN]
     return lines

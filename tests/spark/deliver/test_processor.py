@@ -12,14 +12,22 @@ import pyarrow as pa
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from thence.tables.delivery import Columns, Policy
-from thence.tables.delivery.key_state import Setup
-from thence.tables.engines.spark.stream import ACTION, CAUSE, CHATTY, DRAIN, GIVE_UP, PACKED, Processor, ipc, unpack
+from thence.tables.delivery.segment import ipc
+from thence.tables.delivery.setup import Setup
+from thence.tables.engines.spark.shard_visit import ACTION, CAUSE, DRAIN, GIVE_UP, PACKED, Visits, unpack
 from thence.tables.engines.spark.stream_options import StreamOptions
+from thence.tables.engines.spark.stream_step import CHATTY, Processor
 
 SCHEMA = pa.schema([("destination", pa.string()), ("arrival", pa.int64()), ("message", pa.string()),
                     ("depends_on", pa.list_(pa.string()))])  # fmt: skip
 SETUP = Setup("depends_on", (), Columns("depends_on", key=["destination"]), Policy())
+KEYS = pa.schema([("destination", pa.string())])
+COMMAND = pa.schema([("destination", pa.string()), (ACTION, pa.string()), (CAUSE, pa.string())])
 Row = dict[str, Any]
+
+
+def processor(setup: Setup, options: StreamOptions) -> Processor:
+    return Processor(Visits(setup, options, SCHEMA, KEYS, "arrival", 1))
 
 
 class Stream:
@@ -28,7 +36,7 @@ class Stream:
     def __init__(self, setup: Setup = SETUP, **options: Any) -> None:
         chosen = StreamOptions(**options)
         mode = "ProcessingTime" if chosen.timed else "None"
-        self.tester = TwsTester(Processor(setup, "arrival", chosen, SCHEMA), timeMode=mode)
+        self.tester = TwsTester(processor(setup, chosen), timeMode=mode)
         self.arrival = 0
 
     def take(self, *rows: tuple[str, list[str]], told: tuple[str, str | None] | None = None) -> list[Row]:
@@ -37,14 +45,11 @@ class Stream:
         for message, causes in rows:
             self.arrival += 1
             made.append({"destination": "d", "arrival": self.arrival, "message": message, "depends_on": causes})
-        lines: list[tuple[bytes | None, str | None, str | None]] = []
-        if made:
-            lines.append((ipc(pa.RecordBatch.from_pylist(made, schema=SCHEMA)), None, None))
+        blobs = [ipc(pa.RecordBatch.from_pylist(made, schema=SCHEMA))] if made else []
         if told is not None:
-            lines.append((None, *told))
-        frame = pd.DataFrame(lines, columns=[PACKED, ACTION, CAUSE]).astype(object)
-        frame = frame.where(frame.notna(), None)
-        return _rows(self.tester.testInPandas("d", frame))
+            command = {"destination": "d", ACTION: told[0], CAUSE: told[1]}
+            blobs.append(ipc(pa.RecordBatch.from_pylist([command], schema=COMMAND)))
+        return _rows(self.tester.testInPandas(0, pd.DataFrame({PACKED: blobs}, dtype=object)))
 
     def at(self, seconds: float) -> list[Row]:
         """Let the clock show so many seconds."""
@@ -103,7 +108,7 @@ def test_an_operators_word() -> None:
 
 
 def test_the_worker_beside_the_driver_tells_nobody_what_it_does() -> None:
-    sent = pickle.dumps(Processor(SETUP, "arrival", StreamOptions(), SCHEMA))
+    sent = pickle.dumps(processor(SETUP, StreamOptions()))
     code = "import pickle, sys\nsys.modules['__main__'].__spec__ = type('Spec', (), {'name': sys.argv[1]})\n"
     code += f"pickle.loads({sent!r})\nprint('Starting execution of UDF')"
     for module, told in ((CHATTY, ""), ("pyspark.daemon", "Starting execution of UDF\n")):

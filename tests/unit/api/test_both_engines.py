@@ -1,4 +1,7 @@
-"""One set of words: the functions of `thence` and of `thence.spark`, their parameters, defaults and results."""
+"""One set of words: the functions of `thence` and of `thence.spark`, their parameters, defaults and results.
+
+`tests/spark/test_both_engines.py` compares what they answer.
+"""
 
 from __future__ import annotations
 
@@ -11,35 +14,73 @@ import pytest
 import thence
 import thence.spark
 from thence.errors import MisuseError
+from thence.tables.costing.report import CostReport
 from thence.tables.engines.local.audit import LocalAuditResult
 
-OWN: Mapping[str, tuple[set[str], set[str]]] = {
-    "audit": ({"cores", "progress"}, {"chunk_rows", "block"}),
-    "cost": (set(), set()),
-    "deliver": ({"data", "id", "causes"}, {"arrivals", "idle_seconds", "wait_seconds", "ttl_seconds", "give_up"}),
-    "stamp": (set(), {"run"}),
+OWN: Mapping[str, Mapping[str, str]] = {
+    "audit": {
+        "cores": "a Spark session has its cores already",
+        "progress": "Spark shows its own progress",
+        "chunk_rows": "how much one task of Spark judges; this process decides by its memory",
+        "block": "as chunk_rows",
+    },
+    "cost": {},
+    "deliver": {
+        "idle_seconds": "streams only",
+        "wait_seconds": "streams only",
+        "ttl_seconds": "streams only",
+        "give_up": "streams only",
+        "shards": "streams only",
+    },
+    "stamp": {},
 }
-"""Parameters that only this process may have, and those that only Spark may have."""
+"""Parameters that one engine has and the other has not, each with its reason."""
 
 
 @pytest.mark.parametrize("name", OWN)
 def test_parameters_and_defaults_are_the_same(name: str) -> None:
     here, there = (inspect.signature(getattr(each, name)).parameters for each in (thence, thence.spark))
-    assert here.keys() - there.keys() <= OWN[name][0]
-    assert there.keys() - here.keys() <= OWN[name][1]
-    differ = {each for each in here.keys() & there.keys() if here[each].default != there[each].default}
-    assert differ <= {"by"}, "only what rows say of their causes has a default of its own"
+    assert here.keys() ^ there.keys() == OWN[name].keys()
+    shared = [each for each in here if each in there]
+    assert shared == [each for each in there if each in here] or name == "deliver"
+    assert {each: here[each].default for each in shared} == {each: there[each].default for each in shared}
+    assert {each: here[each].kind for each in shared} == {each: there[each].kind for each in shared}
 
 
-def test_results_of_audits_have_the_same_names() -> None:
-    here, there = (
-        {name for name in dir(each) if name[0] != "_"} for each in (LocalAuditResult, thence.spark.AuditResult)
-    )
-    assert here <= there
-    for name in ("paths", "close", "rows"):
-        assert list(inspect.signature(getattr(LocalAuditResult, name)).parameters) == list(
-            inspect.signature(getattr(thence.spark.AuditResult, name)).parameters
-        )
+def public(kind: type) -> set[str]:
+    """Return the public names of a class, and of the attributes that its instances are given."""
+    assigned = {
+        name
+        for method in (kind.__init__,)
+        for name in getattr(method, "__code__", method).co_names
+        if hasattr(method, "__code__")
+    }
+    return {name for name in {*dir(kind), *getattr(kind, "__annotations__", {}), *assigned} if not name.startswith("_")}
+
+
+RESULTS = {
+    "audit": (LocalAuditResult, thence.spark.AuditResult, {"tagged", "of"}),
+    "cost": (CostReport, thence.spark.CostResult, {"report", "quarantine", "json", "drop"}),
+}
+"""The results of both engines, and the names of one alone: `tagged` is the frame behind all lists, `of` makes a result
+of it; `report` brings all tables here and has `json`; `quarantine` lists lines of files, which a DataFrame does not
+have; `drop` is no attribute."""
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_have_the_same_names(name: str) -> None:
+    here, there, own = RESULTS[name]
+    assert public(here) ^ public(there) <= own
+    for each in ("__enter__", "__exit__", "close"):
+        assert callable(getattr(here, each)), each
+        assert callable(getattr(there, each)), each
+
+
+@pytest.mark.parametrize("name", ["paths", "close", "rows", "listed", "json", "write_json"])
+def test_methods_of_audits_have_the_same_parameters(name: str) -> None:
+    here, there = (getattr(each, name) for each in (LocalAuditResult, thence.spark.AuditResult))
+    defaults = [{p.name: p.default for p in inspect.signature(each).parameters.values()} for each in (here, there)]
+    assert defaults[0] == defaults[1]
 
 
 @pytest.mark.parametrize("name", ["audit", "cost", "deliver", "stamp"])
@@ -48,3 +89,17 @@ def test_a_table_of_another_kind_is_told_where_to_go(name: str) -> None:
         getattr(thence.spark, name)(pd.DataFrame({"a": [1]}))
     with pytest.raises(MisuseError, match=r"found int; .*: spark\.createDataFrame makes one"):
         getattr(thence.spark, name)(3)
+
+
+@pytest.mark.parametrize("name", ["audit", "cost", "deliver", "stamp", "show"])
+@pytest.mark.parametrize("wrong", [7, 1.5, object(), {1, 2}, None], ids=["int", "float", "object", "set", "None"])
+def test_this_process_refuses_other_types_and_says_what_is_accepted(name: str, wrong: object) -> None:
+    with pytest.raises(MisuseError, match="accepted"):
+        getattr(thence, name)(wrong)
+
+
+def test_a_limit_beside_a_policy_is_an_error() -> None:
+    with pytest.raises(MisuseError, match="stands beside policy="):
+        thence.Orderer("depends_on", policy=thence.Policy("release", after_rows=3), after_rows=1)
+    with pytest.raises(MisuseError, match="stands beside policy="):
+        thence.deliver([{"id": 1}], id="id", policy=thence.Policy("release", after_rows=3), after_rows=1)

@@ -160,5 +160,5 @@ def test_files_whose_columns_have_other_names(tmp_path: Path) -> None:
         "".join(json.dumps({names.get(name, name): value for name, value in row.items()}) + "\n" for row in rows)
     )
     assert cost(theirs, ["ks", "rst"], columns=names).json() == cost(ours, ["ks", "rst"]).json()
-    with pytest.raises(MisuseError, match="columns are of files and tables; events have none"):
+    with pytest.raises(MisuseError, match="columns= is for files and tables; events are in our words"):
         cost(result.events, ["ks"], columns=names)

@@ -1,32 +1,32 @@
-"""A shelf for the parts of one key, which counts what is written."""
+"""The segments of a shard where a test can see them."""
 
 from __future__ import annotations
 
 
 class Shelf:
-    """The blob and the parts of one key, in memory."""
+    """Segments by name, and the head; `copy` is what a checkpoint of this moment has."""
 
     def __init__(self) -> None:
-        self.blob: bytes | None = None
+        self.head: bytes | None = None
         self.parts: dict[str, bytes] = {}
-        self.most = 0
-        self._written = 0
+        self.reads = self.put_bytes = 0
 
     def get(self, name: str) -> bytes | None:
+        self.reads += 1
         return self.parts.get(name)
 
     def put(self, name: str, data: bytes) -> None:
+        assert name not in self.parts, "a segment is written once"
         self.parts[name] = data
-        self.most = max(self.most, len(self.parts))
-        self._written += len(data)
+        self.put_bytes += len(data)
 
     def delete(self, name: str) -> None:
         del self.parts[name]
 
-    def taken(self) -> int:
-        """Return the bytes written since this was last asked."""
-        written, self._written = self._written, 0
-        return written
-
     def size(self) -> int:
-        return len(self.blob or b"") + sum(map(len, self.parts.values()))
+        return sum(map(len, self.parts.values()))
+
+    def copy(self) -> Shelf:
+        made = Shelf()
+        made.head, made.parts = self.head, dict(self.parts)
+        return made

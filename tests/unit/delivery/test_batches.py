@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from support.arrivals import PROTOCOLS, Row, arrivals
+from unit.delivery.one_key import OneKey
 
 from thence import Orderer
 from thence.core.protocols import stamps_cy
@@ -17,10 +18,9 @@ from thence.errors import TraceError
 from thence.protocols import lookup
 from thence.tables.delivery import Columns, Reading
 from thence.tables.delivery.arrow_rows import read_batch
-from thence.tables.delivery.key_state import KeyState, Setup
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading_cy import read_clock
-from thence.tables.delivery.state import decode, encode
+from thence.tables.delivery.setup import Setup
 
 SCHEMA = pa.schema(
     [
@@ -47,13 +47,13 @@ def told(rows: list[Row]) -> list[tuple[Any, ...]]:
 def through_a_key(setup: Setup, rows: list[Row], rng: Random, most: int, *, restore: bool) -> list[Row]:
     """Push rows through in batches of random size, dumping and restoring in between if asked."""
     key = (rows[0]["run"], rows[0]["destination"])
-    state, out, at = KeyState(setup, key), [], 0
+    state, out, at = OneKey(setup, key, SCHEMA), [], 0
     while at < len(rows):
         size = rng.randint(1, most)
         out += state.take(pa.RecordBatch.from_pylist(rows[at : at + size], schema=SCHEMA)).to_pylist()
         at += size
         if restore:
-            state = KeyState(setup, key, decode(encode(state.state()))[0], state.held)
+            state.again()
     rest = state.end()
     return out if rest is None else out + rest.to_pylist()
 
@@ -182,7 +182,7 @@ def test_both_fail_in_the_same_words() -> None:
         with pytest.raises(TraceError) as plain:
             list(Orderer("depends_on", policy=policy).deliver(rows))
         with pytest.raises(TraceError) as keyed:
-            KeyState(Setup("depends_on", (), Columns("depends_on"), policy), ("r", "d")).take(batch)
+            OneKey(Setup("depends_on", (), Columns("depends_on"), policy), ("r", "d")).take(batch)
         assert str(keyed.value) == str(plain.value)
         said.append(str(plain.value))
     assert "after 2 later rows" in said[0]

@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from support.naive_orderer import Naive
+from unit.delivery.one_key import OneKey
 
 from thence.errors import TraceError
 from thence.tables.delivery import Columns, Orderer, Policy
 from thence.tables.delivery import possible_cycles_cy as outlook_cy
-from thence.tables.delivery.key_state import KeyState, Setup
 from thence.tables.delivery.possible_cycles_cy import Outlook
-from thence.tables.delivery.state import decode, encode
+from thence.tables.delivery.setup import Setup
 
 Row = dict[str, Any]
 Named = list[list[str]]
@@ -98,7 +98,7 @@ def rows_of(kind: Callable[[Random, int], Named], random: Random, size: int) -> 
 def driven(rows: list[Row], policy: Policy, random: Random) -> list[object]:
     """Push rows through a key in batches, with words of an operator and restarts between them; return all it says."""
     setup = Setup("depends_on", (), Columns("depends_on"), policy)
-    state, said, at = KeyState(setup, KEY), list[object](), 0
+    state, said, at = OneKey(setup, KEY, SCHEMA), list[object](), 0
     try:
         while at < len(rows):
             size = random.choice([3, 30, 100, 200])
@@ -106,9 +106,8 @@ def driven(rows: list[Row], policy: Policy, random: Random) -> list[object]:
             at += size
             what = random.choice(["go on", "go on", "restart", "give up", "flush"])
             if what == "restart":
-                kept = state.state()
-                said.append(encode(kept))
-                state = KeyState(setup, KEY, decode(encode(kept))[0], state.held)
+                said.append(list(state.rule.kept))
+                state.again()
             elif what == "give up":
                 said.append(state.give_up(random.choice(["lost", "m0", "m3", "m5"]), "by hand"))
             elif what == "flush" and random.random() < 0.1:
@@ -161,7 +160,7 @@ def test_looks_keep_to_the_page(patience: int, monkeypatch: pytest.MonkeyPatch) 
             naive.push(row)
         wanted = [(said["row"]["arrival"], said["outcome"], said.get("position")) for said in naive.finish()]
         every = [list(Orderer("depends_on").deliver(rows))]
-        state = KeyState(setup, KEY)
+        state = OneKey(setup, KEY)
         taken = state.take(pa.RecordBatch.from_pylist(rows, schema=SCHEMA)).to_pylist()
         rest = state.end()
         every.append(taken if rest is None else taken + rest.to_pylist())

@@ -5,14 +5,15 @@ from __future__ import annotations
 import tracemalloc
 
 import pyarrow as pa
+from unit.delivery.one_key import OneKey
 
 from thence.core.model.message import Copy
 from thence.core.model.roster import Roster
 from thence.core.protocols.ks import KS
 from thence.core.protocols.wire import encode
 from thence.tables.delivery import Columns
-from thence.tables.delivery.key_state import KeyState, Setup
 from thence.tables.delivery.policy import Policy
+from thence.tables.delivery.setup import Setup
 
 ROSTER = Roster(["a", "b", "z"])
 SCHEMA = pa.schema(
@@ -38,7 +39,7 @@ def batch(start: int, *, hole: bool) -> pa.RecordBatch:
 
 def kept(batches: int, *, hole: bool) -> list[int]:
     """Return, batch after batch, the bytes that a key takes: Python's and Arrow's together."""
-    key = KeyState(Setup("stamp", (ROSTER,), Columns("stamp"), Policy()), ("r", "z"))
+    key = OneKey(Setup("stamp", (ROSTER,), Columns("stamp"), Policy()), ("r", "z"))
     first, *others = [batch(number * BATCH, hole=hole) for number in range(batches)]
     key.take(first)  # whatever is loaded or compiled once
     found = []

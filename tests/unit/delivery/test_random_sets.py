@@ -11,12 +11,11 @@ import pyarrow as pa
 import pytest
 from support.naive_orderer import Naive
 from support.random_sets import BYS, Row, arrivals, policies, told
-from unit.delivery.stored_states import Shelf
+from unit.delivery.one_key import OneKey
 
 from thence import Orderer
-from thence.tables.delivery import Columns, stored_key
-from thence.tables.delivery.key_state import KeyState, Setup
-from thence.tables.delivery.stored_key import StoredKey
+from thence.tables.delivery import Columns
+from thence.tables.delivery.setup import Setup
 
 FIRST = int(os.environ.get("THENCE_SEED", "0"))
 SCHEMA = pa.schema(
@@ -34,18 +33,17 @@ def pieces(rows: list[Row], random: Random) -> list[pa.RecordBatch]:
 
 
 def as_a_batch(setup: Setup, rows: list[Row], random: Random) -> list[Row]:
-    state = KeyState(setup, KEY)
+    state = OneKey(setup, KEY)
     out = [row for batch in pieces(rows, random) for row in state.take(batch).to_pylist()]
     rest = state.end()
     return out if rest is None else out + rest.to_pylist()
 
 
 def as_a_stream(setup: Setup, rows: list[Row], random: Random) -> list[Row]:
-    shelf, out = Shelf(), list[Row]()
+    state, out = OneKey(setup, KEY, SCHEMA), list[Row]()
     for batch in pieces(rows, random):
-        stored = StoredKey(setup, KEY, SCHEMA, shelf.blob, shelf)
-        out += stored.state.take(batch).to_pylist()
-        shelf.blob = stored.blob()
+        out += state.take(batch).to_pylist()
+        state.again()
     return out
 
 
@@ -63,12 +61,6 @@ def compared(seed: int) -> None:
     assert [told(row, row) for row in as_a_batch(setup, rows, random)] == wanted, about
     left = [row for row in wanted if row["outcome"] != "blocked"]
     assert [told(row, row) for row in as_a_stream(setup, rows, random)] == left, about
-
-
-@pytest.fixture(autouse=True)
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored_key, "TAIL", 60)
-    monkeypatch.setattr(stored_key, "MOST_ROWS", 3)
 
 
 def test_what_batches_and_streams_run_agrees_with_the_page() -> None:

@@ -123,7 +123,7 @@ def test_a_column_that_is_not_there_is_said(tmp_path: Path) -> None:
         thence.audit(file, columns=CALLED | {"label": "colour"})
     with thence.audit(tmp_path, columns=CALLED | {"label": "colour"}) as result:
         assert [row["reason"].partition(";")[0] for row in result.quarantine] == ["column colour is missing"]  # type: ignore[union-attr]
-    with pytest.raises(MisuseError, match="events have none"):
+    with pytest.raises(MisuseError, match="events are in our words"):
         thence.audit(runs(), columns=CALLED)
 
 

@@ -1,5 +1,8 @@
 """One explicit table of protocols: what each needs of its driver and what it gives in return.
 
+New here? `FOR_USE` below lists the six protocols that one would use, and when. All others exist to be compared with
+them: they reproduce the papers, or show what a promise costs.
+
 To add a protocol: write its file, give it the next free wire number, and add its entry here.
 """
 
@@ -53,6 +56,15 @@ Need = Literal[
     "failure detector",
     "own sends at the receiver",
 ]
+FOR_USE: dict[str, str] = {
+    "ks": "any traffic; the default",
+    "ks-hardware": "the network multicasts one copy to all destinations",
+    "bss": "every message goes to everyone",
+    "rst": "few processes, and stamps must have a fixed size",
+    "ks-ft": "processes crash for good, and the others must not wait for them",
+    "fifo": "order per sender is enough; it does not keep causal order",
+}
+"""The protocols one would use, each with when to use it. The others in `REGISTRY` exist to be compared with these."""
 ACCEPTED: dict[Shape, tuple[type, str]] = {
     INT: (int, "a whole number, at least 1,"),
     BOOL: (bool, "True or False"),
@@ -82,6 +94,11 @@ class Entry:
         return self.protocol.name
 
     @property
+    def use(self) -> str | None:
+        """When one would use it; None if it exists to be compared with."""
+        return FOR_USE.get(self.name)
+
+    @property
     def grows(self) -> bool:
         """Whether processes can join and leave."""
         return "fixed membership" not in self.needs
@@ -91,6 +108,7 @@ class Entry:
         row = {key: value for key, value in asdict(self).items() if key != "protocol"}
         return {
             "protocol": self.name,
+            "use": self.use,
             **row,
             "needs": list(self.needs),
             "options": list(self.protocol.options),

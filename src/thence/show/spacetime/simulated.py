@@ -21,7 +21,7 @@ def side_by_side(protocols: Sequence[str], *, seed: int) -> Recorded:
         scenario = Scenario(protocol=name, processes=4, messages=24, seed=seed, run=name)
         events += [e for e in simulate(scenario, trace=True, stamps=True).events if e.run == name]
     with audit_events(events) as audit:
-        verdicts = {run["run"]: run["verdict"] for run in audit.runs}
+        verdicts = {run["run"]: run["verdict"] for run in audit.run_rows}
         return Recorded(events, findings_of(audit), verdicts, {}, " beside ".join(protocols))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypedDict
 
 from thence.core.model.events import KINDS
-from thence.errors import MisuseError
+from thence.errors import Argument, MisuseError
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +142,9 @@ def renamed(
     known = names_of(columns)
     for name, given in called.items():
         if name not in known:
-            raise MisuseError(f"columns= names {name!r}; there are {', '.join(known)}")
+            raise MisuseError(Argument("columns"), f" names {name!r}; there are {', '.join(known)}")
         if not given and name in _REQUIRED:
-            raise MisuseError(f"columns= gives {name!r} no name, and every event has one")
+            raise MisuseError(Argument("columns"), f" gives {name!r} no name, and every event has one")
     unread = set(called.values()) - set(names_of(JUDGED_COLUMNS))
     found = tuple(
         replace(
@@ -157,14 +157,18 @@ def renamed(
     theirs = [column.theirs for column in found]
     for column in found:
         if column.called and theirs.count(column.called) > 1:
-            raise MisuseError(f"columns= takes {column.called!r} for more than one column; name the other one too")
+            raise MisuseError(
+                Argument("columns"), f" takes {column.called!r} for more than one column; name the other one too"
+            )
     return found
 
 
 def _checked_kinds(kinds: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     for theirs, ours in kinds.items():
         if ours not in KINDS:
-            raise MisuseError(f"kinds= maps {theirs!r} to {ours!r}; one of {', '.join(sorted(KINDS))} is accepted")
+            raise MisuseError(
+                Argument("kinds"), f" maps {theirs!r} to {ours!r}; one of {', '.join(sorted(KINDS))} is accepted"
+            )
     return tuple(kinds.items())
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from thence.core.model.plain import Field
-from thence.errors import MisuseError
+from thence.errors import Argument, MisuseError
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 from thence.tables.delivery.reading import By
 
@@ -50,7 +50,7 @@ class Columns:
         given = dict(columns or {})
         for name in given:
             if name not in NAMES:
-                raise MisuseError(f"columns= names {name!r}; the contract has {', '.join(NAMES)}")
+                raise MisuseError(Argument("columns"), f" names {name!r}; the contract has {', '.join(NAMES)}")
         chosen = {
             name: spell(given.get(name, name))
             for name in ("run", "destination", "arrival", "message", "sender", "time")
@@ -58,12 +58,12 @@ class Columns:
         asked = (chosen["run"], chosen["destination"]) if key is None else (key,) if isinstance(key, str) else key
         keys = tuple(spell(name) for name in asked)
         if not keys:
-            raise MisuseError("key= is empty; name at least one column")
+            raise MisuseError(Argument("key"), " is empty; name at least one column")
         if by != "depends_on" and chosen["destination"] not in keys:
             raise MisuseError(
-                f"by={by!r} needs the destination in the key: a delivered clock belongs to one destination; columns= "
-                "says which of yours it is"
-            )
+                Argument("by", by), " needs the destination in the key: a delivered clock belongs to one destination; ",
+                Argument("columns"), " says which of yours it is",
+            )  # fmt: skip
         for name in keys:
             if name in OUTPUT_COLUMNS:
                 raise MisuseError(f"key column {name!r} has the name of an output column")
@@ -76,8 +76,11 @@ class Columns:
 
     def lacks(self, name: str, has: Iterable[str]) -> MisuseError:
         """Return the error that says a column is not there, what is, and how to name another."""
-        other = "columns= says other names" + (", and key= which columns part the rows" if name in self.key else "")
-        return MisuseError(f"no column {name!r}; the table has {', '.join(has) or 'no column at all'}. {other}")
+        also = (", and ", Argument("key"), " which columns partition the rows") if name in self.key else ()
+        return MisuseError(
+            f"no column {name!r}; the table has {', '.join(has) or 'no column at all'}. ", Argument("columns"),
+            " says other names", *also,
+        )  # fmt: skip
 
     @staticmethod
     def check_given(given: Mapping[str, str] | None, has: Iterable[str]) -> None:
@@ -86,7 +89,7 @@ class Columns:
         for ours, theirs in (given or {}).items():
             if theirs and theirs not in present:
                 known = ", ".join(present) or "no column at all"
-                raise MisuseError(f"columns= says {ours!r} is called {theirs!r}; the table has {known}")
+                raise MisuseError(Argument("columns"), f" says {ours!r} is called {theirs!r}; the table has {known}")
 
     def check_ids(self, message: str, own: Family | None, cause: str, others: Family | None) -> None:
         """Refuse explicit causes whose type says that no message is among them; None: a type that holds no id."""
@@ -114,3 +117,17 @@ class Columns:
     def where(self, key: Key) -> str:
         """Name a key in an error; a table that is one order has no name."""
         return "" if not key else ", ".join(f"{name} {value}" for name, value in zip(self.key, key, strict=True)) + ": "
+
+
+def named_once(columns: Mapping[str, str], short: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the caller's names of columns; a column that is named in two ways is refused."""
+    found = dict(columns)
+    for name, value in short.items():
+        if value is None:
+            continue
+        if name in columns:
+            word = "id" if name == "message" else "causes"
+            twice = Argument("columns", {name: columns[name]})
+            raise MisuseError(Argument(word, value), " and ", twice, " name one column; give one")
+        found[name] = value
+    return found

@@ -76,14 +76,12 @@ class Rule(Completion):
     def __init__(self, reading: Reading, policy: Policy, where: str = "") -> None:
         """Start empty; `where` names the key in errors."""
         Completion.__init__(self, reading, policy.remember)
-        self.policy, self.where = policy, where
+        self.policy, self.where, self.counted = policy, where, reading.by == "clock"
         self.rows = self.position = self.moment = 0
         self.now = self.began = self.doubted = nan
         self.foreign: dict[str | None, ForeignRule] = {}
-        self.counted = reading.by == "clock"
-        self.after_rows = policy.after_rows or FOREVER
         self.after_seconds = inf if policy.after_seconds is None else policy.after_seconds
-        self.held_limit = policy.held_limit or FOREVER
+        self.after_rows, self.held_limit = policy.after_rows or FOREVER, policy.held_limit or FOREVER
         self.max_jump = inf if policy.max_jump is None else policy.max_jump
         self.limited = self.after_rows < FOREVER or self.held_limit < FOREVER or self.after_seconds < inf
         self.queue = deque()  # held rows in arrival order where there is a limit; some may have left
@@ -168,6 +166,7 @@ class Rule(Completion):
         source: Source = self.source(self.order(None), str(message))
         if source.level < 1 and source.row is None:
             source.quarantined = True
+            self.note(source)
 
     @cython.cfunc
     def _arrive(self, read: tuple, ahead: cython.double, out: list) -> cython.void:
@@ -185,6 +184,7 @@ class Rule(Completion):
                 return
             if self.counted:
                 own.seen += 1
+                self.note(own)
         waited: list = self.unmet(sources, read[3], read[4])
         if self.dead and (dead := self.behind([(own, number), *(waited or ())])) is not None:
             reason = self._doubting(f"behind {dead}, which was dead-lettered", ahead)
@@ -200,7 +200,9 @@ class Rule(Completion):
             return
         row: Row = held_row(self.rows, read[0], self.source(sources, read[1]), number)
         row.waited = waited
-        row.needs = self.to_come(self.needs(sources, read[3], read[4])) if self.holes else waited
+        row.needs = waited
+        if self.holes:
+            row.needs = [need for need in self.needs(sources, read[3], read[4]) if self.lacks(need[0], need[1])]
         row.since, row.ahead, row.came = self.now, ahead, self.moment
         self.keep(row)
         if self.cyclic and row.source.wanting is not None:
@@ -282,6 +284,7 @@ class Rule(Completion):
             member = each
             self.remove(member)
             member.source.quarantined = True
+            self.note(member.source)
             out.append(self.unplaced(member, QUARANTINED, reason))
 
     @cython.cfunc
@@ -396,10 +399,8 @@ class Rule(Completion):
 
     def clear(self) -> None:
         """Forget what is held and what was delivered, after `finish`."""
-        self.kept.clear()
-        self.orders.clear()
-        self.foreign.clear()
-        self.queue.clear()
+        for each in (self.kept, self.orders, self.foreign, self.queue):
+            each.clear()
         self.holes = 0
 
     @cython.cfunc

@@ -12,7 +12,7 @@ from thence.core.model.message import Cause, Copy, MessageId
 from thence.core.protocols.base import Receiver
 from thence.core.protocols.effects import Deliver, Duplicate, Hold
 from thence.core.wire.reader_cy import Reader
-from thence.errors import MisuseError
+from thence.errors import Argument, MisuseError
 
 if TYPE_CHECKING:
     from thence.tables.delivery.policy import Policy
@@ -24,7 +24,10 @@ Verdict = Literal["duplicate", "hold", "deliver"]
 def receiver_of(reading: Reading, policy: Policy, destination: int) -> ForeignRule:
     """Return an empty receiver of the protocol that stamps are of, or refuse a policy that it cannot follow."""
     if policy.releases:
-        raise MisuseError(f"{refusal(reading)}; policy='wait' or policy='fail' without when_full='release' is accepted")
+        raise MisuseError(
+            f"{refusal(reading)}; ", Argument("policy", "wait"), " or ", Argument("policy", "fail"), " without ",
+            Argument("when_full", "release"), " is accepted",
+        )  # fmt: skip
     assert reading.entry is not None
     assert reading.roster is not None
     return ForeignRule(reading.entry.protocol(reading.roster, destination).receiver)

@@ -1,13 +1,13 @@
 """Rows by key, in arrival order: the one rule of a batch in this process, a Spark batch and a stream.
 
-*Invariant.* Keys come in the order of their first row. Within a key rows are ordered by arrival, null first, then by
+*Invariant.* Keys come by ascending number. Within a key rows are ordered by arrival, null first, then by
 message, null first; rows alike in both stay as they were read. Without an arrival column the order of reading stands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,26 +15,44 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 
 
-def by_key(rows: Rows, key: Sequence[pa.Array], order: Sequence[str]) -> Iterator[tuple[int, Rows]]:
-    """Yield for each key the place of its first row, and its rows in the order of these columns.
+class Parted(NamedTuple):
+    """Rows by key: all of them, the number of each key, the place of its first row before, and where each begins."""
 
-    `key` are the columns of the key, as long as `rows`; they need not be among its columns.
+    rows: pa.RecordBatch | pa.Table
+    numbers: list[int]
+    starts: list[int]
+    """One more than there are keys: the last is where all end"""
+
+
+def by_key(
+    rows: pa.RecordBatch | pa.Table, key: Sequence[pa.Array], order: Sequence[str], number: Callable[[Ints], Ints]
+) -> Parted:
+    """Return rows by key, each key's in the order of these columns, keys by ascending number.
+
+    `key` are the columns of the key, as long as `rows`; they need not be among its columns. `number` gives the keys
+    their numbers, given the place of the first row of each, in the order in which they come first.
     """
-    if not len(rows):
-        return
     places = in_order(rows, order) if order else np.arange(len(rows))
-    code = _codes([_hashable(values) for values in key])[places]
-    code = _by_first(code)
-    together = np.argsort(code, kind="stable")
-    places, code = places[together], code[together]
+    code = _by_first(codes([_hashable(values) for values in key])[places])
+    firsts = (
+        np.flatnonzero(np.concatenate([[True], code[1:] > np.maximum.accumulate(code)[:-1]])) if len(code) else code
+    )
+    numbers = number(places[firsts])[code]
+    together = np.argsort(numbers, kind="stable")
+    places, numbers = places[together], numbers[together]
     table = rows if bool((places[1:] > places[:-1]).all()) else rows.take(pa.array(places))
-    starts = np.flatnonzero(np.concatenate([[True], code[1:] != code[:-1]]))
-    ends = np.append(starts[1:], len(code))
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        yield int(places[start]), table.slice(start, end - start)
+    starts = np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]])) if len(code) else code
+    return Parted(table, numbers[starts].tolist(), [*starts.tolist(), len(code)])
+
+
+def runs(rows: pa.RecordBatch, key: Sequence[str]) -> Ints:
+    """Return where runs of rows with the same key begin."""
+    if not key:
+        return np.zeros(min(len(rows), 1), np.int64)
+    code = codes([_hashable(rows.column(name)) for name in key])
+    return np.flatnonzero(np.concatenate([np.ones(min(len(rows), 1), bool), code[1:] != code[:-1]]))
 
 
 def in_order(rows: pa.RecordBatch | pa.Table, names: Sequence[str]) -> Ints:
@@ -48,8 +66,8 @@ def in_order(rows: pa.RecordBatch | pa.Table, names: Sequence[str]) -> Ints:
     return found.astype(np.int64)
 
 
-def _codes(columns: Sequence[pa.Array]) -> Ints:
-    """Return a number for each row, the same for rows that are alike."""
+def codes(columns: Sequence[pa.Array]) -> Ints:
+    """Return a number for each row, the same for rows that are alike, in the order in which they come first."""
     code = np.zeros(len(columns[0]), np.int64)
     for values in columns:
         coded = pc.dictionary_encode(values, null_encoding="encode")

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypedDict, Unpack
 
-from thence.errors import MisuseError
+from thence.errors import Argument, MisuseError
 
 Name = Literal["wait", "release", "fail"]
 WhenFull = Literal["fail", "release"]
@@ -57,27 +57,40 @@ class Policy:
         if self.name not in ("wait", "release", "fail"):
             raise MisuseError(f"no policy {self.name!r}; there are wait, release and fail")
         if self.when_full not in ("fail", "release"):
-            raise MisuseError(f"when_full is {self.when_full!r}; fail or release is accepted")
+            raise MisuseError(Argument("when_full"), f" is {self.when_full!r}; fail or release is accepted")
         limits = (self.after_rows, self.after_seconds)
         if self.name == "wait" and limits != (None, None):
-            raise MisuseError("after_rows and after_seconds go with policy='release' or policy='fail', not with 'wait'")
+            raise MisuseError(
+                Argument("after_rows"), " and ", Argument("after_seconds"), " go with ", Argument("policy", "release"),
+                " or ", Argument("policy", "fail"), ", not with 'wait'",
+            )  # fmt: skip
         if self.name == "release" and limits == (None, None):
-            raise MisuseError("policy='release' needs after_rows or after_seconds")
+            raise MisuseError(
+                Argument("policy", "release"), " needs ", Argument("after_rows"), " or ", Argument("after_seconds")
+            )
         for name in ("after_rows", "remember", "held_limit", "filter_limit"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-                raise MisuseError(f"{name} is {value!r}; a whole number from 1 is accepted")
+                raise MisuseError(Argument(name), f" is {value!r}; a whole number from 1 is accepted")
         for name in ("after_seconds", "max_jump"):
             value = getattr(self, name)
             if value is not None and not value >= 0:
-                raise MisuseError(f"{name} is {value!r}; seconds from 0 are accepted")
+                raise MisuseError(Argument(name), f" is {value!r}; seconds from 0 are accepted")
         if self.filter_limit is not None and self.remember is None:
-            raise MisuseError("filter_limit goes with remember: it bounds the ids that were forgotten")
+            raise MisuseError(
+                Argument("filter_limit"),
+                " goes with ",
+                Argument("remember"),
+                ", because it bounds the ids that were forgotten",
+            )
 
     def of(self, by: str) -> Policy:
         """Return it for arrivals of this kind, or refuse what has no meaning there."""
         if self.remember is not None and by != "depends_on":
-            raise MisuseError(f"remember goes with by='depends_on'; by={by!r} keeps one number of each sender, no ids")
+            raise MisuseError(
+                Argument("remember"), " goes with ", Argument("by", "depends_on"), "; ", Argument("by", by),
+                " keeps one number of each sender, no ids",
+            )  # fmt: skip
         return self
 
     @property

@@ -16,7 +16,7 @@ from thence.core.model.roster import HASH_BYTES, Roster
 from thence.core.protocols.receiver import ClockMember
 from thence.core.protocols.registry import Entry, by_code, lookup
 from thence.core.protocols.wire import decode
-from thence.errors import MisuseError, PeerError
+from thence.errors import Argument, MisuseError, PeerError
 from thence.tables.delivery.reading_cy import read_clock, read_explicit
 
 By = Literal["stamp", "clock", "depends_on"]
@@ -39,7 +39,9 @@ class Reading:
         """Start with the protocol open, or settled as a snapshot says; `separator` parts a text of several causes."""
         self.by, self.rosters, self.separator = by, rosters, separator
         if separator is not None and (by != "depends_on" or not separator):
-            raise MisuseError("separator= goes with by='depends_on', and is one sign or more")
+            raise MisuseError(
+                Argument("separator"), " goes with ", Argument("by", "depends_on"), ", and is one sign or more"
+            )
         self.entry: Entry | None = None if protocol is None else lookup(protocol)
         self.dense = by != "stamp" or (self.entry is not None and self.entry.protocol.pairwise)
         self.roster: Roster | None = max(rosters, key=len) if len(rosters) == 1 else None
@@ -126,13 +128,18 @@ class Reading:
 def rosters_of(by: By, roster: Rosters) -> tuple[Roster, ...]:
     """Return the rosters that a caller named: one, several, or one as a list of names."""
     if by not in BYS:
-        raise MisuseError(f"by={by!r}; one of {', '.join(BYS)} is accepted")
+        raise MisuseError(Argument("by", by), f"; one of {', '.join(BYS)} is accepted")
     if by != "stamp":
         if roster is not None:
-            raise MisuseError(f"roster= goes with by='stamp'; by={by!r} names its processes itself")
+            raise MisuseError(
+                Argument("roster"), " goes with ", Argument("by", "stamp"), "; ", Argument("by", by),
+                " names its processes itself",
+            )  # fmt: skip
         return ()
     if roster is None:
-        raise MisuseError("by='stamp' needs roster=: the names of the processes in order of position")
+        raise MisuseError(
+            Argument("by", "stamp"), " needs ", Argument("roster"), ": the names of the processes in order of position"
+        )
     if isinstance(roster, Roster):
         return (roster,)
     items = list(roster)

@@ -22,31 +22,21 @@ Named = dict[Hashable, Source]
 """The sources of one causal order."""
 
 
-def state_of(
-    rule: Rule,
-    ids: Sequence[str] | None = None,
-    forgotten: Iterable[int] | None = None,
-    rows: Iterable[Row] | None = None,
-) -> State:
-    """Return the state of a rule.
-
-    What a caller has written elsewhere is left out: `ids` are the delivered ids of explicit causes in the order of
-    delivery, `forgotten` the fingerprints and `rows` the held rows to keep here; all of them if not given.
-    """
+def state_of(rule: Rule) -> State:
+    """Return the state of a rule."""
     state = State(rule.reading.by, *told(rule.reading), rule.rows, rule.position)
     state.now, state.began, state.doubted = (
         None if isnan(each) else each for each in (rule.now, rule.began, rule.doubted)
     )
     for label, receiver in rule.foreign.items():
         state.orders.append(Order(label, receiver=receiver.dump(), me=receiver.receiver.me))
-    gone = sorted(rule.forgotten) if forgotten is None else forgotten
     for label, sources in rule.orders.items():
-        state.orders.append(_order(label, sources, rule, ids, gone))
-    state.held = held_rows(rule, list(rule.kept.values() if rows is None else rows))
+        state.orders.append(_order(label, sources, rule))
+    state.held = _held_rows(rule, list(rule.kept.values()))
     return state
 
 
-def _order(label: str | None, sources: Named, rule: Rule, ids: Sequence[str] | None, gone: Iterable[int]) -> Order:
+def _order(label: str | None, sources: Named, rule: Rule) -> Order:
     def column(values: list[Hashable]) -> Sources:
         return _sources(rule, values)
 
@@ -55,10 +45,9 @@ def _order(label: str | None, sources: Named, rule: Rule, ids: Sequence[str] | N
         levels = [source for source in known if source.level]
         delivered, numbers = column([source.name for source in levels]), ints(source.level for source in levels)
     else:
-        if ids is None:
-            done = [name for name, source in sources.items() if source is DONE]
-            ids = list(rule.recent) if rule.recent is not None else [str(name) for name in done]
-        delivered, numbers = column(list(ids)), ints([1]) * len(ids)
+        done = [name for name, source in sources.items() if source is DONE]
+        ids = done if rule.recent is None else list(rule.recent)
+        delivered, numbers = column(ids), ints([1]) * len(ids)
     holes = [(source.name, *hole) for source in known for hole in source.holes or ()]
     seen = [source for source in known if source.seen]
     return Order(
@@ -71,7 +60,7 @@ def _order(label: str | None, sources: Named, rule: Rule, ids: Sequence[str] | N
         column([source.name for source in seen]),
         ints(source.seen for source in seen),
         column([source.name for source in known if source.quarantined]),
-        ints(gone),
+        ints(sorted(rule.forgotten)),
     )
 
 
@@ -80,7 +69,7 @@ def _sources(rule: Rule, values: list[Hashable]) -> Sources:
     return ints(values) if rule.reading.by == "stamp" else Texts.of(values)  # type: ignore[arg-type]
 
 
-def held_rows(rule: Rule, rows: list[Row]) -> HeldRows:
+def _held_rows(rule: Rule, rows: list[Row]) -> HeldRows:
     """Return held rows as columns."""
     if not rows:
         return HeldRows()
@@ -108,10 +97,8 @@ def held_rows(rule: Rule, rows: list[Row]) -> HeldRows:
 # -- back --------------------------------------------------------------------------------------------------------------
 
 
-def resumed(
-    state: State, reading: Reading, policy: Policy, where: str = "", elsewhere: Iterable[tuple[HeldRows, set[int]]] = ()
-) -> Rule:
-    """Return the rule that a state describes; `elsewhere`: more held rows, and the tickets of those that have left."""
+def resumed(state: State, reading: Reading, policy: Policy, where: str = "") -> Rule:
+    """Return the rule that a state describes."""
     rule = Rule(agree(state, reading), policy, where)
     rule.rows, rule.position = state.rows, state.position
     rule.now, rule.began, rule.doubted = (
@@ -122,10 +109,8 @@ def resumed(
         if not order.receiver:
             _take_order(rule, order)
     labels = [order.label for order in state.orders]
-    rows = list(_rows(rule, state.held, labels, set()))
-    for held, left in elsewhere:
-        rows += _rows(rule, held, labels, left)
-    for row in sorted(rows, key=lambda row: int(row.ticket)):
+    rows = list(_rows(rule, state.held, labels))
+    for row in rows:
         rule.keep(row)
     for order in state.orders:
         if order.receiver:
@@ -157,8 +142,8 @@ def _take_order(rule: Rule, order: Order) -> None:
         rule.named(order.label, name).quarantined = True
 
 
-def _rows(rule: Rule, held: HeldRows, labels: list[str | None], left: set[int]) -> Iterator[Row]:
-    """Yield held rows; `left` are the tickets of those that are held no more."""
+def _rows(rule: Rule, held: HeldRows, labels: list[str | None]) -> Iterator[Row]:
+    """Yield held rows."""
     waits = iter(_listed(held.message))
     own = _together(held.source, held.number, spans(_listed(held.needs)))
     needs = list(_together(held.need_source, held.need_number, held.need_waited))
@@ -169,16 +154,16 @@ def _rows(rule: Rule, held: HeldRows, labels: list[str | None], left: set[int]) 
             row.waited = tuple(next(waits).split("\0")[1:])
         else:
             name, number, span = next(own)
-            if ticket in left:
-                continue
-            row = _row(rule, label, ticket, name, number, needs[span])
+            row = held_row(rule, label, ticket, name, number, needs[span])
         row.since, row.ahead, row.came = since, ahead, came
         yield row
 
 
-def _row(
+def held_row(
     rule: Rule, label: str | None, ticket: int, name: Hashable, number: int, needs: Sequence[tuple[Field, ...]]
 ) -> Row:
+    """Return a held row; `needs` are names and numbers, and whether it is held for each."""
+
     def needed(other: str) -> Source:
         source: Source = rule.named(label, other)
         if source is DONE:  # the row has to name it all the same

@@ -9,9 +9,10 @@ cdef class Source:
     cdef Row row
     cdef dict held
     cdef list numbers
-    cdef list watchers
+    cdef public list watchers
     cdef dict wanting
     cdef object prefix
+    cdef public bint noted
 
 cdef class Row:
     cdef public long long ticket
@@ -42,6 +43,7 @@ cdef class Sources:
     cdef public set forgotten
     cdef public list fresh
     cdef public list gone
+    cdef public list changed
 
     cdef dict order(self, object label)
     cdef Source known(self, dict sources, object name)
@@ -55,8 +57,9 @@ cdef class Sources:
     cpdef object hold(self, Row row)
     cdef bint watch(self, Row row)
     cdef void met(self, dict sources, Source own, object name, long long number)
-    cdef void wake(self, Source source, list ready)
-    cdef void remove(self, Row row)
+    cdef void note(self, Source source)
+    cpdef object wake(self, Source source, list ready)
+    cpdef object remove(self, Row row)
     cdef tuple first_unmet(self, Row row)
     cdef tuple before(self, tuple need)
     cdef object root(self, Row row, dict found)
@@ -64,5 +67,4 @@ cdef class Sources:
     cpdef object waive(self, Source source, long long number)
     cdef void fill(self, Source source, long long number)
     cdef bint lacks(self, Source source, long long number)
-    cdef list to_come(self, list needs)
     cdef tuple absent(self, object needs)

@@ -16,8 +16,7 @@ causally, so what is held of a source below t goes before t is given up.
 
 *Invariant.* A held row watches one unmet need, so a delivery touches only the rows that watch its source.
 Explicit causes are many, so an id that was delivered is no object of its own: it stands for `DONE` in the table of
-sources. Beyond the last `remember` ids only a fingerprint of each is kept. C types of the classes are in
-`sources_cy.pxd`.
+sources. Beyond the last `remember` ids only a fingerprint of each is kept. C types are in `sources_cy.pxd`.
 """
 
 from __future__ import annotations
@@ -60,12 +59,10 @@ class Source:
         self.name: Any = name
         self.level, self.seen, self.quarantined = 0, 0, False
         self.holes: Any = None  # [(first, last)]
-        self.row = None  # cyclic: its held row
-        self.held = None  # otherwise: its held rows by number
+        self.row = self.held = None  # cyclic: its held row; otherwise: its held rows by number
         self.numbers = None  # a heap of the numbers in `held`, made when it is asked for; some may have left
-        self.watchers = None  # a heap of (number, ticket, row)
-        self.wanting = None  # cyclic: the rows that were held for it, by ticket
-        self.prefix = None  # what stands before a number in the name of a cause
+        self.watchers = self.wanting = None  # a heap of (number, ticket, row); cyclic: the rows held for it, by ticket
+        self.prefix, self.noted = None, False  # what stands before a number in its name; whether it is in `changed`
 
 
 DONE = Source(None)
@@ -126,8 +123,9 @@ class Sources:
         self.remember = FOREVER if remember is None else remember
         self.recent: deque[str] | None = None if remember is None else deque()
         self.forgotten: set[int] = set()
-        self.fresh: Any = None  # where changes are written: the ids delivered, and ...
-        self.gone: list[int] = []  # ... the fingerprints of ids forgotten since they were last written
+        self.fresh: Any = None  # where changes are recorded: the ids delivered since the last write,
+        self.gone: list[int] = []  # the fingerprints of ids forgotten since then,
+        self.changed: list[Source] = []  # and the sources of which something else changed
 
     # -- names -----------------------------------------------------------------------------------------------------
 
@@ -246,7 +244,6 @@ class Sources:
                 if len(own.numbers) > 2 * len(own.held) + STALE:
                     own.numbers = None
         self.watch(row)
-        return None
 
     @cython.cfunc
     def watch(self, row: Row) -> cython.bint:
@@ -275,6 +272,7 @@ class Sources:
         if not self.cyclic:
             if number > own.level:
                 own.level = number
+                self.note(own)
             return
         if own is not None:
             own.level = 1
@@ -292,7 +290,14 @@ class Sources:
                     self.gone.append(print_)
 
     @cython.cfunc
-    def wake(self, source: Source, ready: list) -> cython.void:
+    def note(self, source: Source) -> cython.void:
+        """Record that a source differs from what was last written."""
+        if self.fresh is not None and not source.noted:
+            source.noted = True
+            self.changed.append(source)
+
+    @cython.ccall
+    def wake(self, source: Source, ready: list) -> object:
         """Put the rows that watched a source and are free now on the heap; the others watch their next need."""
         row: Row
         watchers: list = source.watchers
@@ -303,8 +308,8 @@ class Sources:
         if not watchers:
             source.watchers = None
 
-    @cython.cfunc
-    def remove(self, row: Row) -> cython.void:
+    @cython.ccall
+    def remove(self, row: Row) -> object:
         """Take a row out of the held ones."""
         own: Source = row.source
         other: Source
@@ -393,7 +398,7 @@ class Sources:
         source.holes.append((source.level + 1, number))
         self.holes += 1
         source.level = number
-        return None
+        self.note(source)
 
     @cython.cfunc
     def fill(self, source: Source, number: cython.longlong) -> cython.void:
@@ -409,6 +414,7 @@ class Sources:
                 kept.append((number + 1, last))
         self.holes += len(kept) - len(source.holes)
         source.holes = kept or None
+        self.note(source)
 
     @cython.cfunc
     def lacks(self, source: Source, number: cython.longlong) -> cython.bint:
@@ -418,11 +424,6 @@ class Sources:
         if source.holes is None:
             return False
         return source.holes[0][0] <= number if self.dense else in_hole(source, number)
-
-    @cython.cfunc
-    def to_come(self, needs: list) -> list:
-        """Return the needs that have not come, given up or not."""
-        return [need for need in needs if self.lacks(need[0], need[1])]
 
     @cython.cfunc
     def absent(self, needs: object) -> tuple:

@@ -10,7 +10,7 @@ is refused where that differs from what is asked for. Its columns are flat:
   the other, its needs, each with whether the row is held for it.
 
 A source is a position in the roster for stamps, a text otherwise. For explicit causes `delivered` is in the order of
-delivery and grows at its end only (unless `remember` forgets), so that a stream need not write all of it again.
+delivery. A stream keeps many keys in other columns (`segment.py`), made by the same rule.
 """
 
 from __future__ import annotations

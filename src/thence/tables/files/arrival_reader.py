@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thence.core.model.plain import Row
 from thence.core.model.roster import Roster
-from thence.errors import MisuseError, TraceError
+from thence.errors import Argument, MisuseError, TraceError
 from thence.tables.contract.columns import CAUSE_COLUMNS, By
 from thence.tables.files.formats import FORMATS, RECORDS, SAY_WHICH, WHOLE, Format, Unfit, detect
 from thence.tables.files.jsonl import parse_row
@@ -142,7 +142,7 @@ def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> Arrivals:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from thence.tables.delivery.key_state import without_collection
+    from thence.tables.delivery.many_keys import without_collection
 
     if found.kind == "parquet":
         try:
@@ -194,7 +194,9 @@ def _read_whole(found: ArrivalFiles, by: By, columns: Columns) -> pa.Table:
     import pyarrow as pa
 
     if found.kind in ("csv", "tsv") and by != "depends_on":
-        raise MisuseError(f"{found.kind.upper()} has no form for by={by!r}; explicit causes are accepted")
+        raise MisuseError(
+            f"{found.kind.upper()} has no form for ", Argument("by", by), "; explicit causes are accepted"
+        )
     texts = dict.fromkeys((columns.message, columns.cause, columns.sender, *columns.key), pa.string())
     tables = [read_whole(file, found.kind, texts) for file in found.files]
     try:

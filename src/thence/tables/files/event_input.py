@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from thence.core.model.events import Event
-from thence.errors import MisuseError
+from thence.errors import Argument, MisuseError
 from thence.tables.contract.columns import Column, called_by
 from thence.tables.contract.row_validity import event_of, readable
 from thence.tables.files.inputs import DictTable, InputTable
@@ -74,6 +74,8 @@ def _own(table: InputTable, columns: Sequence[Column]) -> pa.Table:
 def _unfit(reason: str, table: InputTable) -> MisuseError:
     has = ", ".join(table.names) or "no column at all"
     return MisuseError(
-        f"this table is no table of events: {reason}; the table has {has}. columns= says other names, as in "
-        'columns={"process": "host"}'
+        f"this table is no table of events: {reason}; the table has {has}. ",
+        Argument("columns"),
+        " says other names, as in ",
+        Argument("columns", {"process": "host"}),
     )

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from thence.core.model.escape import visible
+from thence.errors import Argument
 from thence.tables.contract.columns import EVENT_COLUMNS, Column
 from thence.tables.files.lakehouse import lakehouse_format
 from thence.tables.files.record_forms import PROTOBUF, form_of
@@ -83,13 +84,22 @@ SAY_WHICH = f"; say which by --format: {', '.join(FORMATS)}, or give a pattern w
 """What is said to those who may say it."""
 
 
+Parts = tuple[str | Argument, ...]
+"""The parts of an error's text; see `thence.errors.MisuseError`."""
+
+
 class Unfit(NamedTuple):
     """A file that has none of our formats, or not our columns: why, and whether its name says that it has one."""
 
     reason: str
     claims: bool
-    nameable: bool = False
-    """Whether it is of the right format, and the caller may say what its columns are called."""
+    parts: Parts = ()
+    """The reason in parts, if the format is right and the caller may say what its columns are called."""
+
+
+def nameable(parts: Parts) -> Unfit:
+    """Return a file of the right format whose columns the caller may name."""
+    return Unfit("".join(map(str, parts)), claims=True, parts=parts)
 
 
 def by_name(path: Path) -> Format | None:
@@ -147,7 +157,7 @@ def detect(
     if found == "jsonl" and clocks and _has_clocks(text):
         return "shiviz"
     lacking = _lacking(text, columns) if found == "jsonl" else None
-    return Unfit(lacking, claims=True, nameable=True) if lacking else found
+    return nameable(lacking) if lacking else found
 
 
 def _by_text(text: str, *, log: bool) -> Format | Unfit:
@@ -176,7 +186,7 @@ def _has_clocks(text: str) -> bool:
     return False
 
 
-def _lacking(text: str, columns: Sequence[Column]) -> str | None:
+def _lacking(text: str, columns: Sequence[Column]) -> Parts | None:
     """Say which column none of the first rows has: one that the caller named, or after some rows a required one."""
     names: set[str] = set()
     lines = [line for line in text.split("\n", FIRST)[:FIRST] if line.strip()]
@@ -192,15 +202,19 @@ def _lacking(text: str, columns: Sequence[Column]) -> str | None:
     if not missing or not names:
         return None
     rows = f"first {FIRST} rows" if many else "rows"
-    return f"none of its {rows} has {missing[0].theirs}; {say_which(missing[0], names)}"
+    return f"none of its {rows} has {missing[0].theirs}; ", *say_which(missing[0], names)
 
 
-def say_which(column: Column, found: Iterable[str]) -> str:
+def say_which(column: Column, found: Iterable[str]) -> Parts:
     """Say which columns there are, and how to name the one that is meant."""
     names = sorted(found)
     listed = ", ".join(map(visible, names[:LISTED])) + (", ..." if len(names) > LISTED else "")
     none = "" if column.required else f", or that none is, by {column.name}="
-    return f"found: {listed}; columns= says which of them is {column.name}, by {column.name}=NAME{none}"
+    return (
+        f"found: {listed}; ",
+        Argument("columns"),
+        f" says which of them is {column.name}, by {column.name}=NAME{none}",
+    )
 
 
 def _magic(raw: bytes) -> str | None:

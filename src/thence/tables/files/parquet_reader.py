@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from thence.tables.contract.columns import EVENT_COLUMNS, Column
 from thence.tables.files.checked_batches import event_batch, located, refused_batch
-from thence.tables.files.formats import Unfit, say_which
+from thence.tables.files.formats import Unfit, nameable, say_which
 from thence.tables.files.jsonl import Located
 from thence.tables.files.memory import SHARE, free_memory
 from thence.tables.files.source import BROKEN, Quarantined, first_line
@@ -48,7 +48,7 @@ def unfit_file(path: Path, columns: Sequence[Column]) -> Unfit | None:
         names = schema.names
     except UNREADABLE:
         return None  # its record says why
-    return Unfit(f"{found[1]}; {say_which(found[0], names)}", claims=True, nameable=True) if found else None
+    return nameable((f"{found[1]}; ", *say_which(found[0], names))) if found else None
 
 
 def row_groups(path: Path, columns: Sequence[Column] = EVENT_COLUMNS) -> list[Split | Quarantined]:

@@ -238,7 +238,9 @@ def open_trace(
 
 def _set_aside(trace: Trace, file: File, unfit: Unfit) -> None:
     if file.named:
-        raise (MisuseError if unfit.nameable else TraceError)(f"{file.path}: {unfit.reason}")
+        if unfit.parts:
+            raise MisuseError(f"{file.path}: ", *unfit.parts)
+        raise TraceError(f"{file.path}: {unfit.reason}")
     kept = trace.quarantine if unfit.claims else trace.skipped
     kept.append(Quarantined(str(file.path), None, unfit.reason))
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from thence.errors import MisuseError, TraceError
 from thence.tables.contract.columns import DEPENDENCIES, Column
-from thence.tables.files.formats import ARROW, PARQUET, Format, Unfit, say_which
+from thence.tables.files.formats import ARROW, PARQUET, Format, Unfit, nameable, say_which
 from thence.tables.files.lakehouse import read_lakehouse
 from thence.tables.files.source import BROKEN, GZIP, ZSTD, first_line, open_bytes
 
@@ -117,7 +117,7 @@ def event_table(path: Path, kind: Format, columns: Sequence[Column]) -> pa.Table
         table = _with_lists(table, columns)
     found = misfit(table.schema, columns)
     if found is not None:
-        return Unfit(f"{found[1]}; {say_which(found[0], table.column_names)}", claims=True, nameable=True)
+        return nameable((f"{found[1]}; ", *say_which(found[0], table.column_names)))
     return in_our_names(without_views(table), columns)
 
 

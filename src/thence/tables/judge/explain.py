@@ -44,5 +44,5 @@ def _drawn(scene: Scene) -> str:
 
 
 def _how_many(result: AuditResult) -> str:
-    count = sum(run["violations"] for run in result.runs)
+    count = sum(run["violations"] for run in result.run_rows)
     return f"there {'is' if count == 1 else 'are'} {count or 'none'}"

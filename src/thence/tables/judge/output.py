@@ -28,7 +28,7 @@ def write_findings(result: AuditResult, folder: Path, *, paths: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     counts = [(name, pa.int64()) for name in RunRow.__annotations__ if name not in ("run", "verdict")]
     runs = pa.schema([("run", pa.string()), ("verdict", pa.string()), *counts])
-    _write(folder / "runs.parquet", runs, result.runs)
+    _write(folder / "runs.parquet", runs, result.run_rows)
     for name in COLUMNS:
         _write(folder / f"{name}.parquet", _schema(name), _rows(result, name, paths))
 

@@ -172,8 +172,8 @@ class AuditResult:
     _asked: set[Key] = field(default_factory=set, repr=False)
 
     @property
-    def runs(self) -> list[RunRow]:
-        """One row per run, by name: its verdict, and how many there are of everything."""
+    def run_rows(self) -> list[RunRow]:
+        """One row per run, by name, brought to this process: its verdict, and how many there are of everything."""
         if self._runs is None:
             self._runs = list(self.findings.runs())
         return self._runs
@@ -181,17 +181,17 @@ class AuditResult:
     @property
     def events(self) -> int:
         """How many events were judged."""
-        return sum(run["events"] for run in self.runs) + (self.clocks.events if self.clocks else 0)
+        return sum(run["events"] for run in self.run_rows) + (self.clocks.events if self.clocks else 0)
 
     @property
     def messages(self) -> int:
         """How many messages were sent."""
-        return sum(run["messages"] for run in self.runs)
+        return sum(run["messages"] for run in self.run_rows)
 
     @property
     def verdict(self) -> str:
         """Violated, unknown or causal, over all runs and logs."""
-        verdicts = {run["verdict"] for run in self.runs}
+        verdicts = {run["verdict"] for run in self.run_rows}
         verdicts |= {each.verdict for each in (self.clocks, self.records) if each}
         if "violated" in verdicts:
             return "violated"
@@ -202,7 +202,7 @@ class AuditResult:
     @property
     def exit_code(self) -> int:
         """0 if the execution is causal, else 1; copies that were not delivered alone are no fault."""
-        faults = any(run["duplicates"] or run["misdelivered"] for run in self.runs)
+        faults = any(run["duplicates"] or run["misdelivered"] for run in self.run_rows)
         return int(self.verdict != "causal" or faults)
 
     def rows(self, name: ListName) -> Iterator[Row]:
@@ -264,8 +264,8 @@ class AuditResult:
         head = {"verdict": self.verdict, "engine": self.engine, "route": self.route}
         yield "{\n" + "".join(f"  {_dump(name)}: {_dump(value)},\n" for name, value in head.items())
         apart = {
-            "runs": [run for run in self.runs if not run["run"].endswith(HOPS)],
-            "hops": [run for run in self.runs if run["run"].endswith(HOPS)],
+            "runs": [run for run in self.run_rows if not run["run"].endswith(HOPS)],
+            "hops": [run for run in self.run_rows if run["run"].endswith(HOPS)],
         }
         for name, runs in apart.items():
             yield from _array(name, runs)

@@ -19,7 +19,7 @@ from thence.errors import MisuseError
 from thence.tables.files.inputs import InputTable, Names, TraceInput, trace_input
 from thence.tables.files.read import Trace, open_trace
 from thence.tables.files.source import Quarantined
-from thence.tables.judge.result import COLUMNS, AuditResult, Row
+from thence.tables.judge.result import COLUMNS, AuditResult, Row, RunRow
 
 Progress = Callable[[str, int, int | None], None]
 """Told of a stage, how many rows are done, and how many there are if that is known."""
@@ -31,6 +31,11 @@ def silent(stage: str, rows: int, total: int | None) -> None:
 
 class LocalAuditResult(AuditResult):
     """What an audit in this process found; every list is a list of rows."""
+
+    @property
+    def runs(self) -> list[RunRow]:
+        """One row per run: `run, verdict, events, messages, gaps`, and how many there are of each finding."""
+        return self.run_rows
 
     @property
     def violations(self) -> list[Row]:

@@ -7,24 +7,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from thence.core.model.plain import Row
-from thence.errors import MisuseError
-from thence.tables.delivery.arrow_rows import OUTPUT, check_ids, in_utc
-from thence.tables.delivery.columns import Columns, Key
-from thence.tables.delivery.key_state import KeyState, Setup
+from thence.errors import Argument, MisuseError
+from thence.tables.delivery.arrow_rows import OUTPUT, check_ids
+from thence.tables.delivery.columns import Columns
+from thence.tables.delivery.many_keys import delivered
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS, WAITING_COLUMNS, Kind
 from thence.tables.delivery.partition_by_key import by_key
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading import BYS, By, Rosters, rosters_of
+from thence.tables.delivery.setup import Setup
 
 MOST_ROWS = 1 << 16
-"""Rows of a key that are taken together."""
+"""Rows that are taken together."""
 
 
 def setup_of(
@@ -32,7 +34,7 @@ def setup_of(
 ) -> Setup:
     """Return what every key is told; `policy` names the fields of a Policy, `policy` being its name."""
     if by not in BYS:
-        raise MisuseError(f"by={by!r}; one of {', '.join(BYS)} is accepted")
+        raise MisuseError(Argument("by", by), f"; one of {', '.join(BYS)} is accepted")
     how: By = by
     fields: Row = {"name" if name == "policy" else name: value for name, value in policy.items()}
     return Setup(how, rosters_of(how, roster), Columns(how, columns, key), Policy(**fields).of(how))
@@ -44,12 +46,9 @@ def deliver_table(table: pa.Table, setup: Setup) -> pa.Table:
     names, table = setup.columns, table.combine_chunks()
     key = [table.column(name) for name in names.key]
     order = [name for name in (names.arrival, names.message) if name in table.column_names]
-    parted = by_key(table, key or [pa.nulls(len(table))], order if names.arrival in order else [])
-    whole = [
-        made
-        for place, rows in parted
-        for made in _delivered(tuple(values[place].as_py() for values in key), rows, setup)
-    ]
+    arrival = order if names.arrival in order else []
+    parted = by_key(table, key or [pa.nulls(len(table))], arrival, lambda firsts: np.arange(len(firsts)))
+    whole = list(delivered(parted.rows.to_batches(max_chunksize=MOST_ROWS), setup, names.key))
     if whole:
         return pa.Table.from_batches(whole)
     fields = {field.name: field.type for field in table.schema} | OUTPUT
@@ -103,15 +102,7 @@ def _check(table: pa.Table, setup: Setup) -> None:
         if name.lower() in OUTPUT_COLUMNS:
             raise MisuseError(f"column {name!r} is one that delivery adds; rename or drop it first")
     if setup.policy.after_seconds is not None and names.time not in table.column_names:
-        raise MisuseError(f"after_seconds needs event time in column {names.time!r}; columns= says another name")
-
-
-def _delivered(key: Key, rows: pa.Table, setup: Setup) -> Iterator[pa.RecordBatch]:
-    state = KeyState(setup, key)
-    for batch in rows.to_batches(max_chunksize=MOST_ROWS):
-        out = state.take(in_utc(batch))
-        if len(out):
-            yield out
-    rest = state.end()
-    if rest is not None:
-        yield rest
+        raise MisuseError(
+            Argument("after_seconds"), f" needs event time in column {names.time!r}; ", Argument("columns"),
+            " says another name",
+        )  # fmt: skip

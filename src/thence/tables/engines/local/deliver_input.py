@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack, overload
 
 from thence.errors import MisuseError
-from thence.tables.delivery.columns import NAMES, Columns
+from thence.tables.delivery.columns import NAMES, Columns, named_once
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 from thence.tables.delivery.policy import Limits, Name, Policy, WhenFull, policy_of
 from thence.tables.delivery.reading import By, Rosters, rosters_of
@@ -25,7 +25,7 @@ from thence.tables.files.inputs import InputTable, input_table, is_path, refusal
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from thence.tables.delivery.key_state import Setup
+    from thence.tables.delivery.setup import Setup
     from thence.tables.files.arrival_reader import Arrivals
 
 ROW = "__thence_row"
@@ -99,9 +99,9 @@ def deliver(
         policy, after_rows=after_rows, after_seconds=after_seconds, remember=remember, held_limit=held_limit,
         when_full=when_full, max_jump=max_jump, filter_limit=filter_limit,
     ).of(by)  # fmt: skip
-    given = _given(columns or {}, {"message": id, by: causes})
+    given = named_once(columns or {}, {"message": id, by: causes})
     names = Columns(by, given, key)
-    from thence.tables.delivery.key_state import Setup
+    from thence.tables.delivery.setup import Setup
 
     if is_path(data):
         from thence.tables.files.arrival_reader import arrival_files, read_arrivals
@@ -118,19 +118,6 @@ def deliver(
     setup = Setup(by, rosters_of(by, roster), names, chosen, separator)
     places, added, _ = ordered_input(table, setup, given, default_key=key is None)
     return table.taken(places, added)
-
-
-def _given(columns: Mapping[str, str], short: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the caller's names of columns; a column that is named in two ways is refused."""
-    found = dict(columns)
-    for name, value in short.items():
-        if value is None:
-            continue
-        if name in columns:
-            word = "id" if name == "message" else "causes"
-            raise MisuseError(f"{word}={value!r} and columns={{{name!r}: {columns[name]!r}}} name one column; give one")
-        found[name] = value
-    return found
 
 
 class Ordered(NamedTuple):

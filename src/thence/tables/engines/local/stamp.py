@@ -17,7 +17,7 @@ from thence.core.model.events import Event
 from thence.core.model.order import by_run
 from thence.core.model.plain import Fields, Row
 from thence.core.model.roster import Roster
-from thence.errors import MisuseError
+from thence.errors import Argument, MisuseError
 from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, renamed
 from thence.tables.delivery.minimal_stamps import from_causes, from_events
 from thence.tables.explain.causality import with_order
@@ -83,7 +83,9 @@ def _of_table(
             f"{', '.join(MESSAGES)}"
         )
     if roster is not None:
-        raise MisuseError("roster= goes with a trace; explicit causes stay explicit (by='depends_on')")
+        raise MisuseError(
+            Argument("roster"), " goes with a trace; explicit causes stay explicit (", Argument("by", "depends_on"), ")"
+        )
     if columns or kinds:
         raise MisuseError(f"{'columns' if columns else 'kinds'}= goes with a trace; rename the columns of messages")
     rows = table.rows if isinstance(table, DictTable) else table.arrow([*MESSAGES, "sender", "run"]).to_pylist()

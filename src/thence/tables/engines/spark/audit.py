@@ -2,7 +2,7 @@
 
     from thence.spark import audit
     result = audit(events)            # a DataFrame in the trace table's schema, any number of runs
-    result.verdicts                   # one row per run
+    result.runs                       # one row per run
     result.violations                 # run, destination, early, missing
     result.paths(result.violations)   # the causal path that proves each
     result.close()

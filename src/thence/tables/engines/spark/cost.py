@@ -2,14 +2,14 @@
 
     from thence.spark import cost
     result = cost(events)             # a DataFrame in the trace table's schema, any number of runs
-    result.profiles                   # one row per run and label: verdict, basis, which needs its traffic meets
+    result.runs                       # one row per run and label: verdict, basis, which needs its traffic meets
     result.costs                      # one row per run, label and protocol: totals
-    result.summary                    # one row per protocol: totals and means over the causal runs
+    result.protocols                  # one row per protocol: totals and means over the causal runs
     result.recommendation             # the cheapest protocol whose needs the trace meets, and why
     result.close()
 
 Law. A row of `costs` equals `thence.tables.costing.replay` on the usable rows of its run and label, and a row of
-`profiles` equals `thence.tables.costing.traffic`. Above `sample` deliveries a run and label is cut to a causally closed
+`runs` equals `thence.tables.costing.traffic`. Above `sample` deliveries a run and label is cut to a causally closed
 prefix, which `sampled` says. Runs that are not causal are measured too, but stand apart: neither the summary nor the
 recommendation counts them. Rows of `<run>/hops` are a protocol's own messages and are left out. A large run is cut
 inside the JVM if its rows have `order`; without it, one task must hold all its rows.
@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property, reduce
 from operator import add
+from typing import Self
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -74,7 +75,7 @@ def cost(
     jobs = jobs.repartition(min(PARTITIONS, 4 * cores), "run", "label", "protocol")
     plain = {name: dict(given) for name, given in (options or {}).items()}
     costs = jobs.mapInArrow(tasks.replay_task(plain), tasks.COSTS).persist()
-    return CostResult(prepared, costs, names)
+    return CostResult(prepared, costs)
 
 
 def _typed(events: DataFrame) -> DataFrame:
@@ -116,32 +117,28 @@ def _heads(rows: DataFrame) -> DataFrame:
 class CostResult:
     """What the replays gave; every property is a DataFrame over two persisted frames."""
 
-    def __init__(self, prepared: DataFrame, costs: DataFrame, protocols: list[str]) -> None:
+    def __init__(self, prepared: DataFrame, costs: DataFrame) -> None:
         """Take the frames behind the properties."""
-        self._prepared, self.costs, self.protocols = prepared, costs, protocols
-        self.profiles = prepared.drop("payload")
+        self._prepared, self.costs = prepared, costs
+        self.runs = prepared.drop("payload")
 
     @property
-    def summary(self) -> DataFrame:
+    def protocols(self) -> DataFrame:
         """One row for each protocol over the causal runs: totals, and means per copy and per message."""
         rows = self.costs.where(F.col("verdict") == "causal")
-        sums = [F.sum(name).alias(name) for name in _SUMS]
-        partial = [F.when(F.bool_and(F.col(n).isNotNull()), F.sum(n)).alias(n) for n in _PARTIAL]
+        measured = F.bool_and(F.col("status") == "measured")  # refused in one run, refused as a whole: no totals
+        sums = [F.when(measured, F.sum(name)).otherwise(F.lit(0)).alias(name) for name in _SUMS]
+        partial = [F.when(measured & F.bool_and(F.col(n).isNotNull()), F.sum(n)).alias(n) for n in _PARTIAL]
         worst = F.struct(F.col("status") == "measured", F.col("reason").isNull(), "run", "label")
         first = [F.min_by(name, worst).alias(name) for name in ("status", "reason")]
-        most = [F.max(name).alias(name) for name in ("bytes_max", "log_max")]
+        most = [F.when(measured, F.max(n)).otherwise(F.lit(0)).alias(n) for n in ("bytes_max", "log_max")]
         whole = rows.groupBy("protocol").agg(*first, *sums, *partial, *most)
         return whole.select("*", *_means())
 
     @property
-    def apart(self) -> DataFrame:
-        """The profiles of runs and labels that are not causal, or of which nobody can tell."""
-        return self.profiles.where(F.col("verdict") != "causal")
-
-    @property
-    def findings(self) -> DataFrame:
+    def needs(self) -> DataFrame:
         """One row for each need, over the causal runs: whether every run meets it, and why."""
-        rows = self.profiles.where(F.col("verdict") == "causal")
+        rows = self.runs.where(F.col("verdict") == "causal")
         each = rows.select("run", "label", F.explode("findings").alias("need", "finding"))
         rank = F.when(~F.col("finding.met"), 0).when(F.col("finding.met").isNull(), 1).otherwise(2)
         by = F.struct(rank.alias("rank"), "run", "label")
@@ -150,11 +147,17 @@ class CostResult:
     @cached_property
     def recommendation(self) -> Recommendation:
         """The protocol to choose, and why; only a row for each protocol and need reaches the driver."""
-        return chosen([row.asDict() for row in self.summary.collect()], [r.asDict() for r in self.findings.collect()])
+        return chosen([row.asDict() for row in self.protocols.collect()], [r.asDict() for r in self.needs.collect()])
+
+    @property
+    def causal(self) -> bool:
+        """Whether there are runs, and every run is causal."""
+        verdicts = {row["verdict"] for row in self.runs.select("verdict").distinct().collect()}
+        return verdicts == {"causal"}
 
     def report(self) -> CostReport:
         """Bring all tables to the driver: a row for each run, label and protocol at most, and no events."""
-        frames = (self.profiles, self.costs, self.summary, self.findings)
+        frames = (self.runs, self.costs, self.protocols, self.needs)
         return report_of(*([row.asDict(recursive=True) for row in frame.collect()] for frame in frames))
 
     def close(self) -> None:
@@ -162,7 +165,7 @@ class CostResult:
         self.costs.unpersist()
         self._prepared.unpersist()
 
-    def __enter__(self) -> CostResult:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -8,8 +8,9 @@ Law. Every input row comes out exactly once with the columns of `thence.tables.d
 stream still holds back is shown by `waiting`. Outcomes are those of `thence.Orderer` on the same arrivals in the same
 order, key by key. A key is never split and keys never wait for each other: no global sort, no single partition.
 
-Batch: the rows of a key come sorted by arrival in one iterator of Arrow batches; memory follows the held rows. Stream:
-`streaming.py`. Rows are processed in the order of `arrival`, null first, then `message`, within what arrives together;
+Batch: a partition has the rows of its keys one after the other, sorted by arrival; they go through in Arrow batches of
+many keys, and memory follows one batch and the held rows. Stream: `stream.py`. Rows are processed in the order of
+`arrival`, null first, then `message`, within what arrives together;
 a table without that column is taken in the order it is read.
 """
 
@@ -17,8 +18,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -28,6 +29,8 @@ from pyspark.sql.types import (
     CharType,
     DataType,
     DecimalType,
+    DoubleType,
+    FloatType,
     FractionalType,
     IntegralType,
     MapType,
@@ -40,35 +43,32 @@ from pyspark.sql.types import (
 )
 
 from thence.core.model.roster import Roster
-from thence.errors import MisuseError
-from thence.tables.delivery.arrow_rows import in_utc
-from thence.tables.delivery.columns import Columns, Family
-from thence.tables.delivery.key_state import KeyState, Setup
+from thence.errors import Argument, MisuseError
+from thence.tables.delivery.columns import Columns, Family, named_once
+from thence.tables.delivery.many_keys import delivered
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 from thence.tables.delivery.policy import Name, Policy, policy_of
 from thence.tables.delivery.reading import By, Rosters, rosters_of
+from thence.tables.delivery.setup import Setup
 from thence.tables.engines.spark.frames import check_frame
 from thence.tables.engines.spark.spark_types import spark_type
-from thence.tables.engines.spark.stream_options import StreamOptions
-from thence.tables.engines.spark.versions import OfGroup, apply_to_groups
+from thence.tables.engines.spark.stream_options import READ_ORDER, StreamOptions
 from thence.tables.engines.spark.workers import check_workers
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ROSTERS = "thence.rosters"
 """Metadata of the stamp column that says its rosters; `with_rosters` puts it there."""
 MADE = "thence.tables.delivery"
 """Metadata of the column `blocker` that says the key and the name of the message column, for `waiting`."""
-READ_ORDER = "__thence_read_order"
 
 
 def deliver(
-    arrivals: DataFrame,
-    by: By = "stamp",
+    data: DataFrame,
+    by: By = "depends_on",
     *,
+    id: str | None = None,
+    causes: str | None = None,
     roster: Rosters = None,
-    key: Iterable[str] | None = None,
+    key: str | Iterable[str] | None = None,
     columns: Mapping[str, str] | None = None,
     policy: Name | Policy = "wait",
     after_rows: int | None = None,
@@ -83,37 +83,47 @@ def deliver(
     ttl_seconds: float | None = None,
     give_up: str | os.PathLike[str] | None = None,
     separator: str | None = None,
+    shards: int | None = None,
 ) -> DataFrame:
-    """Put arrivals into causal order; the parameters are those of `thence.Orderer`.
+    """Put the rows of a table into causal order; the parameters are those of `thence.deliver` and `thence.Orderer`.
 
-    `separator` stands between the ids of a text that names several causes.
-    `roster` may be left out where the stamp column carries it (`with_rosters`, or files written by thence).
+    `id` and `causes` name the columns of the ids and of the causes. `separator` stands between the ids of a text that
+    names several causes. `roster` may be left out where the stamp column carries it (`with_rosters`, or files written
+    by thence).
+
     For streams alone, all in processing time:
 
     - `wait_seconds`: a row that has been held for so long is released, whatever the policy;
     - `idle_seconds`: a key that gets no row for so long lets go what it holds, under policy='release';
     - `ttl_seconds`: a key that holds nothing and gets no row for so long is forgotten;
-    - `give_up`: the folder in which `thence give-up` says what will not come.
+    - `give_up`: the folder in which `thence give-up` says what will not come;
+    - `shards`: into how many shards the keys are divided, `spark.sql.shuffle.partitions` if it is not given. It is
+      chosen at the first start of a checkpoint, which then refuses another number.
     """
-    check_frame(arrivals, "deliver")
-    names = _names(arrivals, by, columns, key)
+    check_frame(data, "deliver")
+    columns = named_once(columns or {}, {"message": id, by: causes})
+    names = _names(data, by, columns, key)
     if roster is None and by == "stamp":
-        roster = rosters_in(arrivals, names.cause)
+        roster = rosters_in(data, names.cause)
     chosen = policy_of(
         policy, after_rows=after_rows, after_seconds=after_seconds, remember=remember, held_limit=held_limit,
         when_full=when_full, max_jump=max_jump, filter_limit=filter_limit,
     )  # fmt: skip
     setup = Setup(by, rosters_of(by, roster), names, chosen.of(by), separator)
+    folder = None if give_up is None else os.fspath(give_up)
+    return _delivered(data, setup, StreamOptions(idle_seconds, wait_seconds, ttl_seconds, folder, shards))
+
+
+def _delivered(data: DataFrame, setup: Setup, options: StreamOptions) -> DataFrame:
     setup.reading()  # refuses a separator that has no meaning
-    _check(arrivals, setup)
-    check_workers(arrivals.sparkSession)
-    options = StreamOptions(idle_seconds, wait_seconds, ttl_seconds, None if give_up is None else os.fspath(give_up))
-    if arrivals.isStreaming:
+    _check(data, setup)
+    check_workers(data.sparkSession)
+    if data.isStreaming:
         from thence.tables.engines.spark.stream import deliver_stream
 
-        return deliver_stream(arrivals, setup, options)
+        return deliver_stream(data, setup, options)
     options.refuse_in_a_batch()
-    return _batch(arrivals, setup)
+    return _batch(data, setup)
 
 
 def split(ordered: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -155,7 +165,7 @@ def resolved(table: DataFrame, name: str) -> str:
     if not alike or table.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
         return name
     if len(alike) > 1:
-        raise MisuseError(f"{name!r} may be {' or '.join(map(repr, alike))}: columns= must say which")
+        raise MisuseError(f"{name!r} may be {' or '.join(map(repr, alike))}: ", Argument("columns"), " must say which")
     return alike[0]
 
 
@@ -180,7 +190,10 @@ def _check(arrivals: DataFrame, setup: Setup) -> None:
         _check_ids(fields[names.message].dataType, fields[names.cause].dataType, names)
     _check_causes(fields[names.cause].dataType, names.cause, setup.by)
     if setup.policy.after_seconds is not None and names.time not in fields:
-        raise MisuseError(f"after_seconds needs event time in column {names.time!r}; columns= says another name")
+        raise MisuseError(
+            Argument("after_seconds"), f" needs event time in column {names.time!r}; ", Argument("columns"),
+            " says another name",
+        )  # fmt: skip
 
 
 def _refuse_alike(names: Iterable[str]) -> None:
@@ -238,30 +251,38 @@ def column(name: str) -> Column:
 # -- a batch -----------------------------------------------------------------------------------------------------------
 
 
+def keyed(table: DataFrame, names: Columns) -> tuple[DataFrame, list[str], list[str]]:
+    """Return the table with columns that say its key, their names, and those of them that it did not have.
+
+    Structs, lists and maps are told apart by their JSON; zero has one sign.
+    """
+    kinds = {field.name: field.dataType for field in table.schema.fields}
+    keys, added = [], []
+    for place, name in enumerate(names.key):
+        made, value = f"__thence_key_{place}", column(name)
+        if isinstance(kinds[name], StructType | ArrayType | MapType | VariantType):
+            value = F.to_json(value)
+        elif isinstance(kinds[name], FloatType | DoubleType):
+            value = (value + F.lit(0.0)).cast(kinds[name])
+        else:
+            keys.append(name)
+            continue
+        keys.append(made)
+        added.append(made)
+        table = table.withColumn(made, value)
+    return table, keys, added
+
+
 def _batch(arrivals: DataFrame, setup: Setup) -> DataFrame:
     names = setup.columns
     schema = output_schema(arrivals.schema, names)
-    arrival, extra, table = names.arrival, list[str](), arrivals
+    table, keys, drop = keyed(arrivals, names)
+    arrival = names.arrival
     if arrival not in arrivals.columns:
-        arrival, extra = READ_ORDER, [READ_ORDER]
-        table = arrivals.withColumn(READ_ORDER, F.monotonically_increasing_id())
-    key = [column(name) for name in names.key]
+        arrival = READ_ORDER
+        drop = [*drop, READ_ORDER]
+        table = table.withColumn(READ_ORDER, F.monotonically_increasing_id())
+    key = [column(name) for name in keys]
     order = [column(name).asc_nulls_first() for name in (arrival, names.message) if name in table.columns]
     ordered = table.repartition(*key).sortWithinPartitions(*key, *order)
-    return apply_to_groups(ordered.groupBy(*key), _in_causal_order(setup, extra), schema)
-
-
-def _in_causal_order(setup: Setup, extra: list[str]) -> OfGroup:
-    """Return what each key runs."""
-
-    def in_causal_order(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        state = KeyState(setup, tuple(value.as_py() for value in key))
-        for batch in batches:
-            out = state.take(in_utc(batch.drop_columns(extra) if extra else batch))
-            if len(out):
-                yield out
-        rest = state.end()
-        if rest is not None:
-            yield rest
-
-    return in_causal_order
+    return ordered.mapInArrow(lambda batches: delivered(batches, setup, keys, drop), schema)

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from thence.core.model.plain import Fields, Row
 from thence.errors import MisuseError
 from thence.tables.engines.spark.deliver import column
-from thence.tables.engines.spark.stream import ACTION, CAUSE, DRAIN, GIVE_UP
+from thence.tables.engines.spark.shard_visit import ACTION, CAUSE, DRAIN, GIVE_UP
 from thence.tables.engines.spark.waiting import FIELDS, waiting
 
 FOLDER = "give-up"

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from thence.core.model.events import Event
+from thence.errors import MisuseError
 from thence.tables.engines.spark.proofs import paths
 from thence.tables.explain.sentence import Step
 from thence.tables.judge import findings
@@ -60,7 +61,7 @@ class SparkFindings(Findings):
         sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in SUMS]
         return self.tagged.groupBy("run").agg(*sums, *counts)
 
-    def verdicts(self) -> DataFrame:
+    def judged_runs(self) -> DataFrame:
         """Return one row per run: `run, verdict, events, messages, gaps`, and how many there are of each finding."""
         clouded = self.clouded()
 
@@ -164,9 +165,9 @@ class AuditResult(base.AuditResult):
         return cls(SparkFindings(frame, tagged, persisted, windowed), "spark", route)
 
     @property
-    def verdicts(self) -> DataFrame:
+    def runs(self) -> DataFrame:
         """One row per run: `run, verdict, events, messages, gaps`, and how many there are of each finding."""
-        return self.findings.verdicts()
+        return self.findings.judged_runs()
 
     @property
     def tagged(self) -> DataFrame:
@@ -203,6 +204,12 @@ class AuditResult(base.AuditResult):
         """Rows set aside: where they stood, what they said, and `reason`."""
         return self.findings.listed("quarantine")
 
-    def paths(self, violations: DataFrame) -> DataFrame:
-        """Return violations with `path`: a shortest causal chain from the send of missing to that of early."""
-        return self.findings.proved(violations)
+    def paths(self, violations: DataFrame | None = None) -> DataFrame:
+        """Return violations with `path`: a shortest causal chain from the send of missing to that of early.
+
+        `violations` are rows of the frame of that name, as in `result.paths(result.violations.limit(100))`; all if not
+        given.
+        """
+        if isinstance(violations, int):
+            raise MisuseError(f"paths takes violations, not a number; paths(result.violations.limit({violations}))")
+        return self.findings.proved(self.violations if violations is None else violations)

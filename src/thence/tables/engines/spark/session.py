@@ -43,9 +43,9 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 
 
 def local_session(
-    cores: int = 2, app: str = "thence", *, quick: bool = False, conf: Mapping[str, Setting] | None = None
+    cores: int | None = None, app: str = "thence", *, quick: bool = False, conf: Mapping[str, Setting] | None = None
 ) -> SparkSession:
-    """Start (or return) this process's local session with `cores` cores.
+    """Start (or return) this process's local session with `cores` cores (default: all).
 
     `quick` trades the speed of long work for an early start: the simple compiler and collector, a smaller heap.
     Any Spark setting can be given or overridden, as in `local_session(conf={"spark.driver.memory": "8g"})`; options
@@ -55,7 +55,9 @@ def local_session(
     Raises `MisuseError` if no usable Java is found.
     """
     java = find_java()
-    settings = defaults(cores, quick=quick) | {key: _text(value) for key, value in (conf or {}).items()}
+    settings = defaults(cores or os.cpu_count() or 1, quick=quick) | {
+        key: _text(value) for key, value in (conf or {}).items()
+    }
     ours = [*_QUIET, *(_QUICK if quick else ()), *archive.options(java)]
     settings[_JAVA_OPTIONS] = " ".join([*ours, settings.get(_JAVA_OPTIONS, "")]).strip()
     builder = SparkSession.builder.master(f"local[{cores}]").appName(app)

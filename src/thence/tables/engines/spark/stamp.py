@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from thence.core.model.events import Event
 from thence.core.model.roster import Roster
-from thence.errors import MisuseError
+from thence.errors import Argument, MisuseError
 from thence.tables.contract.row_validity import event_of
 from thence.tables.contract.type_map import arrow_type
 from thence.tables.engines.local.stamp import STAMPED, messages_of_run, stamped_run
@@ -33,7 +33,6 @@ def stamp(
     events: DataFrame,
     *,
     roster: Roster | Iterable[str] | None = None,
-    run: str = "run",
     columns: Mapping[str, str] | None = None,
     kinds: Mapping[str, str] | None = None,
 ) -> DataFrame:
@@ -48,13 +47,18 @@ def stamp(
         raise MisuseError(f"{'columns' if columns else 'kinds'}= goes with a trace; rename the columns of messages")
     names = roster if roster is None or isinstance(roster, Roster) else Roster(roster)
     has = set(events.columns)
-    table = events if run in has else events.withColumn(run, F.lit("run"))
+    table = events if "run" in has else events.withColumn("run", F.lit("run"))
     if "kind" in has:
-        return table.groupBy(run).applyInArrow(_of_trace(names), SCHEMA)
+        return table.groupBy("run").applyInArrow(_of_trace(names), SCHEMA)
     if {"message", "destinations", "depends_on"} <= has:
         if roster is not None:
-            raise MisuseError("roster= goes with a trace; explicit causes stay explicit (by='depends_on')")
-        return table.groupBy(run).applyInArrow(_of_causes(run), SCHEMA)
+            raise MisuseError(
+                Argument("roster"),
+                " goes with a trace; explicit causes stay explicit (",
+                Argument("by", "depends_on"),
+                ")",
+            )
+        return table.groupBy("run").applyInArrow(_of_causes(), SCHEMA)
     raise MisuseError(
         f"columns {', '.join(events.columns)}: neither a trace (run, process, index, kind, ...) nor messages with "
         "message, destinations and depends_on"
@@ -69,9 +73,9 @@ def _of_trace(roster: Roster | None) -> Callable[[pa.Table], pa.Table]:
     return stamped
 
 
-def _of_causes(run: str) -> Callable[[pa.Table], pa.Table]:
+def _of_causes() -> Callable[[pa.Table], pa.Table]:
     def stamped(table: pa.Table) -> pa.Table:
         rows = table.to_pylist()
-        return pa.Table.from_pylist(messages_of_run(rows[0][run], rows), schema=_ARROW)
+        return pa.Table.from_pylist(messages_of_run(rows[0]["run"], rows), schema=_ARROW)
 
     return stamped

@@ -15,22 +15,28 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from thence.core.model.plain import Row
-from thence.core.model.roster import Roster
 from thence.errors import MisuseError
+from thence.tables.delivery.columns import Key
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS, WAITING_COLUMNS
-from thence.tables.delivery.policy import Policy
-from thence.tables.delivery.reading import Reading
-from thence.tables.delivery.rule_state import resumed
-from thence.tables.delivery.state import decode
-from thence.tables.delivery.stored_key import Sealed, message_ids, whole
+from thence.tables.delivery.shard_memory import ReadOnly, as_written, key_schema
 from thence.tables.engines.spark.deliver import MADE, column, resolved
+from thence.tables.engines.spark.shard_visit import SHARD
 from thence.tables.engines.spark.spark_types import spark_type
+from thence.tables.engines.spark.stream_step import HEAD, SEGMENTS
+from thence.tables.engines.spark.versions import arrow_schema
 
+OF_ANOTHER_RELEASE = (
+    "this checkpoint keeps its state by key, as thence 0.1.0 wrote it, and this release keeps it by shard: let 0.1.0 "
+    "finish what it holds (`thence waiting` and `thence give-up` of that release), then begin with a new checkpoint "
+    "and with the sources at the offsets that the old one reached"
+)
 READABLE = "/_-.~!'()*:@&=+$,;"
 """Signs that stand for themselves in a path of Spark's reader of states, beside letters and digits."""
 FIELDS = (
@@ -86,45 +92,46 @@ def _refuse_unreadable(checkpoint: str) -> None:
 
 def _of_stream(session: SparkSession, checkpoint: str) -> DataFrame:
     _refuse_unreadable(checkpoint)
-    store = session.read.format("statestore").option("path", checkpoint)
-    state = store.option("stateVarName", "state").load()
-    keys = state.schema["key"].dataType
-    assert isinstance(keys, StructType)
-    names = keys.fieldNames()
-    blobs = state.select("key.*", F.lit("").alias("__name"), F.col("value.blob").alias("__data"))
-    sealed = store.option("stateVarName", "parts").load()
-    parts = sealed.select(
-        "key.*", F.col("user_map_key.name").alias("__name"), F.col("user_map_value.blob").alias("__data")
-    )
+    parts = state_of_shards(session, checkpoint)
+    head = parts.where(F.col("name") == "").select("data").first()
+    if head is None:
+        return session.createDataFrame([], StructType(list(FIELDS)))
+    keys = from_arrow_schema(key_schema(bytes(head[0])))
     schema = StructType([*keys.fields, *FIELDS])
-    both = blobs.unionByName(parts).groupBy(*map(column, names))
-    return both.applyInArrow(_explained(names), schema)
+    return parts.groupBy("shard").applyInArrow(_explained(arrow_schema(schema)), schema)
 
 
-def _explained(names: list[str]) -> Callable[[pa.Table], pa.Table]:
+def state_of_shards(session: SparkSession, checkpoint: str) -> DataFrame:
+    """Return the state of a stream as columns shard, name, data; the head of a shard has the empty name."""
+    store = session.read.format("statestore").option("path", checkpoint)
+    try:
+        heads = store.option("stateVarName", HEAD).load()
+        segments = store.option("stateVarName", SEGMENTS).load()
+    except PySparkException as error:
+        if str(error.getCondition()).startswith("STDS_INVALID_OPTION_VALUE"):
+            raise MisuseError(OF_ANOTHER_RELEASE) from error
+        raise
+    shard = F.col(f"key.{SHARD}").alias("shard")
+    name, data = F.col("user_map_key.name").alias("name"), F.col("user_map_value.blob").alias("data")
+    first = heads.select(shard, F.lit("").alias("name"), F.col("value.blob").alias("data"))
+    return first.unionByName(segments.select(shard, name, data))
+
+
+def _explained(schema: pa.Schema) -> Callable[[pa.Table], pa.Table]:
     def explained(table: pa.Table) -> pa.Table:
-        texts = pa.list_(pa.string())
-        types = {"message": pa.string(), "missing": texts, "blocker": pa.string(), "held_for": pa.int64()}
-        types |= {"held_seconds": pa.float64(), "reason": pa.string()}
-        found = dict(zip(table.column("__name").to_pylist(), table.column("__data").to_pylist(), strict=True))
-        rows = list(_waiting(found)) if found.get("") else []
-        made = pa.Table.from_pylist(rows, schema=pa.schema([(field.name, types[field.name]) for field in FIELDS]))
-        for place, name in enumerate(names):
-            values = pa.chunked_array([table.column(name).combine_chunks().take(pa.array([0] * len(made), pa.int64()))])
-            made = made.add_column(place, pa.field(name, values.type), values)
-        return made
+        found = dict(zip(table.column("name").to_pylist(), table.column("data").to_pylist(), strict=True))
+        if not found.get(""):
+            return schema.empty_table()
+        rows = [
+            [*key, message, *(about[name] for name in WAITING_COLUMNS)] for key, message, about in explained_in(found)
+        ]
+        columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+        arrays = [pa.array(list(values), kind) for values, kind in zip(columns, schema.types, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=schema)
 
     return explained
 
 
-def _waiting(found: Mapping[str, bytes]) -> Iterator[Row]:
-    """Yield what one key holds back: its blob stands under the empty name, its parts under theirs."""
-    state, extra, about = decode(found[""])
-    key = whole(state, extra, about, found.get, Sealed())
-    rosters = () if state.roster is None else (Roster(state.roster),)
-    reading = Reading(state.by, rosters)  # type: ignore[arg-type]
-    rule = resumed(key.state, reading, Policy(), elsewhere=key.elsewhere)
-    messages = message_ids(key.held, about["made"])
-    for held, message in zip(rule.pending(), messages, strict=True):
-        row = held._asdict() | {"message": message}
-        yield {field.name: row[field.name] for field in FIELDS}
+def explained_in(found: dict[str, bytes]) -> Iterator[tuple[Key, str | None, Row]]:
+    """Yield what one shard holds back: its head stands under the empty name, its segments under theirs."""
+    return as_written(found[""], ReadOnly(found)).explained()

@@ -1,0 +1,310 @@
+"""Many keys at once: their rules, and the rows they hold as Arrow batches.
+
+*Invariant.* A row that was taken leaves once or is in `held`. A row is known by its key's number and its ticket there,
+in one integer (`row_ids`). Rows are read and picked for all keys together, so a key costs microseconds.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from thence.core.model.plain import Field
+from thence.tables.delivery.arrow_rows import Ints, in_utc, joined, leaving, read_batch, times_in
+from thence.tables.delivery.columns import Key
+from thence.tables.delivery.delivery_rule_cy import Rule
+from thence.tables.delivery.outcome_cy import Outcome
+from thence.tables.delivery.partition_by_key import runs
+from thence.tables.delivery.reading import Read, Reading
+from thence.tables.delivery.setup import Setup
+
+TICKET_BITS = 40
+MOST_CHUNKS = 8
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Keep the garbage collector from running: a batch makes many small objects and no cycles of them.
+
+    Measured on 50,000 rows of explicit causes: 3.0 us a row with it, 1.1 us without.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def row_ids(number: int | Ints, tickets: Ints) -> Ints:
+    """Return rows by the number of their key and their tickets."""
+    found: Ints = (np.asarray(number, np.int64) << TICKET_BITS) | tickets
+    return found
+
+
+class Span(NamedTuple):
+    """The rows of one key in a batch."""
+
+    number: int
+    start: int
+    stop: int
+
+
+class Chunk:
+    """Rows that were held together; `gone` marks those that have left."""
+
+    def __init__(self, ids: Ints, rows: pa.RecordBatch) -> None:
+        """Hold rows; their ids ascend."""
+        self.ids, self.rows = ids, rows
+        self.gone: NDArray[np.bool_] = np.zeros(len(ids), bool)
+
+    def alive(self) -> Chunk:
+        """Return the rows that are still held."""
+        if not self.gone.any():
+            return self
+        here = np.flatnonzero(~self.gone)
+        return Chunk(self.ids[here], self.rows.take(pa.array(here)))
+
+
+class HeldRows:
+    """Held rows of many keys, as chunks."""
+
+    def __init__(self) -> None:
+        """Hold nothing."""
+        self.chunks: list[Chunk] = []
+        self.fresh: list[Chunk] = []
+        """Where changes are recorded: those of `chunks` that were added since the last write"""
+        self.recorded = False
+        self.count = 0
+
+    def add(self, ids: Ints, rows: pa.RecordBatch) -> None:
+        """Hold rows; their ids ascend."""
+        if not len(ids):
+            return
+        self.chunks.append(Chunk(ids, rows))
+        if self.recorded:
+            self.fresh.append(self.chunks[-1])
+        self.count += len(ids)
+
+    def compact(self) -> None:
+        """Join small chunks, if they are many: the rows of a large one are copied again when as many came after it."""
+        if self.fresh or len(self.chunks) <= MOST_CHUNKS:
+            return
+        alive = [chunk for chunk in (each.alive() for each in self.chunks) if len(chunk.ids)]
+        small: list[Chunk] = []
+        while alive and (not small or len(alive[-1].ids) <= sum(len(chunk.ids) for chunk in small)):
+            small.append(alive.pop())
+        if small:
+            ids = np.concatenate([chunk.ids for chunk in small])
+            order = np.argsort(ids, kind="stable")
+            rows = pa.concat_batches([chunk.rows for chunk in small]).take(pa.array(order))
+            alive.append(Chunk(ids[order], rows))
+        self.chunks = alive
+
+    def pop(self, ids: Ints) -> pa.RecordBatch:
+        """Let rows go; return them in the order of `ids`."""
+        found, places, at = [], np.full(len(ids), -1, np.int64), 0
+        for chunk in self.chunks:
+            place = np.minimum(np.searchsorted(chunk.ids, ids), len(chunk.ids) - 1)
+            hit = np.flatnonzero((chunk.ids[place] == ids) & ~chunk.gone[place])
+            if len(hit):
+                chunk.gone[place[hit]] = True
+                found.append(chunk.rows.take(pa.array(place[hit])))
+                places[hit] = at + np.arange(len(hit))
+                at += len(hit)
+        assert at == len(ids), "a row leaves that is not held"
+        self.count -= at
+        rows = found[0] if len(found) == 1 else pa.concat_batches(found)
+        ordered = bool((places[1:] > places[:-1]).all())
+        return rows if ordered else rows.take(pa.array(places))
+
+    def all(self) -> tuple[Ints, list[pa.RecordBatch]]:
+        """Return the ids and the rows of all that is held, chunk by chunk."""
+        alive = [chunk.alive() for chunk in self.chunks]
+        ids = np.concatenate([np.zeros(0, np.int64), *(chunk.ids for chunk in alive)])
+        return ids, [chunk.rows for chunk in alive if len(chunk.ids)]
+
+
+class Going(NamedTuple):
+    """What leaves a key: outcomes, how many rows had come before this batch, and where its new rows begin."""
+
+    number: int
+    came: int
+    start: int
+    outcomes: list[Outcome]
+
+
+class ManyKeys:
+    """The rules of many keys by number, and the rows they hold."""
+
+    def __init__(self, setup: Setup) -> None:
+        """Know no key."""
+        self.setup, self.held = setup, HeldRows()
+        self.rules: dict[int, Rule] = {}
+        self.refused: dict[int, str] = {}
+        """Keys whose rows cannot be delivered, and why"""
+        self.shared = None if setup.by == "stamp" else setup.reading()
+        """How rows are read, where no key has a protocol of its own"""
+        self.let_go: list[Ints] | None = None
+        """Where changes are recorded: ids of rows that were held before, and left"""
+
+    def reading(self) -> Reading:
+        """Return the reading of a new key."""
+        return self.setup.reading() if self.shared is None else self.shared
+
+    def begin(self, number: int, key: Key) -> Rule:
+        """Begin with a key."""
+        rule = self.rules[number] = Rule(self.reading(), self.setup.policy, self.setup.columns.where(key))
+        refused = self.setup.columns.refuse(key)
+        if refused is not None:
+            self.refused[number] = refused
+        return rule
+
+    def forget(self, number: int) -> None:
+        """Drop a key that holds nothing."""
+        del self.rules[number]
+        self.refused.pop(number, None)
+
+    # -- rows ------------------------------------------------------------------------------------------------------
+
+    def take(
+        self, rows: pa.RecordBatch, spans: Sequence[Span], moment: int = 0, ended: Iterable[int] = ()
+    ) -> pa.RecordBatch:
+        """Take rows, key after key by ascending number, in arrival order within each; return those that leave.
+
+        `ended`: keys of which no more will come; what still waits leaves as blocked, and the key is dropped.
+        """
+        going: list[Going] = []
+        last = frozenset(ended)
+        self.held.compact()
+        with without_collection():
+            reads, messages = self._read(rows, spans)
+            times = times_in(rows, self.setup.columns)
+            for number, start, stop in spans:
+                rule = self.rules[number]
+                came, part = rule.rows, reads[start:stop]
+                if number in self.refused:
+                    part = [self.refused[number]] * len(part)
+                named = None if messages is None else messages[start:stop]
+                outcomes = rule.take(part, named, None if times is None else times[start:stop], moment)
+                if number in last:
+                    outcomes += rule.finish()
+                    self.forget(number)
+                going.append(Going(number, came, start, outcomes))
+            del reads, messages
+            return self._split(rows, spans, going)
+
+    def _read(self, rows: pa.RecordBatch, spans: Sequence[Span]) -> tuple[list[Read | str], list[Field] | None]:
+        columns = self.setup.columns
+        if self.shared is not None:
+            return read_batch(self.shared, rows, columns)
+        reads: list[Read | str] = []
+        for number, start, stop in spans:
+            reads += read_batch(self.rules[number].reading, rows.slice(start, stop - start), columns)[0]
+        return reads, None
+
+    def _split(self, rows: pa.RecordBatch, spans: Sequence[Span], going: list[Going]) -> pa.RecordBatch:
+        """Pick the rows that leave, and hold the others."""
+        out = leaving([outcome for each in going for outcome in each.outcomes])
+        counts = [len(each.outcomes) for each in going]
+        came = np.repeat([each.came for each in going], counts)
+        places = out.tickets - came - 1 + np.repeat([each.start for each in going], counts)
+        old = np.flatnonzero(out.tickets <= came)
+        here = np.ones(len(rows), bool)
+        here[np.delete(places, old)] = False
+        picked = rows
+        if len(old):
+            ids = row_ids(np.repeat([each.number for each in going], counts)[old], out.tickets[old])
+            self._note(ids)
+            picked = pa.concat_batches([rows, self.held.pop(ids)])
+            places[old] = len(rows) + np.arange(len(old))
+        if len(places) != len(picked) or bool((places != np.arange(len(places))).any()):
+            picked = picked.take(pa.array(places))
+        if here.any():
+            self._hold(rows, spans, going, np.flatnonzero(here))
+        return joined(picked, out.columns)
+
+    def _note(self, ids: Ints) -> None:
+        if self.let_go is not None:
+            self.let_go.append(ids)
+
+    def _hold(self, rows: pa.RecordBatch, spans: Sequence[Span], going: list[Going], here: Ints) -> None:
+        lengths = [stop - start for _, start, stop in spans]
+        numbers = np.repeat(np.array([span.number for span in spans], np.int64), lengths)
+        tickets = np.arange(len(rows)) + np.repeat([each.came + 1 - each.start for each in going], lengths)
+        self.held.add(row_ids(numbers, tickets)[here], rows.take(pa.array(here)))
+
+    # -- the end, and what is let go otherwise ---------------------------------------------------------------------
+
+    def end(self, number: int) -> pa.RecordBatch | None:
+        """Return what a key still holds, as blocked, and drop the key; None if it holds nothing."""
+        rule = self.rules[number]
+        outcomes = rule.finish()
+        self.forget(number)
+        return self._release(number, outcomes)
+
+    def flush(self, number: int, why: str, came_by: int | None = None) -> pa.RecordBatch | None:
+        """Let go what a key holds, or what came by a moment of processing time; None if nothing goes."""
+        return self._release(number, self.rules[number].flush(why, came_by))
+
+    def give_up(self, number: int, cause: str, why: str) -> pa.RecordBatch | None:
+        """Give up a cause by name; None if nothing goes."""
+        return self._release(number, self.rules[number].give_up(cause, why))
+
+    def _release(self, number: int, outcomes: list[Outcome]) -> pa.RecordBatch | None:
+        if not outcomes:
+            return None
+        out = leaving(outcomes)
+        ids = row_ids(number, out.tickets)
+        self._note(ids)
+        return joined(self.held.pop(ids), out.columns)
+
+
+def delivered(
+    batches: Iterable[pa.RecordBatch], setup: Setup, key: Sequence[str], drop: Sequence[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a batch that leave, key after key, given rows sorted by key and arrival.
+
+    `key`: the columns that say it; `drop`: columns that are not the caller's. A key may go on in the next batch: memory
+    follows one batch and what its keys hold.
+    """
+    keys, number = ManyKeys(setup), -1
+    last: Key | None = None
+    for batch in batches:
+        starts = runs(batch, key)
+        values = [batch.column(name).take(pa.array(starts)).to_pylist() for name in key]
+        found: list[Key] = list(zip(*values, strict=True)) if key else [()] * len(starts)
+        if not found:
+            continue
+        if last is not None and same_key(found[0]) != same_key(last):
+            rest = keys.end(number)
+            if rest is not None:
+                yield rest
+            last = None
+        first = number if last is not None else number + 1
+        for place, each in enumerate(found):
+            if place or last is None:
+                number += 1
+                keys.begin(number, each)
+        last = found[-1]
+        spans = [Span(first + n, *span) for n, span in enumerate(pairwise([*starts.tolist(), len(batch)]))]
+        out = keys.take(in_utc(batch.drop_columns(list(drop)) if drop else batch), spans, ended=range(first, number))
+        if len(out):
+            yield out
+    if last is not None:
+        rest = keys.end(number)
+        if rest is not None:
+            yield rest
+
+
+def same_key(key: Key) -> Key:
+    """Return a key that equals those alike: NaN is never equal to itself."""
+    return tuple("NaN" if value != value else value for value in key)

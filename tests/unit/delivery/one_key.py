@@ -1,0 +1,58 @@
+"""One key, as a batch and a stream run many."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import pyarrow as pa
+from unit.delivery.stored_states import Shelf
+
+from thence.tables.delivery import shard_memory
+from thence.tables.delivery.columns import Key
+from thence.tables.delivery.many_keys import ManyKeys, Span
+from thence.tables.delivery.setup import Setup
+from thence.tables.delivery.shard import Shard
+from thence.tables.delivery.shard_memory import opened
+
+
+class OneKey:
+    """A key in memory; `again` writes it as a shard of one key and reads it back."""
+
+    def __init__(self, setup: Setup, key: Key, schema: pa.Schema | None = None) -> None:
+        self.setup, self.key, self.shelf = setup, key, Shelf()
+        self.keys: ManyKeys = ManyKeys(setup)
+        if schema is not None:
+            fields = [schema.field(name) for name in setup.columns.key]
+            self.keys = Shard(setup, schema, pa.schema(fields), 1)
+            assert self.keys.number(key) == 0
+        else:
+            self.keys.begin(0, key)
+
+    @property
+    def rule(self):  # type: ignore[no-untyped-def]
+        return self.keys.rules[0]
+
+    def __len__(self) -> int:
+        return self.keys.held.count
+
+    def take(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        if isinstance(self.keys, Shard):
+            self.keys.touched[0] = None
+        return self.keys.take(rows, [Span(0, 0, len(rows))])
+
+    def flush(self, why: str) -> pa.RecordBatch | None:
+        return self.keys.flush(0, why)
+
+    def give_up(self, cause: str, why: str) -> pa.RecordBatch | None:
+        return self.keys.give_up(0, cause, why)
+
+    def end(self) -> pa.RecordBatch | None:
+        return self.keys.end(0)
+
+    def again(self) -> None:
+        here = self.keys
+        assert isinstance(here, Shard)
+        here.touched[0] = None
+        here.write(self.shelf)
+        shard_memory.KEPT = OrderedDict()
+        self.keys = opened(here.head(), self.shelf, Shard(self.setup, here.schema, here.keys, 1))
