@@ -24,6 +24,8 @@ SHARD, PACKED, ACTION, CAUSE = "__thence_shard", "__thence_rows", "__thence_acti
 NUMBERS = "__thence_numbers"
 """On the way out, beside packed rows: a number for each of `COUNTS`, and how long the row held longest has waited."""
 DRAIN, GIVE_UP = "drain", "give up"
+ALWAYS_VISITED = 0
+"""A shard that every micro-batch visits, whatever the number of shards: its head has the checkpoint's own number."""
 COUNTS = (*(kind for kind in KINDS if kind != "blocked"), "held", "held_before", "state_bytes")
 MOST_ROWS = 1 << 16
 """Rows that the packing step gathers before it divides them by shard, and rows of one packed row on the way out."""

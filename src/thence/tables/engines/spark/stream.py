@@ -24,6 +24,7 @@ from thence.tables.delivery.setup import Setup
 from thence.tables.engines.spark.deliver import column, keyed, output_schema
 from thence.tables.engines.spark.shard_visit import (
     ACTION,
+    ALWAYS_VISITED,
     CAUSE,
     COUNTS,
     NUMBERS,
@@ -54,7 +55,7 @@ def deliver_stream(arrivals: DataFrame, setup: Setup, options: StreamOptions) ->
     table, keys, _ = keyed(arrivals, names)
     arrival = names.arrival if names.arrival in arrivals.columns else READ_ORDER
     sharded = table.select(shard_of(keys, shards), *map(column, table.columns))
-    packed = sharded.mapInArrow(packer(arrival, values_by_partition(shards)[0]), PACKED_ROWS)
+    packed = sharded.mapInArrow(packer(arrival, ALWAYS_VISITED), PACKED_ROWS)
     key_schema = StructType([table.schema[name] for name in keys])
     if options.give_up is not None:
         packed = packed.unionByName(_commands(arrivals, key_schema, names.key, options.give_up, shards))
