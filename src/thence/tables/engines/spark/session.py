@@ -55,9 +55,8 @@ def local_session(
     Raises `MisuseError` if no usable Java is found.
     """
     java = find_java()
-    settings = defaults(cores or os.cpu_count() or 1, quick=quick) | {
-        key: _text(value) for key, value in (conf or {}).items()
-    }
+    cores = cores or os.cpu_count() or 1
+    settings = defaults(cores, quick=quick) | {key: _text(value) for key, value in (conf or {}).items()}
     ours = [*_QUIET, *(_QUICK if quick else ()), *archive.options(java)]
     settings[_JAVA_OPTIONS] = " ".join([*ours, settings.get(_JAVA_OPTIONS, "")]).strip()
     builder = SparkSession.builder.master(f"local[{cores}]").appName(app)
