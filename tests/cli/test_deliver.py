@@ -178,7 +178,7 @@ def test_csv_that_cannot_be_read_is_said(tmp_path: Path, capsys: pytest.CaptureF
     for data, said in (
         (b"", "cannot be read as CSV: Empty CSV file"),
         (b"event_id,parent_id,account\n1,2\n", "Expected 3 columns, got 2"),
-        (b"event_id;parent_id;account\n1;2;x\n", "the table has event_id;parent_id;account"),
+        (b"event_id;parent_id;account\n1;2;x\n", "found: event_id;parent_id;account"),
         (b"event_id,event_id,parent_id,account\n1,1,2,x\n", "has two columns 'event_id'; rename one"),
         (b"\x1f\x8bxx", "cannot be read as CSV"),
     ):
@@ -318,7 +318,7 @@ def test_a_name_that_no_column_has_is_refused(tmp_path: Path, capsys: pytest.Cap
     file.write_text(json.dumps(ROWS[4] | {"arrival": "by train"}) + "\n")
     asked = ["deliver", str(file), "--by", "depends_on", "--out", str(tmp_path / "out"), "--columns"]
     assert main([*asked, "arrival=number"]) == 2
-    assert "--columns says 'arrival' is called 'number'; the table has run" in capsys.readouterr().err
+    assert "the table has no column 'number', which was named for arrival; found: run" in capsys.readouterr().err
     assert main([*asked, "arrival="]) == 0
     assert pq.read_table(tmp_path / "out").column("arrival").to_pylist() == ["by train"]
 
