@@ -36,7 +36,7 @@ class Authority:
         path.write_bytes(self.certificate.public_bytes(Encoding.PEM))
 
     def write_key(self, path: Path) -> None:
-        """Write the key, readable by its owner only: whoever has it can vouch for any name."""
+        """Write the key, readable by its owner only: its holder can issue a certificate for any name."""
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
         make_private(path)

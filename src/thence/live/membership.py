@@ -2,7 +2,7 @@
 
 Invariant: changes have numbers, and every member applies them in that order. One process proposes them, the first of
 the roster that has not left, and proposes the next one when all have accepted the last. Each member that applies a
-change sends it on to all others, over the same links as its messages: so nobody gets a stamp with a name that it does
+change sends it on to all others, over the same links as its messages: so no member gets a stamp with a name it does
 not know. There is no consensus: while a member is away a change waits for it, and says so.
 
 Changes travel as items and are applied as inputs, so they are journaled and replayed like everything else.
