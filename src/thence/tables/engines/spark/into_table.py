@@ -71,7 +71,8 @@ def into_table(
     path = _DELTA_PATH.fullmatch(table)
     if path is not None:  # Delta's sink takes such a table by its path alone
         return writer.format("delta").start(path[1])
-    return writer.toTable(table)
+    # without it Spark takes its default source, and refuses a Delta table of the session catalog
+    return (writer if format is None else writer.format(format)).toTable(table)
 
 
 def _key(ordered: DataFrame) -> list[str]:
