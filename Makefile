@@ -141,8 +141,8 @@ $(INSTALLED): $(READY) pyproject.toml
 
 # Modules whose names end in _cy are compiled where they lie. Without a C compiler they stay plain Python: slower, same answers.
 $(COMPILED): $(INSTALLED) setup.py $(shell find src -name '*_cy.py' -o -name '*_cy.pxd')
-	@find src -name '*_cy.*.so' -delete
-	$(BIN)/python setup.py --quiet build_ext --inplace --force --parallel 2
+	@find src -name '*_cy.*.so' | while read -r so; do [ "$$so" -nt "$${so%%.*}.py" ] || rm -f "$$so"; done
+	$(BIN)/python setup.py --quiet build_ext --inplace --parallel 2
 	@touch $@
 
 # The copy has no compiled modules beside its sources, so Python imports the sources themselves.

@@ -70,9 +70,13 @@ def extensions() -> list[Extension]:
         )
         for source in SOURCES
     ]
+    # A module is compiled again when its source is newer than its C. Declarations (.pxd) and this file concern all of them.
+    shared = max(path.stat().st_mtime for path in [Path(__file__), *Path("src").rglob("*_cy.pxd")])
+    made_before = [path.stat().st_mtime for path in Path("build/cython").rglob("*_cy.c")]
     # Hints about bounds checks that stay on for a reason are not for the person who installs.
     made: list[Extension] = cythonize(
         found,
+        force=ABI3 or min(made_before, default=0) < shared,
         language_level=3,
         build_dir="build/cython",
         quiet=True,
