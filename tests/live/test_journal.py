@@ -14,8 +14,7 @@ from support.live import World, needed, wander
 from support.live_pair import PATIENCE, configure, folder, run, take, until
 
 import thence
-from thence.live import journal, recovery
-from thence.live import process as station
+from thence.live import core, journal, recovery
 from thence.live.core import Core
 from thence.live.database import StandardDatabase
 from thence.live.deliveries import Step
@@ -46,7 +45,7 @@ def test_a_torn_trace_is_written_anew_from_the_journal(folder: Path, cut: int) -
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, release: str) -> None:
-    for module in (journal, recovery, station):
+    for module in (journal, recovery, core):
         monkeypatch.setattr(module, "RELEASE", release)
 
 
