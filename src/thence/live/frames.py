@@ -84,9 +84,14 @@ def frame(kind: int, body: bytes = b"") -> bytes:
     return LENGTH.pack(len(body), kind) + body
 
 
-def data_frame(number: int, head: bytes, body: bytes) -> tuple[bytes, bytes]:
-    """Return the frame of an item in two parts, so that a long payload need not be copied."""
-    return _DATA.pack(_NUMBER.size + len(head) + len(body), DATA, number) + head, body
+def data_head(number: int, head: bytes, size: int) -> bytes:
+    """Return the frame of an item up to its payload, which has this size: a long payload need not be copied."""
+    return _DATA.pack(_NUMBER.size + len(head) + size, DATA, number) + head
+
+
+def data_frame(number: int, head: bytes, body: bytes) -> bytes:
+    """Return the frame of an item."""
+    return data_head(number, head, len(body)) + body
 
 
 def read_data(body: bytes | memoryview) -> tuple[int, bytes]:

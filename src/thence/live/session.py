@@ -24,6 +24,7 @@ from thence.live.frames import (
     Hello,
     ack_frame,
     data_frame,
+    data_head,
     frame,
     hello_frame,
     read_ack,
@@ -155,8 +156,11 @@ class Session:
 
     def send(self, number: int, head: bytes, body: bytes) -> None:
         """Add an item to what leaves with the next `flush`."""
-        self._out += data_frame(number, head, body)
-        self._long = self._long or len(body) > LONG_BYTES
+        if len(body) > LONG_BYTES:
+            self._out += (data_head(number, head, len(body)), body)
+            self._long = True
+        else:
+            self._out.append(data_frame(number, head, body))
 
     def acknowledge(self, received: int, credit: int) -> None:
         """Add to it that items up to this number are written down, and how many bytes may be sent in all."""
