@@ -206,8 +206,8 @@ class _Ends(dict[Sizes, str]):
 
     def __missing__(self, sizes: Sizes) -> str:
         entries, facts, length = sizes
-        said = "" if facts is None else f',"facts":{facts}'
-        self[sizes] = end = f',"entries":{entries}{said},"bytes":{length}}}\n'
+        counted = "" if facts is None else f',"facts":{facts}'
+        self[sizes] = end = f',"entries":{entries}{counted},"bytes":{length}}}\n'
         return end
 
 
