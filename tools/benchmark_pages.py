@@ -1,4 +1,4 @@
-"""Writes docs/benchmarks/ from benchmarks/*/results/*.json: one page per area, what was measured, against what, the ratio.
+"""Writes docs/benchmarks/ from benchmarks/*/results/*.json: one page per area.
 
     python tools/benchmark_pages.py            write the pages
     python tools/benchmark_pages.py --check    exit code 1 if a page is not what the results say
@@ -96,9 +96,8 @@ def deliver() -> str:
                 yield name, of["rows a second"], of["violations"], f"{held['p50']:.0f}, {held['p99']:.0f}", state
 
     def rule() -> Rows:
-        for case, times in result("deliver/results/rule.json")[
-            "microseconds of CPU a row, unless seconds are named"
-        ].items():
+        found = result("deliver/results/rule.json")
+        for case, times in found.get("microseconds of CPU a row, unless seconds are named", {}).items():
             if "now" in times and "before" in times:
                 now, before = median(times["now"]), median(times["before"])
                 yield case, now, "0.1.0", before, now / before
