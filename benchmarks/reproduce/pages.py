@@ -227,13 +227,13 @@ def _explored(setting: dict[str, Any], found: dict[str, Any], seconds: float) ->
 
 
 SECTIONS: dict[str, tuple[str, Callable[[], str]]] = {
-    "decoding": ("protocols.md", decoding),
-    "chapter-7": ("paper-separators.md", chapter_7),
-    "tried": ("paper-genuine-multicast.md", tried),
-    "records": ("paper-genuine-multicast.md", records),
-    "reduction": ("explore.md", reduction),
-    "complete": ("explore.md", complete),
-    "long-runs": ("paper-bounded.md", long_runs),
+    "decoding": ("reference/protocols.md", decoding),
+    "chapter-7": ("explanation/paper-separators.md", chapter_7),
+    "tried": ("explanation/paper-genuine-multicast.md", tried),
+    "records": ("explanation/paper-genuine-multicast.md", records),
+    "reduction": ("laboratory/explore.md", reduction),
+    "complete": ("laboratory/explore.md", complete),
+    "long-runs": ("explanation/paper-bounded.md", long_runs),
 }
 
 
