@@ -106,7 +106,7 @@ def command(
         str | None, typer.Option(metavar="A,B,...", help="What parts independent orders; default: run,destination.")
     ] = None,
     policy: Annotated[str, typer.Option(help="For a cause that does not come: wait, release or fail.")] = "wait",
-    after_rows: Annotated[int | None, typer.Option(help="Release or fail after so many later rows.")] = None,
+    after_rows: Annotated[int | None, typer.Option(help="Release or fail after this many later rows.")] = None,
     after_seconds: Annotated[float | None, typer.Option(help="... or after so much event time.")] = None,
     remember: Annotated[int | None, typer.Option(help="How many delivered ids are kept.")] = None,
     held_limit: Annotated[int | None, typer.Option(help="How many rows a key may hold.")] = None,

@@ -1,8 +1,8 @@
 """An operator's word to a running stream: a cause that will not come, or a key that is to let go all it holds.
 
-Law. The word is a file in the folder that `deliver(..., give_up=folder)` reads as a source, written whole and then
-renamed, so that it is read once and Spark's log says in which micro-batch. It is addressed to keys one by one: to those
-that are blocked by the cause when it is written, or to the one that is named.
+Invariant: the word is a file in the folder that `deliver(..., give_up=folder)` reads as a source, written whole and
+then renamed, so that it is read once and Spark's log says in which micro-batch. It is addressed to keys one by one: to
+those that are blocked by the cause when it is written, or to the one that is named.
 """
 
 from __future__ import annotations

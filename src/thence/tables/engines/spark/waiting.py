@@ -3,9 +3,9 @@
     waiting(ordered)                        # a DataFrame that `deliver` returned for a batch
     waiting(session, "checkpoint/path")     # the last committed micro-batch of a stream
 
-Law. One row per blocked message: key, message, the causes it still misses, the one at the root of its wait (a cause
-that has not arrived, or was quarantined), how many rows and how much event time have passed since it came. A key column
-that is a struct, a list or a map is shown as JSON for a stream.
+Invariant: one row per blocked message: key, message, the causes it still misses, the one at the root of its wait (a
+cause that has not arrived, or was quarantined), how many rows and how much event time have passed since it came. A key
+column that is a struct, a list or a map is shown as JSON for a stream.
 """
 
 from __future__ import annotations
