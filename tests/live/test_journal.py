@@ -15,10 +15,10 @@ from support.live_pair import PATIENCE, configure, folder, run, take, until
 
 import thence
 from thence.live import journal, recovery
-from thence.live import process as station
+from thence.live import process as process
 from thence.live.core import Core
 from thence.live.database import StandardDatabase
-from thence.live.deliveries import Step
+from thence.live.deliveries import InputResult
 from thence.runtime import Endpoint, JournalError
 
 assert folder is not None
@@ -46,7 +46,7 @@ def test_a_torn_trace_is_written_anew_from_the_journal(folder: Path, cut: int) -
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, release: str) -> None:
-    for module in (journal, recovery, station):
+    for module in (journal, recovery, process):
         monkeypatch.setattr(module, "RELEASE", release)
 
 
@@ -107,7 +107,7 @@ def test_rows_that_set_something_else_free_are_refused(folder: Path, monkeypatch
     world.crash(0)
     digest = Core._digest
 
-    def other(self: Core, kind: int, step: Step) -> bytes:
+    def other(self: Core, kind: int, step: InputResult) -> bytes:
         for _, entry, _ in step.sent:
             entry.head += b"!"
         return digest(self, kind, step)
@@ -128,9 +128,9 @@ def test_many_messages_freed_at_once_are_handed_over_in_slices(folder: Path) -> 
                 await take(b, 1)
             await asyncio.gather(*(b.send({"c"}, b"answer") for _ in range(600)))
             async with Endpoint(files[2]) as c:
-                await until(lambda: c.station.core.held == 600)
+                await until(lambda: c.process.core.held == 600)
                 async with Endpoint(files[0]):
-                    await until(lambda: c.station.core.deliveries == 601)
+                    await until(lambda: c.process.core.deliveries == 601)
                 turns = 0
 
                 async def other() -> None:

@@ -35,8 +35,8 @@ def test_held_messages_come_with_their_payloads(folder: Path, monkeypatch: pytes
     """b answers a question that c does not have yet; the answers are held, and need not be read back."""
     monkeypatch.setattr(payloads, "MEMORY_BYTES", bound)
     world = World(folder, 3, 1, snapshot_every=10**6)
-    stations = [process.station for process in world.processes]
-    a, b, c = (station for station in stations if station is not None)
+    processes = [each.live for each in world.processes]
+    a, b, c = (process for process in processes if process is not None)
     inbox, reads = Inbox(c.journal), 0
     real = Journal.payload
 
@@ -48,12 +48,12 @@ def test_held_messages_come_with_their_payloads(folder: Path, monkeypatch: pytes
     def work() -> None:
         for _ in range(200):
             world.network.step()
-            for station in (a, b, c):
-                if not station.idle:
-                    station.prepare(1.0)
-                    station.commit()
-                    released = station.release()
-                    for delivery in released.delivered if station is c else ():
+            for process in (a, b, c):
+                if not process.idle:
+                    process.prepare(1.0)
+                    process.commit()
+                    released = process.release()
+                    for delivery in released.delivered if process is c else ():
                         inbox.put(delivery, released.bodies.get(delivery.ref))
 
     world.connect(0, 1)

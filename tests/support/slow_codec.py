@@ -7,7 +7,7 @@ from typing import Any
 from thence.core.model.message import MESSAGE, Copy
 from thence.core.model.roster import HASH_BYTES, Roster
 from thence.core.protocols.base import Member
-from thence.core.protocols.history import Past
+from thence.core.protocols.history import SenderHistory
 from thence.core.protocols.timestamp_vectors import ROW
 from thence.core.protocols.wire import MOST_LABEL_BYTES, WIRE_VERSION
 from thence.core.wire.codec import INT, MASK, PROCESS, TEXT, ByCount, ByProcess, Optional, Record, Seq, Shape, Vector
@@ -185,7 +185,7 @@ class Slow:
         start_of_sets = self.length()  # a past of `history`
         start = self.at
         masks = tuple(self.mask() for _ in range(start_of_sets))
-        return Past(masks, self.data[start : self.at])
+        return SenderHistory(masks, self.data[start : self.at])
 
 
 def slow_decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: int, source: int | None) -> Copy:

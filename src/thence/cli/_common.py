@@ -43,7 +43,7 @@ JsonFile = Annotated[
 """The `--json FILE` that every verb takes: declare a parameter `json_file: JsonFile = None`."""
 
 
-Engine = Annotated[
+EngineOption = Annotated[
     str, typer.Option(metavar="auto|local|spark", help="Who works: this process, or Spark; auto goes by size.")
 ]
 """The `--engine` of verbs that work on tables: declare `engine: Engine = "auto"` and call `engines.choice.choose`."""

@@ -1,4 +1,4 @@
-"""A group of inputs on its way through a station: who asked for each, and what the group sets free."""
+"""A group of inputs on its way through a process: who asked for each, and what the group sets free."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 from thence.core.model.events import Event
 from thence.errors import ThenceError
-from thence.live.deliveries import Delivery
+from thence.live.deliveries import InboxEntry
 from thence.live.inputs import Input
 
 
@@ -26,7 +26,7 @@ class Waiter(Protocol):
 
 
 @dataclass(slots=True)
-class Asked:
+class QueuedInput:
     """An input in the queue."""
 
     given: Input
@@ -37,7 +37,7 @@ class Asked:
 class Released:
     """What a committed group sets free beside frames."""
 
-    delivered: list[Delivery] = field(default_factory=list)
+    delivered: list[InboxEntry] = field(default_factory=list)
     clocks: list[int] = field(default_factory=list)
     """of each of `delivered` the clock of its send"""
     events: list[Event] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Released:
 
 
 @dataclass(slots=True)
-class Group:
+class InputGroup:
     """A group of inputs that is applied and not yet released."""
 
     released: Released = field(default_factory=Released)

@@ -12,14 +12,14 @@ from thence.core.model.events import Event, Kind
 from thence.core.model.message import Copy
 from thence.core.model.message_names import HOPS, hop_name, name_of
 from thence.core.protocols import Member
-from thence.live.deliveries import Step
-from thence.live.inputs import Key
+from thence.live.deliveries import InputResult
+from thence.live.inputs import MessageKey
 
 ROSTER_LIMIT = 1024
 """processes of a run: `order` in the trace is the clock, and among equal clocks the position"""
 
 
-class Rows:
+class TraceRows:
     """Writes the rows of one process into the steps that make them."""
 
     def __init__(self, member: Member, run: str, record: bool) -> None:
@@ -32,24 +32,24 @@ class Rows:
         self.order = max(self.order, heard) + 1
         return self.order
 
-    def name(self, key: Key) -> str:
+    def name(self, key: MessageKey) -> str:
         """Return the id of a message in the trace."""
         label, sender, count = key
         return name_of(self.member.roster.name(sender), count, label)
 
-    def crash(self, time: float, step: Step) -> None:
+    def crash(self, time: float, step: InputResult) -> None:
         """Write that this process starts again after it was ended."""
         self.tick()
         self.index += 1
         self._keep(step, Event(self.run, self._me, self.index, "crash", order=self._place, time=time))
 
-    def changed(self, what: str, time: float, step: Step) -> None:
+    def changed(self, what: str, time: float, step: InputResult) -> None:
         """Write that a process joins or leaves, as far as this process is concerned."""
         self.tick()
         self.index += 1
         self._keep(step, Event(self.run, self._me, self.index, "internal", what, order=self._place, time=time))
 
-    def sent(self, key: Key, destinations: int, time: float, step: Step) -> None:
+    def sent(self, key: MessageKey, destinations: int, time: float, step: InputResult) -> None:
         """Write a send."""
         self.index += 1
         if self.record:
@@ -57,7 +57,7 @@ class Rows:
             place, name = self._place, self.name(key)
             self._keep(step, Event(self.run, self._me, self.index, "send", name, to, key[0], order=place, time=time))
 
-    def came(self, kind: Kind, key: Key, copy: Copy, stamp: int, time: float, step: Step) -> None:
+    def came(self, kind: Kind, key: MessageKey, copy: Copy, stamp: int, time: float, step: InputResult) -> None:
         """Write an arrival or a delivery; `stamp` is the length of the stamp on the wire, 0 if it is not known."""
         self.index += 1
         if self.record:
@@ -76,7 +76,7 @@ class Rows:
             )
             self._keep(step, row)
 
-    def hop(self, kind: Kind, copy: Copy, item: int, time: float, step: Step) -> None:
+    def hop(self, kind: Kind, copy: Copy, item: int, time: float, step: InputResult) -> None:
         """Write that a hop, an item of a link, was sent or received here."""
         self.hops += 1
         if self.record:
@@ -94,6 +94,6 @@ class Rows:
     def _place(self) -> int:
         return self.order * ROSTER_LIMIT + self.member.me
 
-    def _keep(self, step: Step, row: Event) -> None:
+    def _keep(self, step: InputResult, row: Event) -> None:
         if self.record:
             step.events.append(row)

@@ -12,7 +12,7 @@ TONES = {"reproduced": "good", "causal": "good", "differs": "bad", "violated": "
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ResultTable:
     """A title, columns, rows, and a sentence below that says how to read it."""
 
     title: str

@@ -39,7 +39,7 @@ from thence.core.model.roster import Roster
 from thence.core.protocols.base import REACHED
 from thence.core.protocols.effects import Deferred, Effect, Pending, Sent
 from thence.core.protocols.epochs import Epochs
-from thence.core.protocols.timestamp_vectors import MATRIX, ROW, Row
+from thence.core.protocols.timestamp_vectors import MATRIX, ROW, MatrixRow
 from thence.core.wire.codec import INT, MASK, Record, Seq, Shape, Vector
 from thence.errors import MisuseError, PeerError
 
@@ -95,7 +95,7 @@ class Bounded(Epochs):
         """Return a count modulo 2B, from 1 to 2B; 0 stands for no message."""
         return (count - 1) % (2 * self.longest) + 1 if count else 0
 
-    def _stamp(self) -> tuple[tuple[Row, ...] | Row, ...]:
+    def _stamp(self) -> tuple[tuple[MatrixRow, ...] | MatrixRow, ...]:
         return *super()._stamp(), tuple([self._short(count) for count in self.latest])
 
     def encode(self, copy: Copy) -> bytes:

@@ -29,7 +29,7 @@ from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster, positions
 from thence.core.protocols.effects import Deliver, Duplicate, Effect, Pending, Sent, Transmit
 from thence.core.protocols.ks import KS
-from thence.core.protocols.relaying import Pair, RelayingMember
+from thence.core.protocols.relaying import MessageNumber, RelayingMember
 from thence.core.wire.codec import INT, MASK, PROCESS, TEXT, ByCount, ByProcess, Fielded, Record, Shape
 from thence.core.wire.reader_cy import Reader
 from thence.core.wire.sets import Rename
@@ -72,7 +72,7 @@ class Hierarchy(RelayingMember):
         """The processes this one represents, itself among them."""
         return sum(1 << place for place, over in enumerate(self.over) if over == self.me)
 
-    def _forward(self, message: Pair, destinations: int) -> Iterator[Copy]:
+    def _forward(self, message: MessageNumber, destinations: int) -> Iterator[Copy]:
         others = 0
         for d in positions(destinations & ~self.children):
             others |= 1 << self.over[d]

@@ -16,12 +16,12 @@ from typing import Literal, TypeVar
 from thence.core.model.plain import Row
 from thence.lab.simulator.confidence import Estimate
 
-Verdict = Literal["reproduced", "differs", "not determinable"]
-VERDICTS: tuple[Verdict, ...] = ("reproduced", "differs", "not determinable")
-Rows = Sequence[Row]
-Data = Mapping[str, Rows]
+ClaimVerdict = Literal["reproduced", "differs", "not determinable"]
+VERDICTS: tuple[ClaimVerdict, ...] = ("reproduced", "differs", "not determinable")
+DataRows = Sequence[Row]
+DataSets = Mapping[str, DataRows]
 """the data sets of one paper by name"""
-Answer = bool | None
+ClaimAnswer = bool | None
 At = TypeVar("At")
 """A value of the axis that estimates are over."""
 
@@ -31,10 +31,10 @@ class NoDataError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class ClaimJudgement:
     """What became of a claim: the verdict and our value, in words."""
 
-    verdict: Verdict
+    verdict: ClaimVerdict
     ours: str
 
 
@@ -47,22 +47,22 @@ class Claim:
     published: str
     threshold: str
     """when it counts as reproduced, and when not, in words"""
-    judge: Callable[[Data], Judgement]
+    judge: Callable[[DataSets], ClaimJudgement]
 
-    def find(self, data: Data) -> Judgement:
+    def find(self, data: DataSets) -> ClaimJudgement:
         """Judge the rows; what was not measured cannot be told."""
         try:
             return self.judge(data)
         except NoDataError as missing:
-            return Judgement("not determinable", f"not measured: {missing}")
+            return ClaimJudgement("not determinable", f"not measured: {missing}")
 
 
-def found(answers: Iterable[Answer], ours: str) -> Judgement:
+def found(answers: Iterable[ClaimAnswer], ours: str) -> ClaimJudgement:
     """Join answers: all yes is reproduced, one no differs, anything else cannot be told."""
     given = list(answers)
     if False in given:
-        return Judgement("differs", ours)
-    return Judgement("reproduced" if given and None not in given else "not determinable", ours)
+        return ClaimJudgement("differs", ours)
+    return ClaimJudgement("reproduced" if given and None not in given else "not determinable", ours)
 
 
 def low(value: Estimate) -> float:
@@ -75,29 +75,29 @@ def high(value: Estimate) -> float:
     return value.mean + (value.half or 0.0)
 
 
-def less(one: Estimate, other: Estimate) -> Answer:
+def less(one: Estimate, other: Estimate) -> ClaimAnswer:
     """Tell whether one is below the other; None where the intervals overlap."""
     return True if high(one) < low(other) else False if low(one) > high(other) else None
 
 
-def between(value: Estimate, least: float, most: float) -> Answer:
+def between(value: Estimate, least: float, most: float) -> ClaimAnswer:
     """Tell whether the interval lies within these bounds; None where it straddles one."""
     if least <= low(value) and high(value) <= most:
         return True
     return False if high(value) < least or low(value) > most else None
 
 
-def near(value: Estimate, target: float, share: float) -> Answer:
+def near(value: Estimate, target: float, share: float) -> ClaimAnswer:
     """Tell whether the interval lies within this share of the target."""
     return between(value, target * (1 - share), target * (1 + share))
 
 
-def every(answers: Sequence[Answer]) -> Answer:
+def every(answers: Sequence[ClaimAnswer]) -> ClaimAnswer:
     """Answer for one choice of what is open: no if one says no, yes if all say yes."""
     return False if False in answers else None if None in answers or not answers else True
 
 
-def several(answers: Sequence[Answer]) -> Answer:
+def several(answers: Sequence[ClaimAnswer]) -> ClaimAnswer:
     """Answer for something open: yes or no if every choice says so, else None."""
     return answers[0] if answers and len(set(answers)) == 1 else None
 

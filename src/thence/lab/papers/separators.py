@@ -14,12 +14,12 @@ from typing import TypeVar
 
 from thence.lab.papers.chapter7.experiments import PUBLISHED, PUBLISHED_7_5, mean
 from thence.lab.papers.claims import (
-    Answer,
     Claim,
-    Data,
-    Judgement,
+    ClaimAnswer,
+    ClaimJudgement,
+    DataRows,
+    DataSets,
     NoDataError,
-    Rows,
     between,
     every,
     found,
@@ -59,16 +59,16 @@ def _range(values: Mapping[At, Estimate]) -> str:
     return f"{min(means):.2f} to {max(means):.2f}"
 
 
-def _computed(scheme: str, n: int) -> Callable[[Data], Judgement]:
-    def judge(data: Data) -> Judgement:
+def _computed(scheme: str, n: int) -> Callable[[DataSets], ClaimJudgement]:
+    def judge(data: DataSets) -> ClaimJudgement:
         sizes = [row[scheme] for row in choose(data["fixed"], processes=n)]
         return found([size == PUBLISHED[scheme][n] for size in sizes], ", ".join(map(str, sorted(set(sizes)))))
 
     return judge
 
 
-def _cell(scenario: str, n: int) -> Callable[[Data], Judgement]:
-    def judge(data: Data) -> Judgement:
+def _cell(scenario: str, n: int) -> Callable[[DataSets], ClaimJudgement]:
+    def judge(data: DataSets) -> ClaimJudgement:
         by = everywhere(data, n, scenario)
         answer = several([near(value, PUBLISHED[scenario][n], CLOSE) for value in by.values()])
         return found([answer], _two_ranges(data, cells(data, n, scenario), by))
@@ -76,20 +76,20 @@ def _cell(scenario: str, n: int) -> Callable[[Data], Judgement]:
     return judge
 
 
-def _two_ranges(data: Data, ours: Mapping[str, Estimate], of_all: Mapping[tuple[str, str], Estimate]) -> str:
+def _two_ranges(data: DataSets, ours: Mapping[str, Estimate], of_all: Mapping[tuple[str, str], Estimate]) -> str:
     places = len(placements_of(data))
     return f"{_range(ours)} over {places} placements as `ech-r9`, {_range(of_all)} over {len(READINGS)} readings too"
 
 
-def _falling(data: Data) -> Judgement:
-    answers: list[Answer] = []
+def _falling(data: DataSets) -> ClaimJudgement:
+    answers: list[ClaimAnswer] = []
     for n in sizes_of(data):
         none, some, most = (everywhere(data, n, scenario) for scenario in NAMES)
         answers += [none[key].mean > some[key].mean > most[key].mean for key in none]
     return found([several(answers)], f"in {sum(map(bool, answers))} of {len(answers)} placements and readings")
 
 
-def _improves(data: Data) -> Judgement:
+def _improves(data: DataSets) -> ClaimJudgement:
     none, some = (everywhere(data, 6, scenario) for scenario in NAMES[:2])
     shares = {key: quotient(some[key], none[key]) for key in none}
     saved = {key: Estimate(1 - share.mean, share.half, share.values) for key, share in shares.items()}
@@ -98,7 +98,7 @@ def _improves(data: Data) -> Judgement:
     return found([answer], _two_ranges(data, ours, saved))
 
 
-def _grows_less(data: Data) -> Judgement:
+def _grows_less(data: DataSets) -> ClaimJudgement:
     answers, shown = [], {}
     for scenario in NAMES:
         few, many = (everywhere(data, n, scenario) for n in (6, 10))
@@ -108,7 +108,7 @@ def _grows_less(data: Data) -> Judgement:
     return found([several(answers)], "largest factor from 6 to 10, " + words(shown))
 
 
-def _steady(data: Data) -> Judgement:
+def _steady(data: DataSets) -> ClaimJudgement:
     """Judge each choice of other delays in each placement by itself: how different they were is open."""
     placements = sorted({row["placement"] for row in data["delays"]})
     if not placements:
@@ -123,7 +123,7 @@ def _steady(data: Data) -> Judgement:
     return found([several(answers)], f"largest change over {len(placements)} placements, {'; '.join(parts)}")
 
 
-def _changes(rows: Rows) -> list[Estimate]:
+def _changes(rows: DataRows) -> list[Estimate]:
     """Return by which share each other delay changes each value, over pairs of runs with the same traffic."""
     made = []
     for n, scenario, delay in sorted({(row["processes"], row["scenario"], row["delay"]) for row in rows}):
@@ -137,7 +137,7 @@ def _changes(rows: Rows) -> list[Estimate]:
     return made
 
 
-def _histories(data: Data) -> Judgement:
+def _histories(data: DataSets) -> ClaimJudgement:
     answers, shown = [], []
     for place in placements_of(data):
         by = [
@@ -151,8 +151,8 @@ def _histories(data: Data) -> Judgement:
     return found([several(answers)], ", ".join(shown))
 
 
-def _small_stamps(n: int) -> Callable[[Data], Judgement]:
-    def judge(data: Data) -> Judgement:
+def _small_stamps(n: int) -> Callable[[DataSets], ClaimJudgement]:
+    def judge(data: DataSets) -> ClaimJudgement:
         answers = []
         for place in placements_of(data):
             none, some, most = (_small(histogram(chosen(data, n, s, place), "stamps")) for s in NAMES)
@@ -169,8 +169,8 @@ def _small(sizes: Counter[int]) -> float:
     return sum(seen for size, seen in sizes.items() if size <= 2) / max(1, sizes.total())
 
 
-def _gateway(separators: str) -> Callable[[Data], Judgement]:
-    def judge(data: Data) -> Judgement:
+def _gateway(separators: str) -> Callable[[DataSets], ClaimJudgement]:
+    def judge(data: DataSets) -> ClaimJudgement:
         rows = choose(data["figure 7.5"], separators=separators)
         if not rows:
             raise NoDataError("figure 7.5")
@@ -185,8 +185,8 @@ def _gateway(separators: str) -> Callable[[Data], Judgement]:
     return judge
 
 
-def _networks(column: str, factor: float) -> Callable[[Data], Judgement]:
-    def judge(data: Data) -> Judgement:
+def _networks(column: str, factor: float) -> Callable[[DataSets], ClaimJudgement]:
+    def judge(data: DataSets) -> ClaimJudgement:
         rows, answers, shown = data["figure 7.7"], [], []
         for name in sorted({row["network"] for row in rows}):
             by = curve(rows, column, "separators", network=name)
@@ -197,7 +197,7 @@ def _networks(column: str, factor: float) -> Callable[[Data], Judgement]:
     return judge
 
 
-def _difference(rows: Rows, network: str, column: str, factor: float) -> Estimate:
+def _difference(rows: DataRows, network: str, column: str, factor: float) -> Estimate:
     """Return so many times the size with separators, less that without, over pairs of runs with the same traffic."""
     pairs = (choose(rows, network=network, seed=seed) for seed in sorted({row["seed"] for row in rows}))
     by = [{row["separators"]: row[column] for row in pair} for pair in pairs]

@@ -22,16 +22,16 @@ from thence.core.protocols.effects import Sent
 from thence.errors import MisuseError
 from thence.lab.simulator.recorded_events import Clear, CopyRow, EventRows
 from thence.lab.simulator.simulation import Observer, Simulation
-from thence.lab.simulator.sizes import Sizes
+from thence.lab.simulator.sizes import StampSizes
 from thence.tables.files.formats import by_name
 
 
 class Recorder(Observer):
     """Keeps the rows of a trace; `stamps` adds the dependencies of each copy in the clear."""
 
-    def __init__(self, *, stamps: bool = False, sizes: Sizes | None = None) -> None:
+    def __init__(self, *, stamps: bool = False, sizes: StampSizes | None = None) -> None:
         """Keep nothing yet."""
-        self.stamps, self.sizes = stamps, sizes or Sizes()
+        self.stamps, self.sizes = stamps, sizes or StampSizes()
         self._here: dict[tuple[str | None, int, int, int], CopyRow | None] = {}
         """by message and destination, what arrived: what its delivery will say, None once that is said"""
 

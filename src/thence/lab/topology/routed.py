@@ -42,7 +42,7 @@ class Cargo:
     beyond: dict[str, frozenset[str]]
 
 
-class Rows:
+class HopRecorder:
     """The rows of one run: indexes and order are counted here."""
 
     def __init__(self, run: str) -> None:
@@ -83,7 +83,7 @@ class Routed:
         self.routes, self.roster, self.together = routes, Roster(routes.graph), together
         self.separators = [check_separator(routes.graph, separator) for separator in separators]
         self.members = [self._member(protocol, position) for position in range(len(self.roster))]
-        self.rows, self.hops = Rows(run), Rows(f"{run}{HOPS}")
+        self.rows, self.hops = HopRecorder(run), HopRecorder(f"{run}{HOPS}")
         self.record = record
         self.sent: list[Sent] = []
         """the hop messages of the last `send` or `arrive`"""

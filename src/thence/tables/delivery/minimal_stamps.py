@@ -19,7 +19,7 @@ from thence.core.model.roster import Roster
 from thence.core.protocols.registry import lookup
 from thence.core.protocols.wire import encode
 
-Before = dict[str, dict[str, int]]
+LastMessages = dict[str, dict[str, int]]
 """{destination: {sender: its last message to there}}; inner dicts are shared and never changed"""
 SWEEP = 4096
 STAMPED_BY = "ks"
@@ -43,9 +43,9 @@ class _Order:
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = defaultdict(int)
-        self.before: dict[str, Before] = defaultdict(dict)
+        self.before: dict[str, LastMessages] = defaultdict(dict)
         self.clock: dict[str, dict[str, int]] = defaultdict(dict)
-        self.carried: dict[str, tuple[Before, dict[str, int], int]] = {}
+        self.carried: dict[str, tuple[LastMessages, dict[str, int], int]] = {}
         self.past: dict[tuple[str, int], dict[str, int]] = {}
         self.names: dict[tuple[str, int], str] = {}
 

@@ -20,19 +20,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from thence.core.model.moments import seconds
 from thence.core.model.plain import Field, Fields, Json
 from thence.errors import MisuseError
+from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import Columns, Key
 from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.outcome import WAITING_COLUMNS
 from thence.tables.delivery.outcome_cy import Outcome
 from thence.tables.delivery.packing import Texts, pack, unpack
-from thence.tables.delivery.policy import Name, Policy, WhenFull, policy_of
-from thence.tables.delivery.reading import By, Reading, Rosters, rosters_of
+from thence.tables.delivery.policy import Policy, PolicyName, WhenFull, policy_of
+from thence.tables.delivery.reading import Reading, Rosters, rosters_of
 from thence.tables.delivery.rule_state import resumed, state_of
 from thence.tables.delivery.state import decode as decode_state
 from thence.tables.delivery.state import encode as encode_state
 from thence.tables.delivery.state import ints, spans
 
-Row = Fields
 Out = dict[str, Field]
 """A row that leaves, with the columns of its outcome."""
 BY_HAND = "given up by hand"
@@ -49,7 +49,7 @@ class Orderer:
         key: Iterable[str] | None = None,
         columns: Mapping[str, str] | None = None,
         separator: str | None = None,
-        policy: Name | Policy = "wait",
+        policy: PolicyName | Policy = "wait",
         after_rows: int | None = None,
         after_seconds: float | None = None,
         remember: int | None = None,
@@ -74,9 +74,9 @@ class Orderer:
             when_full=when_full, max_jump=max_jump, filter_limit=filter_limit,
         ).of(by)  # fmt: skip
         self.keys: dict[Key, Rule] = {}
-        self._held: dict[Key, dict[int, Row]] = {}
+        self._held: dict[Key, dict[int, Fields]] = {}
 
-    def push(self, row: Row) -> list[Out]:
+    def push(self, row: Fields) -> list[Out]:
         """Take the next row; return the rows that leave now, in order."""
         if not isinstance(row, Mapping):
             raise MisuseError(f"a row is a mapping of columns to values; {row!r:.60} is a {type(row).__name__}")
@@ -91,7 +91,7 @@ class Orderer:
         held[rule.rows + 1] = row
         return [_joined(held.pop(o.ticket), o) for o in rule.push(read, message, seconds(row.get(names.time)))]
 
-    def deliver(self, rows: Iterable[Row]) -> Iterator[Out]:
+    def deliver(self, rows: Iterable[Fields]) -> Iterator[Out]:
         """Pass rows through in causal order; at the end, whatever still waits comes as `blocked`."""
         for row in rows:
             yield from self.push(row)
@@ -126,7 +126,7 @@ class Orderer:
                 out.append(row | {name: columns[name] for name in WAITING_COLUMNS})
         return out
 
-    def snapshot(self, encode: Callable[[Row], bytes] | None = None) -> bytes:
+    def snapshot(self, encode: Callable[[Fields], bytes] | None = None) -> bytes:
         """Return the whole state as bytes; `encode` writes a held row (default: JSON, bytes included)."""
         write = encode or _to_json
         try:
@@ -142,7 +142,7 @@ class Orderer:
         lengths = ints(map(len, blobs))
         return pack(header, {"keys": ("s", Texts.of(texts)), "length": ("q", lengths), "blobs": ("b", b"".join(blobs))})
 
-    def restore(self, data: bytes, decode: Callable[[bytes], Row] | None = None) -> Orderer:
+    def restore(self, data: bytes, decode: Callable[[bytes], Fields] | None = None) -> Orderer:
         """Take over the state that `snapshot` returned, and return this orderer, which must be made alike."""
         read = decode or _from_json
         header, columns = unpack(data)
@@ -173,11 +173,11 @@ class Orderer:
         return rule
 
 
-def _joined(row: Row, outcome: Outcome) -> Out:
+def _joined(row: Fields, outcome: Outcome) -> Out:
     return {**row, **outcome.columns()}
 
 
-def _to_json(row: Row) -> bytes:
+def _to_json(row: Fields) -> bytes:
     def other(value: Field) -> Json:
         if isinstance(value, bytes):
             return {"$bytes": base64.b64encode(value).decode()}
@@ -186,9 +186,9 @@ def _to_json(row: Row) -> bytes:
     return json.dumps(dict(row), default=other).encode()
 
 
-def _from_json(data: bytes) -> Row:
+def _from_json(data: bytes) -> Fields:
     def hook(value: Out) -> Field:
         return base64.b64decode(value["$bytes"]) if value.keys() == {"$bytes"} else value
 
-    row: Row = json.loads(data, object_hook=hook)
+    row: Fields = json.loads(data, object_hook=hook)
     return row

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from thence.core.protocols.ech_r9 import ECHR9
-from thence.lab.papers.chapter7.networks import PLACEMENTS, Network, office
+from thence.lab.papers.chapter7.networks import PLACEMENTS, GroupNetwork, office
 from thence.lab.papers.variants.topology import Growing
 from thence.lab.topology.routed import Routed
 from thence.lab.topology.routed_driver import drive, exponential
@@ -73,7 +73,7 @@ def mean(sizes: Counter[int]) -> float:
 
 
 def stamp_sizes(
-    network: Network,
+    network: GroupNetwork,
     separators: Iterable[str] = (),
     seed: int = 1,
     *,
@@ -122,7 +122,7 @@ def stamp_sizes(
 
 
 @dataclass(frozen=True)
-class Cell:
+class TableValue:
     """One value of Table 7.1 under one reading, with one number for each seed."""
 
     processes: int
@@ -150,10 +150,10 @@ def table_7_1(
     placements: Iterable[str] = tuple(PLACEMENTS),
     sizes: Sequence[int] = (6, 10),
     delay: float = 0.05,
-) -> list[Cell]:
+) -> list[TableValue]:
     """Return the three lower rows of Table 7.1 for every placement and every reading, scenario by scenario."""
     return [
-        Cell(
+        TableValue(
             processes,
             placement,
             together,

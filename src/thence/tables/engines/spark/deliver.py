@@ -44,11 +44,12 @@ from pyspark.sql.types import (
 
 from thence.core.model.roster import Roster
 from thence.errors import Argument, MisuseError
+from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import Columns, Family, named_once
 from thence.tables.delivery.many_keys import delivered
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
-from thence.tables.delivery.policy import Name, Policy, policy_of
-from thence.tables.delivery.reading import By, Rosters, rosters_of
+from thence.tables.delivery.policy import Policy, PolicyName, policy_of
+from thence.tables.delivery.reading import Rosters, rosters_of
 from thence.tables.delivery.setup import Setup
 from thence.tables.engines.spark.frames import check_frame
 from thence.tables.engines.spark.spark_types import spark_type
@@ -70,7 +71,7 @@ def deliver(
     roster: Rosters = None,
     key: str | Iterable[str] | None = None,
     columns: Mapping[str, str] | None = None,
-    policy: Name | Policy = "wait",
+    policy: PolicyName | Policy = "wait",
     after_rows: int | None = None,
     after_seconds: float | None = None,
     remember: int | None = None,
