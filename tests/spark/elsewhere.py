@@ -116,7 +116,7 @@ def streams(spark: Any) -> None:
     from support.tables_of_arrivals import SCHEMA, comparable, many, rows_of
 
     from thence import Orderer
-    from thence.spark import deliver, waiting
+    from thence.spark import deliver, waiting_in_stream
     from thence.tables.engines.spark.stream import PROVIDER, ROCKSDB
 
     spark.conf.set(PROVIDER, ROCKSDB)
@@ -134,7 +134,7 @@ def streams(spark: Any) -> None:
         assert query.lastProgress["batchId"] == 2
         out = spark.read.parquet(str(folder / "out")).collect()
         assert comparable(row.asDict(recursive=True) for row in out) == comparable(ours)
-        shown = {row["message"] for row in waiting(spark, folder / "checkpoint").collect()}
+        shown = {row["message"] for row in waiting_in_stream(spark, folder / "checkpoint").collect()}
         assert shown == {row["message"] for row in orderer.waiting()} != set()
 
 

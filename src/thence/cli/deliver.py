@@ -148,7 +148,7 @@ def command(
     options |= {"filter_limit": filter_limit, "wait_seconds": wait_seconds}
     options |= {"idle_seconds": idle_seconds, "ttl_seconds": ttl_seconds, "shards": shards}
     if checkpoint is not None:
-        options["give_up"] = checkpoint / "give-up"
+        options["commands"] = checkpoint / "give-up"
     names = roster.split(",") if roster is not None else None
     keys = None if key is None else [name.strip() for name in key.split(",")]
     if stream and arrivals == "-" and not Path("-").exists():
@@ -394,10 +394,10 @@ def _counts(session: SparkSession, out: Path) -> dict[tuple[str, str | None], in
 
 
 def _waiting(session: SparkSession, out: Path, checkpoint: Path | None, key: list[str] | None) -> list[Row]:
-    from thence.tables.engines.spark.waiting import waiting
+    from thence.tables.engines.spark.waiting import waiting, waiting_in_stream
 
     if checkpoint is not None:
-        found = waiting(session, checkpoint)
+        found = waiting_in_stream(session, checkpoint)
     else:
         found = waiting(session.read.parquet(str(out)), key=None if key is None else tuple(key))
     return [row.asDict() for row in found.collect()]

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from thence.core.model.plain import Field, Fields
 from thence.errors import MisuseError
 from thence.tables.contract.columns import By
-from thence.tables.delivery.columns import Columns, Key
+from thence.tables.delivery.columns import Columns, Key, named_once
 from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.gate_entry import GateEntry, Refused
 from thence.tables.delivery.outcome import KINDS, PLACED, Kind
@@ -89,7 +89,7 @@ class Gate:
                 (row, error, attempt) that returns one of them or `retry`.
         """
         _check(by, known is not None or on_missing is not None, concurrency, held_limit, on_error)
-        given = dict(columns or {}) | {n: v for n, v in (("message", id), (by, causes)) if v is not None}
+        given = named_once(columns or {}, {"message": id, by: causes})
         names = Columns(by, given, key)
         self.columns = names.with_key(()) if key is None and by == "depends_on" else names
         self.by, self.separator, self.rosters = by, separator, rosters_of(by, roster)

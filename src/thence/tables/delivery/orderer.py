@@ -97,12 +97,20 @@ class Orderer:
             yield from self.push(row)
         yield from self.finish()
 
-    def give_up(self, cause: str, key: Iterable[Field] | None = None) -> list[Out]:
-        """Say that a cause will not come, at one key or at every key; return the rows that leave now."""
+    def give_up(self, cause: str | None = None, key: Iterable[Field] | None = None) -> list[Out]:
+        """Give up a cause, at one key or at every key; without a cause, release all that a key holds.
+
+        `cause` is the blocker that `waiting` names. Returns the rows that leave now. `thence.spark.give_up` does the
+        same for a running stream.
+        """
+        check_given(cause, key)
         out = []
         for each in list(self.keys) if key is None else [tuple(key)]:
-            held = self._held[each]
-            out += [_joined(held.pop(o.ticket), o) for o in self.keys[each].give_up(cause, BY_HAND)]
+            if each not in self.keys:
+                continue  # nothing of this key has arrived, so nothing waits
+            rule, held = self.keys[each], self._held[each]
+            left = rule.flush(BY_HAND) if cause is None else rule.give_up(cause, BY_HAND)
+            out += [_joined(held.pop(o.ticket), o) for o in left]
         return out
 
     def finish(self) -> list[Out]:
@@ -171,6 +179,14 @@ class Orderer:
             )
             self._held[key] = {}
         return rule
+
+
+def check_given(cause: str | None, key: Iterable[Field] | None) -> None:
+    """Refuse to give up nothing in particular, or a key that is one text instead of a value for each key column."""
+    if cause is None and key is None:
+        raise MisuseError("give_up takes a cause that will not come, a key to release, or both")
+    if isinstance(key, str):
+        raise MisuseError(f"key is {key!r}; one value for each key column is accepted, as in key=({key!r},)")
 
 
 def _joined(row: Fields, outcome: Outcome) -> Out:
