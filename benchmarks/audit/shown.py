@@ -1,4 +1,4 @@
-"""The table of docs/audit.md: made from `results/table.json`.
+"""The table of docs/explanation/audit.md: made from `results/table.json`.
 
 python benchmarks/audit/shown.py
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-DOCS = HERE.parents[1] / "docs" / "audit.md"
+DOCS = HERE.parents[1] / "docs" / "explanation/audit.md"
 END = "<!-- end -->\n"
 TRACES = {"5k": "5 thousand events", "500k": "500 thousand", "10m": "10 million", "chains": "chains"}
 WAYS = {

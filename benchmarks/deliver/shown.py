@@ -1,4 +1,4 @@
-"""What docs/deliver.md says of the rule's own cost: made from `results/rule.json`.
+"""What docs/explanation/delivery-rule.md says of the rule's own cost: made from `results/rule.json`.
 
 python benchmarks/deliver/shown.py
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 HERE = Path(__file__).parent
-DOCS = HERE.parents[1] / "docs" / "deliver.md"
+DOCS = HERE.parents[1] / "docs" / "explanation/delivery-rule.md"
 START, END = "<!-- made by benchmarks/deliver/shown.py from results/rule.json -->", "<!-- end -->"
 
 

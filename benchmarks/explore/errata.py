@@ -1,6 +1,6 @@
-"""Write docs/errata.md: the words stand in errata.toml, the diagrams are made by the explorer.
+"""Write docs/explanation/errata.md: the words stand in errata.toml, the diagrams are made by the explorer.
 
-python benchmarks/explore/errata.py docs/errata.md
+python benchmarks/explore/errata.py docs/explanation/errata.md
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Each finding: what the text says, the smallest execution that shows what is wron
 evidence. The diagrams are not drawn by hand: `thence explore` finds the execution in the printed form (kept
 as a *variant*, never registered), shrinks it until no message, step or destination can be left out, and shows
 that no execution with fewer messages fails. The line after `$` finds it again. The line above a drawing is the
-execution in [our notation](glossary.md). A column is a process, time goes down, `*` marks the causal path from
-the message that is missing to the one that came too early.
+execution in [our notation](../reference/glossary.md). A column is a process, time goes down, `*` marks the causal path
+from the message that is missing to the one that came too early.
 
 "Holds" means: no counterexample in all executions of the sizes named and in the random ones named. It is not
-a proof. The page is made by `python benchmarks/explore/errata.py docs/errata.md`;
+a proof. The page is made by `python benchmarks/explore/errata.py docs/explanation/errata.md`;
 `tests/explorer/test_errata_found.py` finds each failure again.
 """
 

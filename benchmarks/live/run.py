@@ -157,7 +157,7 @@ def keep(rows: dict, bare: float) -> None:
 
 
 def table(result: dict) -> str:
-    """Return the table of docs/live.md."""
+    """Return the table of docs/reference/live.md."""
     names = ("processes", "journal", "connection", "protocol", "multicasts a second", "CPU a copy", "p50, p99", "cores")
     lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     for row in result["rows"]:
@@ -178,7 +178,9 @@ def main() -> None:
     arguments.add_argument("--seconds", type=float, default=5.0)
     arguments.add_argument("--only", help="settings that contain this text, as protocol/journal/connection/loop")
     arguments.add_argument("--profile", help="where the first process leaves its profile")
-    arguments.add_argument("--table", action="store_true", help="print the table of docs/live.md, and measure nothing")
+    arguments.add_argument(
+        "--table", action="store_true", help="print the table of docs/reference/live.md, and measure nothing"
+    )
     asked = arguments.parse_args()
     if asked.table:
         print(table(json.loads(RESULT.read_text())))

@@ -1,4 +1,4 @@
-"""Print the table of docs/show.md from results/page.json: medians over the rounds, the worst p95 of any window."""
+"""Print the table of docs/how-to/show.md from results/page.json: medians of rounds, the worst p95 of any window."""
 
 from __future__ import annotations
 

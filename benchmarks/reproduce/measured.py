@@ -109,7 +109,7 @@ def routes() -> Iterator[Sentence]:
             "| row groups, on Spark | (the same {lines}) | packed from row groups | {with} | {without}",
         ),
     ):
-        yield Sentence("audit.md", text + " | {ratio} | stays", partial(route, key))
+        yield Sentence("explanation/audit.md", text + " | {ratio} | stays", partial(route, key))
 
 
 def layout(name: str) -> Figures:
@@ -136,7 +136,7 @@ def layouts() -> Iterator[Sentence]:
         ("frame-10m-hosts", "| a DataFrame, files by process"),
         ("plain-10m", "| no `order`"),
     ):
-        yield Sentence("audit.md", text + figures, partial(layout, name))
+        yield Sentence("explanation/audit.md", text + figures, partial(layout, name))
 
 
 # -- deliver.md --------------------------------------------------------------------------------------------------------
@@ -195,40 +195,40 @@ def by_hand() -> Figures:
 ROW = " | {rate} | {early} | {half}, {most} | {state} |"
 MEASURED = (
     Sentence(
-        "live.md",
+        "reference/live.md",
         "a copy with `ks` takes {ratio} times the CPU of a copy with `unordered`. A frame of 200 bytes over a bare "
         "socket, there and back, takes {bare} us",
         live,
     ),
     Sentence(
-        "live.md",
+        "reference/live.md",
         "{fleets} fleets of 8 processes over TLS: {multicasts} multicasts, {kills} `kill -9`, {stops} processes "
         "suspended, {cuts} links cut",
         fleets,
     ),
-    Sentence("live.md", "at most {after} s after the last torment everything was delivered", fleets),
-    Sentence("live.md", "The traces, {events} million events", fleets),
+    Sentence("reference/live.md", "at most {after} s after the last torment everything was delivered", fleets),
+    Sentence("reference/live.md", "The traces, {events} million events", fleets),
     Sentence(
-        "audit.md",
+        "explanation/audit.md",
         "Two million events with {violations} million violations (`violations.py`): {verdict-cpu} s of CPU and "
         "{verdict-mb} MB for the verdict, {proofs-cpu} s with a hundred proofs, {json-cpu} s and {json-mb} MB with all "
         "findings as JSON, {parquet-cpu} s and {parquet-mb} MB as Parquet",
         violations,
     ),
     Sentence(
-        "audit.md",
+        "explanation/audit.md",
         "one run takes {one} s on one pinned core and {two} s on two: {faster} times faster (`cores.py`; median of "
         "seven rounds, {least} to {most})",
         cores,
     ),
     Sentence(
-        "audit.md",
+        "explanation/audit.md",
         "5, 10 and 20 million events take {five}, {ten} and {twenty} s: each further million costs {wall-first} s, "
         "then {wall-then} s ({cpu-first}, then {cpu-then} s of CPU)",
         growth,
     ),
     Sentence(
-        "audit.md",
+        "explanation/audit.md",
         "files {files}, files by process {hosts}, a DataFrame in `order` {frame}, without `order` {none}, and a "
         "DataFrame with rows scattered at random {scattered} times the seconds it took then",
         before_and_after,
@@ -236,49 +236,59 @@ MEASURED = (
     *routes(),
     *layouts(),
     Sentence(
-        "deliver.md",
+        "explanation/delivery-rule.md",
         "the same job with an identity function: {least} to {most} s | {ours-least} to {ours-most} s | {ratio} |",
         partial(batch, "explicit causes", 0),
     ),
     Sentence(
-        "deliver.md",
+        "explanation/delivery-rule.md",
         "1 million rows | the identity function: {least} to {most} s | {ours-least} to {ours-most} s | {ratio} |",
         partial(batch, "stamps", 1),
     ),
     Sentence(
-        "deliver.md",
+        "explanation/delivery-rule.md",
         "passing rows through: {one} and {two} ms a micro-batch | {ours-one} and {ours-two} ms | {ratio} |",
         partial(stream, "stamps"),
     ),
     Sentence(
-        "deliver.md",
+        "explanation/delivery-rule.md",
         "| stream, explicit causes, the same | {one} and {two} ms | {ours-one} and {ours-two} ms | {ratio} |",
         partial(stream, "explicit causes"),
     ),
     Sentence(
-        "deliver.md",
+        "explanation/delivery-rule.md",
         "rows released after 500 later ones | {one} and {two} ms | {ours-one} and {ours-two} ms | {ratio} |",
         partial(stream, "after a forced release"),
     ),
-    Sentence("deliver.md", "explicit causes | {theirs} s | {ours} s | {ratio}, one round", many_keys),
-    Sentence("deliver.md", "wrote {least-mb} to {most-mb} MB of state", partial(state, "explicit causes")),
+    Sentence("explanation/delivery-rule.md", "explicit causes | {theirs} s | {ours} s | {ratio}, one round", many_keys),
     Sentence(
-        "deliver.md",
+        "explanation/delivery-rule.md", "wrote {least-mb} to {most-mb} MB of state", partial(state, "explicit causes")
+    ),
+    Sentence(
+        "explanation/delivery-rule.md",
         "In the stream with stamps, each of the {batches} micro-batches writes {least} to {most} kB of state, the "
         "last less",
         partial(state, "stamps"),
     ),
-    Sentence("deliver.md", "| `deliver`" + ROW, partial(rival, "deliver")),
+    Sentence("explanation/delivery-rule.md", "| `deliver`" + ROW, partial(rival, "deliver")),
     Sentence(
-        "deliver.md",
+        "explanation/delivery-rule.md",
         "written by hand | {rate} | {early} | {half}, {most} | {state}, the last micro-batch {last} and growing "
         "(ours {ours})",
         by_hand,
     ),
-    Sentence("deliver.md", "| a watermark of 2 s and a sort" + ROW, partial(rival, "watermark of 2 s and sort")),
-    Sentence("deliver.md", "| a watermark of 10 s and a sort" + ROW, partial(rival, "watermark of 10 s and sort")),
     Sentence(
-        "deliver.md",
+        "explanation/delivery-rule.md",
+        "| a watermark of 2 s and a sort" + ROW,
+        partial(rival, "watermark of 2 s and sort"),
+    ),
+    Sentence(
+        "explanation/delivery-rule.md",
+        "| a watermark of 10 s and a sort" + ROW,
+        partial(rival, "watermark of 10 s and sort"),
+    ),
+    Sentence(
+        "explanation/delivery-rule.md",
         "once all has come | {rate} | {early} | {half}, {most} | - |",
         partial(rival, "global sort by time"),
     ),

@@ -109,7 +109,7 @@ def chapter_7() -> str:
 - Figure 7.5, a group of 4 beside one of 32: stamps within the small group carry {stamps("gateway 4|32")} elements with
   the gateway as a separator ("less than 5") where all speak as often; the published 32 without is not reached then, and
   64 instead of 32 does not change that ({stamps("gateway 4|64")}). It depends on how often the small group speaks,
-  which is open too ([reproduce](reproduce.md)). Histories do show it: {histories("gateway 4|32", "sa")} elements.
+  also open ([report](../laboratory/reproduce.md)). Histories show it: {histories("gateway 4|32", "sa")} elements.
 - Figures 7.6 and 7.7, three networks of 8, pairs of gateways or a ring: histories at p1
   {histories("broadcasts pairs 8", "xa")}, or {histories("broadcasts ring 8", "xa")}; stamps in G1
   {stamps("broadcasts pairs 8")}, or {stamps("broadcasts ring 8")}."""
@@ -238,13 +238,13 @@ def _explored(setting: dict[str, Any], found: dict[str, Any], seconds: float) ->
 
 
 SECTIONS: dict[str, tuple[str, Callable[[], str]]] = {
-    "decoding": ("protocols.md", decoding),
-    "chapter-7": ("paper-separators.md", chapter_7),
-    "tried": ("paper-genuine-multicast.md", tried),
-    "records": ("paper-genuine-multicast.md", records),
-    "reduction": ("explore.md", reduction),
-    "complete": ("explore.md", complete),
-    "long-runs": ("paper-bounded.md", long_runs),
+    "decoding": ("reference/protocols.md", decoding),
+    "chapter-7": ("explanation/paper-separators.md", chapter_7),
+    "tried": ("explanation/paper-genuine-multicast.md", tried),
+    "records": ("explanation/paper-genuine-multicast.md", records),
+    "reduction": ("laboratory/explore.md", reduction),
+    "complete": ("laboratory/explore.md", complete),
+    "long-runs": ("explanation/paper-bounded.md", long_runs),
 }
 
 

@@ -1,6 +1,6 @@
 """Chapter 7 of Rodrigues and Veríssimo: sizes of stamps and histories in elements, published values beside ours.
 
-Every placement that fits the text, every reading that it leaves open; see docs/paper-separators.md. Counts, not times:
+Every placement that fits the text, every open reading; see docs/explanation/paper-separators.md. Counts, not times:
 the same on any machine.
 
     python benchmarks/topology/run.py [--quick] [--out FILE]

@@ -1,6 +1,6 @@
 """The errata are found, not scripted: each printed form is explored and fails as said.
 
-Numbers are those of docs/errata.md. What is pinned is the smallest execution the explorer shows; `fewest`
+Numbers are those of docs/explanation/errata.md. What is pinned is the smallest execution the explorer shows; `fewest`
 says that all executions with fewer messages were explored and hold.
 """
 
@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "benchmarks" / "explore"))
 
 import errata  # noqa: E402
 
-PAGE = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation/errata.md").read_text(encoding="utf-8")
 FINDINGS = tomllib.loads((ROOT / "benchmarks" / "explore" / "errata.toml").read_text(encoding="utf-8"))["finding"]
 EXPLORED, HUNTED = ([size for finding in FINDINGS for size in finding.get(kind, ())] for kind in ("explored", "hunted"))
 FOUND = [

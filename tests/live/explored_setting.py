@@ -14,7 +14,7 @@ from typing import Any, ClassVar, cast
 from thence.core.model.message import MESSAGE, Copy, MessageId
 from thence.core.protocols.effects import Deferred, Deliver, Effect, Pending, Sent, Transmit
 from thence.core.protocols.registry import ProtocolEntry
-from thence.core.wire.codec import INT, TEXT, Record, Shape
+from thence.core.wire.codec import INT, TEXT, RecordShape, Shape
 from thence.errors import MisuseError
 from thence.lab.explorer.judge_memory import Perm
 from thence.lab.explorer.setting import Setting
@@ -109,7 +109,10 @@ class LiveSetting(Setting):
     @property
     def entry(self) -> ProtocolEntry:
         ours = lookup(self.protocol)
-        options = {"kinds": dict.fromkeys(ours.protocol.kinds, Record(INT, TEXT)), "options": ours.protocol.options}
+        options = {
+            "kinds": dict.fromkeys(ours.protocol.kinds, RecordShape(INT, TEXT)),
+            "options": ours.protocol.options,
+        }
         shaped: Any = type("Shaped", (Carried,), {**options, "name": ours.name})
         return ProtocolEntry(shaped, ours.summary, ours.source, ours.needs, ours.guarantee, ours.waits)
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from support.pages import run_page
 
-PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
+PAGE = Path(__file__).parents[2] / "docs" / "tutorials/shop.md"
 
 
 def test_the_tutorial(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,10 +27,10 @@ from thence.protocols import (
     Deliver,
     Duplicate,
     Effect,
-    ProtocolEntry,
     Hold,
     Member,
     Pending,
+    ProtocolEntry,
     Sent,
     Transmit,
 )

@@ -1,4 +1,4 @@
-"""The pages: each is in the list of pages and in the site's navigation, and the API reference names what is there."""
+"""The pages: each is in the site's navigation, and the API reference names what is there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
-NAMED = [name for page in (DOCS / "api").glob("*.md") for name in re.findall(r"^::: ([\w.]+)$", page.read_text(), re.M)]
+NAMED = [
+    name
+    for page in (DOCS / "reference" / "api").glob("*.md")
+    for name in re.findall(r"^::: ([\w.]+)$", page.read_text(), re.M)
+]
 
 
 def source_of(module: str) -> Path | None:
@@ -37,14 +41,6 @@ def test_the_reference_names_what_is_there(name: str) -> None:
         assert attribute in names_in(source)
 
 
-def test_every_page_is_listed() -> None:
-    listed = {
-        page: re.findall(r"\]\(([\w./-]+\.md)", (DOCS / page).read_text()) for page in ("index.md", "api/index.md")
-    }
-    found = {"index.md", *listed["index.md"], *(f"api/{name}" for name in listed["api/index.md"])}
-    assert sorted(found) == PAGES
-
-
 def test_every_page_is_in_the_navigation() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
     assert sorted(re.findall(r"([\w./-]+\.md)$", navigation, re.M)) == PAGES
@@ -53,7 +49,7 @@ def test_every_page_is_in_the_navigation() -> None:
 def test_the_tables_of_the_audit_are_those_of_its_results() -> None:
     """`python benchmarks/audit/shown.py` makes them."""
     shown = runpy.run_path(str(ROOT / "benchmarks" / "audit" / "shown.py"))
-    page = (DOCS / "audit.md").read_text()
+    page = (DOCS / "explanation/audit.md").read_text()
     assert shown["written"](page) == page
     assert shown["written"](page.replace(" s of CPU go into", " s of CPU went into")) == page
 
@@ -61,7 +57,7 @@ def test_the_tables_of_the_audit_are_those_of_its_results() -> None:
 def test_the_cost_of_the_rule_is_that_of_its_results() -> None:
     """`python benchmarks/deliver/shown.py` makes it."""
     shown = runpy.run_path(str(ROOT / "benchmarks" / "deliver" / "shown.py"))
-    page = (DOCS / "deliver.md").read_text()
+    page = (DOCS / "explanation/delivery-rule.md").read_text()
     assert shown["written"](page) == page
     assert shown["written"](page.replace("| clock, 1 keys | ", "| clock | ")) == page
 
@@ -70,4 +66,4 @@ def test_the_table_of_pages_is_that_of_its_results() -> None:
     """`python benchmarks/page/table.py` prints it."""
     shown = runpy.run_path(str(ROOT / "benchmarks" / "page" / "table.py"))
     rows = shown["rows_of"](json.loads(shown["RESULT"].read_text()))
-    assert "\n".join(rows) in (ROOT / "docs" / "show.md").read_text(encoding="utf-8")
+    assert "\n".join(rows) in (ROOT / "docs" / "how-to/show.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from thence import Orderer, audit
 from thence.cli import main
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "docs/protocols.md", "docs/show.md")
+PAGES = ("README.md", "docs/reference/protocols.md", "docs/how-to/show.md")
 BLOCKS = [
     pytest.param(block, id=f"{page}-{number}")
     for page in PAGES
@@ -72,7 +72,7 @@ def test_sizes_are_the_measured_ones() -> None:
 
 
 def test_relative_links_lead_somewhere() -> None:
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
 

@@ -171,8 +171,9 @@ class Core:
         elif type(given) is Propose:
             self.membership.propose(given.joins, given.process, given.address, time, step)
         elif type(given) is Crash:
-            self.rows.crash(time, step)
+            self.rows.crash(time)
         self.number = number
+        step.events = self.rows.take()
         self.digest = step.digest = self._digest(KIND_OF[type(given)], step)
         return step
 
@@ -208,7 +209,7 @@ class Core:
     def _sent(self, sent: Sent, ref: int, payload: bytes | None, time: float, step: InputResult) -> str:
         key = (sent.label, sent.message.sender, sent.message.count)
         order = self.rows.tick()
-        self.rows.sent(key, sent.destinations, time, step)
+        self.rows.sent(key, sent.destinations, time)
         if self.relays:
             size = self.deferred_sizes.pop(ref, 0) if payload is None else len(payload)
             self.payloads[key] = Ref(ref, order, sent.destinations, size, 0)
@@ -217,7 +218,7 @@ class Core:
             head = copy_head(order, self.member.encode(copy), with_payload=True)
             item = self.queue(copy.destination, head, ref, payload, step)
             if item and is_hop(copy):
-                self.rows.hop("send", copy, item, time, step)
+                self.rows.hop(copy, item, time)
         return self.name(key)
 
     def queue(self, peer: int, head: bytes, ref: int, body: bytes | None, step: InputResult) -> int:
@@ -258,12 +259,12 @@ class Core:
         step.body = item.payload
         key = (copy.label, copy.sender, copy.count)
         if item.payload is None and self._lacks(copy, key):
-            self._hop_arrived(copy, given.number, item.order, time, step)
+            self._hop_arrived(copy, given.number, item.order, time)
             self.aside.setdefault(key, []).append(Aside(peer, item.stamp))
             self.queue(peer, key_head(WANT, key), 0, b"", step)
             return
         effects = self.member.receive(copy)
-        self._hop_arrived(copy, given.number, item.order, time, step)
+        self._hop_arrived(copy, given.number, item.order, time)
         if copy.label is not None:
             self.labels.add(copy.label)
         if item.payload is not None and (self._new(key) if self.relays else type(effects[0]) is not Duplicate):
@@ -303,7 +304,7 @@ class Core:
         self._keep(number)
         if copy.destinations >> self.me & 1:
             self.rows.tick(ref.order)
-            self.rows.came("receive", key, copy, length, time, step)
+            self.rows.came("receive", key, copy, length, time)
 
     def _new(self, key: MessageKey) -> bool:
         label, sender, count = key
@@ -363,7 +364,7 @@ class Core:
         self.inbox[delivery.number] = delivery
         step.delivered.append(delivery)
         step.clocks.append(ref.order)
-        self.rows.came("deliver", key, copy, ref.stamp, time, step)
+        self.rows.came("deliver", key, copy, ref.stamp, time)
 
     def _transmit(self, copy: Copy, number: int, body: bytes | None, time: float, step: InputResult) -> None:
         """Hand on a protocol message, with the payload of what it is about if that is short and of use there."""
@@ -376,12 +377,12 @@ class Core:
         else:
             item = self.queue(copy.destination, head, known.number, body if known.number == number else None, step)
         if item and is_hop(copy):
-            self.rows.hop("send", copy, item, time, step)
+            self.rows.hop(copy, item, time)
 
-    def _hop_arrived(self, copy: Copy, item: int, order: int, time: float, step: InputResult) -> None:
+    def _hop_arrived(self, copy: Copy, item: int, order: int, time: float) -> None:
         if is_hop(copy):
             self.rows.tick(order)
-            self.rows.hop("receive", copy, item, time, step)
+            self.rows.hop(copy, -item, time)
 
     # -- who takes part ----------------------------------------------------------------------------------------------
 

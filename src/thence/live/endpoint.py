@@ -33,9 +33,9 @@ from thence.live.message import Message, Reply, bury
 from thence.live.metrics import LiveMetrics
 from thence.live.private import make_private
 from thence.live.process import LiveProcess
-from thence.live.record import Records
 from thence.live.recovery import Recovered, recover
 from thence.live.tasks import to_the_end
+from thence.live.trace_files import TraceFiles
 from thence.live.transport import Factory, Transport, configured
 from thence.live.work import Handler, RunningHandlers
 from thence.live.writer import InputWriter
@@ -135,13 +135,13 @@ class Endpoint:
 
         self._tasks.append(asyncio.get_running_loop().create_task(watched(), name=name))
 
-    def _recorder(self) -> Records | None:
+    def _recorder(self) -> TraceFiles | None:
         config = self.config
         if config.record is None:
             return None
         with self._trace():
             make_private(config.record)
-        return Records(config.record, config.name, limit=config.limits.record_bytes)
+        return TraceFiles(config.record, config.name, limit=config.limits.record_bytes)
 
     def _recover(self) -> Recovered:
         config, recorder = self.config, self.recorder

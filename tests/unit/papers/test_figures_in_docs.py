@@ -18,7 +18,7 @@ import prose  # noqa: E402
 import stated  # noqa: E402
 
 ERRATA = tomllib.loads((ROOT / "benchmarks" / "explore" / "errata.toml").read_text(encoding="utf-8"))["finding"]
-PAGE = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation/errata.md").read_text(encoding="utf-8")
 
 
 def test_the_section_of_the_page_is_made_from_the_results() -> None:
@@ -51,7 +51,7 @@ def test_other_pages_are_made_from_their_results_too(name: str) -> None:
 
 
 def test_another_result_would_be_noticed_there_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (ROOT / "docs" / "paper-genuine-multicast.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "explanation/paper-genuine-multicast.md").read_text(encoding="utf-8")
     read = pages.result
     monkeypatch.setattr(
         pages, "result", lambda path: {k: r | {"states": 7} if "states" in r else r for k, r in read(path).items()}
@@ -86,7 +86,7 @@ def test_errata_have_numbers_of_their_own() -> None:
 
 def test_pages_name_files_that_are_there() -> None:
     """Tests and modules that the papers' pages name."""
-    for page in (ROOT / "docs").glob("*.md"):
+    for page in (ROOT / "docs").rglob("*.md"):
         text = page.read_text(encoding="utf-8")
         for file in re.findall(r"(?<![\w/])tests/[\w/]+\.py", text):
             assert (ROOT / file).exists(), f"{page.name} names {file}"

@@ -35,7 +35,7 @@ from thence.core.protocols.base import Member, Receiver
 from thence.core.protocols.effects import Deferred, Deliver, Duplicate, Effect, GoesWithout, Hold, Sent
 from thence.core.protocols.timestamp_vectors import MATRIX, NULL, ROW, MatrixRow, put, zeros
 from thence.core.protocols.wire import CopyShape
-from thence.core.wire.codec import INT, MASK, Record, Seq, Shape, Vector
+from thence.core.wire.codec import INT, MASK, RecordShape, Seq, Shape, Vector
 from thence.core.wire.reader_cy import Reader
 from thence.core.wire.sets import Rename
 from thence.errors import PeerError
@@ -249,7 +249,7 @@ class Gossip(Member):
 
     name = "gossip"
     code = 20
-    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Record(MATRIX, MATRIX)}
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: RecordShape(MATRIX, MATRIX)}
     fields: ClassVar[dict[str, Shape]] = {"gossip": Vector(ROW), "sent": Vector(ROW)}
     times: ClassVar[Times] = Times()
     receives: ClassVar[type[GossipReceiver]] = GossipReceiver

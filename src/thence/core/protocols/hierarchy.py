@@ -30,7 +30,7 @@ from thence.core.model.roster import Roster, positions
 from thence.core.protocols.effects import Deliver, Duplicate, Effect, Pending, Sent, Transmit
 from thence.core.protocols.ks import KS
 from thence.core.protocols.relaying import MessageNumber, RelayingMember
-from thence.core.wire.codec import INT, MASK, PROCESS, TEXT, ByCount, ByProcess, Fielded, Record, Shape
+from thence.core.wire.codec import INT, MASK, PROCESS, TEXT, ByCount, ByProcess, Fielded, RecordShape, Shape
 from thence.core.wire.reader_cy import Reader
 from thence.core.wire.sets import Rename
 from thence.errors import MisuseError, PeerError
@@ -47,11 +47,11 @@ class Hierarchy(RelayingMember):
     options: ClassVar[dict[str, Shape]] = {"zones": TEXT}
     kinds: ClassVar[dict[str, Shape]] = {
         **RelayingMember.kinds,
-        RELAY: Record(INT, MASK, KS.kinds[MESSAGE]),
+        RELAY: RecordShape(INT, MASK, KS.kinds[MESSAGE]),
     }
     fields: ClassVar[dict[str, Shape]] = {
         **RelayingMember.fields,
-        "carried": ByProcess(ByCount(Record(PROCESS, INT, MASK))),
+        "carried": ByProcess(ByCount(RecordShape(PROCESS, INT, MASK))),
     }
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None, zones: str = "") -> None:

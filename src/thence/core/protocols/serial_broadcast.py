@@ -26,7 +26,7 @@ from thence.core.protocols.effects import Sent
 from thence.core.protocols.receiver import ClockMember, Needs
 from thence.core.protocols.serial_multicast import is_pair
 from thence.core.protocols.wire import PAIR
-from thence.core.wire.codec import Optional, Record, Shape
+from thence.core.wire.codec import Optional, RecordShape, Shape
 from thence.errors import MisuseError
 
 MessageNumber = tuple[int, int]
@@ -42,7 +42,7 @@ class SerialBroadcast(ClockMember):
     name = "serial-broadcast"
     code = 30
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: PREVIOUS}
-    tokens: ClassVar[Shape] = Record(PAIR, PREVIOUS)
+    tokens: ClassVar[Shape] = RecordShape(PAIR, PREVIOUS)
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:

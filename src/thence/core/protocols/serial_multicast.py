@@ -27,14 +27,14 @@ from thence.core.protocols.dependency import by_message
 from thence.core.protocols.effects import Effect, Sent
 from thence.core.protocols.receiver import ClockMember, Needs
 from thence.core.protocols.wire import PAIR
-from thence.core.wire.codec import INT, Optional, Record, Shape, Vector
+from thence.core.wire.codec import INT, Optional, RecordShape, Shape, Vector
 from thence.errors import MisuseError, PeerError
 
 Latest = tuple[tuple[int, int] | None, ...]
 """for each process the (sender, count) of the latest message sent to it"""
 MulticastToken = tuple[int, Latest]
 """number of sends so far, and the latest message to each process"""
-TOKEN = Record(INT, Vector(Optional(PAIR), make=tuple))
+TOKEN = RecordShape(INT, Vector(Optional(PAIR), make=tuple))
 
 
 class SerialMulticast(ClockMember):

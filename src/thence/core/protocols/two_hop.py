@@ -24,7 +24,7 @@ from thence.core.model.roster import Roster, positions
 from thence.core.protocols.dependency import by_message
 from thence.core.protocols.effects import Effect, Sent
 from thence.core.protocols.receiver import ClockMember, Needs
-from thence.core.wire.codec import INT, Record, Shape, Vector
+from thence.core.wire.codec import INT, RecordShape, Shape, Vector
 
 MatrixRow = tuple[int, ...]
 ROW = Vector(INT, make=tuple)
@@ -35,7 +35,7 @@ class TwoHop(ClockMember):
 
     name = "two-hop"
     code = 34
-    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Record(ROW, ROW)}
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: RecordShape(ROW, ROW)}
     fields: ClassVar[dict[str, Shape]] = {"sent": Vector(ROW)}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:

@@ -33,14 +33,14 @@ from thence.core.protocols.effects import Deferred, Deliver, Effect, Hold, Pendi
 from thence.core.protocols.epochs import ThreeEpochs
 from thence.core.protocols.timestamp_vectors import MATRIX, NULL, ROW, MatrixRow
 from thence.core.protocols.wire import CopyShape
-from thence.core.wire.codec import INT, MASK, Record, Seq, Shape, Vector
+from thence.core.wire.codec import INT, MASK, RecordShape, Seq, Shape, Vector
 from thence.core.wire.sets import Rename
 from thence.errors import MisuseError
 
 ClockMatrix = tuple[MatrixRow, ...]
 """time-stamps of all clocks: [p][q] is that of T_pq"""
 TIMES = ThreeEpochs()
-KINDS: dict[str, Shape] = {MESSAGE: Record(Vector(MATRIX, make=tuple), ROW)}
+KINDS: dict[str, Shape] = {MESSAGE: RecordShape(Vector(MATRIX, make=tuple), ROW)}
 """(GOSSIP before the send, the sender's own clocks after it)"""
 
 
@@ -99,7 +99,7 @@ class ChannelClocks(Member):
         "gossip": Vector(MATRIX),
         "epoch": Vector(INT),
         "sends": Vector(INT),
-        "waiting": Seq(Record(INT, MASK)),
+        "waiting": Seq(RecordShape(INT, MASK)),
         "tickets": INT,
     }
     receiver: ChannelReceiver

@@ -27,12 +27,12 @@ from thence.core.protocols.a_causal import MATRIX, ACausal
 from thence.core.protocols.a_fifo import AFifo, FifoOkays
 from thence.core.protocols.ack_receiver import OK, Mail, kinds_of
 from thence.core.protocols.effects import Effect, Transmit
-from thence.core.wire.codec import INT, MASK, PROCESS, ByCount, Record, Seq, Shape, Vector
+from thence.core.wire.codec import INT, MASK, PROCESS, ByCount, RecordShape, Seq, Shape, Vector
 from thence.lab.explorer.variant import Variant
 
-CARGO = Record(PROCESS, INT, MASK, MATRIX)
+CARGO = RecordShape(PROCESS, INT, MASK, MATRIX)
 """a message carried along: sender, count, destinations, its own nbCast"""
-LADEN = Record(MATRIX, Seq(CARGO, make=tuple))
+LADEN = RecordShape(MATRIX, Seq(CARGO, make=tuple))
 """nbCast, and the messages of the past that may not be secured"""
 DesignCopy = tuple[int, int, int, dict[int, tuple[int, ...]]]
 

@@ -3,7 +3,7 @@
 Who sits where was in a figure that is lost: every placement that fits the text is run, and a value counts as
 reproduced, or as different, only if every placement says so, and every reading of what else is open: hop messages apart
 or together, R6.3 to the letter or as `ech-r9`, which delays were tried, how often the small group speaks. See
-docs/paper-separators.md.
+docs/explanation/paper-separators.md.
 """
 
 from __future__ import annotations

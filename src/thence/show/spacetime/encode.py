@@ -62,7 +62,7 @@ def encoded(scenes: Sequence[Scene]) -> JsonObject:
     silent = {to for scene in scenes for e in scene.events for to in e.destinations or ()} - tables.processes.keys()
     for name in sorted(silent, key=lambda each: (natural(each), each)):
         tables.processes[name]
-    runs = [_Run(scene, tables).json() for scene in scenes]
+    runs = [_EncodedRun(scene, tables).json() for scene in scenes]
     return {
         "processes": tables.processes.texts(),
         "messages": tables.messages.texts(),
@@ -87,7 +87,7 @@ def column(values: Sequence[int] | Sequence[float]) -> JsonObject:
     return {"type": kind, "data": b64encode(data.tobytes()).decode()}
 
 
-class _Run:
+class _EncodedRun:
     """One scene on its way into columns."""
 
     def __init__(self, scene: Scene, tables: Tables) -> None:

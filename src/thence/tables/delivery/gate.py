@@ -7,7 +7,7 @@
     for each in gate.map(rows, handle):             # the same with threads
         print(each.row, each.outcome, each.result)
 
-`docs/gate.md` says exactly what is promised. The rule that decides is `delivery_rule_cy.Rule`, the one of the Orderer;
+`docs/how-to/gate.md` says exactly what is promised. The rule is `delivery_rule_cy.Rule`, the one of the Orderer;
 here it is given completions (`completion_cy.py`).
 
 *Invariant.* All state changes happen under one lock and never call out while it is held: what must be called or woken

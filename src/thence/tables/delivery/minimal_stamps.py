@@ -38,7 +38,7 @@ class Stamped(NamedTuple):
     stamp: bytes | None
 
 
-class _Order:
+class _RunOrder:
     """One causal order of one run: what each process knows, and what each message carries."""
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ def _later(known: dict[str, int] | None, carried: dict[str, int]) -> dict[str, i
 
 def from_events(events: Iterable[Event], roster: Roster | None = None) -> Iterator[Stamped]:
     """Stamp every copy of one run; events come in an order in which causes come first."""
-    orders: dict[str | None, _Order] = defaultdict(_Order)
+    orders: dict[str | None, _RunOrder] = defaultdict(_RunOrder)
     for event in events:
         if event.message is None or event.kind not in ("send", "deliver"):
             continue

@@ -19,7 +19,7 @@ from thence.errors import MisuseError
 from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import NAMES, Columns, named_once
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
-from thence.tables.delivery.policy import Limits, Policy, PolicyName, WhenFull, policy_of
+from thence.tables.delivery.policy import Policy, PolicyLimits, PolicyName, WhenFull, policy_of
 from thence.tables.delivery.reading import Rosters, rosters_of
 from thence.tables.files.inputs import InputTable, input_table, is_path, refusal
 
@@ -46,7 +46,7 @@ def deliver(
     columns: Mapping[str, str] | None = None,
     separator: str | None = None,
     policy: PolicyName | Policy = "wait",
-    **limits: Unpack[Limits],
+    **limits: Unpack[PolicyLimits],
 ) -> pa.Table: ...
 
 
@@ -62,7 +62,7 @@ def deliver(
     columns: Mapping[str, str] | None = None,
     separator: str | None = None,
     policy: PolicyName | Policy = "wait",
-    **limits: Unpack[Limits],
+    **limits: Unpack[PolicyLimits],
 ) -> Data: ...
 
 

@@ -1,9 +1,9 @@
 """The trace of a live endpoint: rows of the trace table as JSON lines, projected from the journal.
 
-Law. A row is written when its input is committed, and not before; a restart writes the rows that the file lacks, from
-the same inputs. So file and journal cannot disagree: a last line that was cut off is recognised and written anew, and
-a file that knows more than the journal shows that the journal has lost its memory. Before inputs are pruned the file
-is on disk.
+*Invariant.* A row is written when its input is committed, and not before; a restart writes the rows that the file
+lacks, from the same inputs. So file and journal cannot disagree: a last line that was cut off is recognised and written
+anew, and a file that knows more than the journal shows that the journal has lost state. Before inputs are pruned the
+file is on disk.
 
 A file that has grown to `limit` bytes is set aside under the index of its last row (`a.jsonl` becomes
 `a.000000001234.jsonl`) and the trace goes on in a new one; all of them together are the trace. None is ever deleted.
@@ -28,15 +28,15 @@ TAIL = 1 << 16
 DIGITS = 12
 
 
-class Records:
+class TraceFiles:
     """The trace of one endpoint: the file of its run and, once there are any, one beside it for its hops."""
 
     def __init__(self, path: Path, process: str, *, limit: int = 0) -> None:
         """Open what is there."""
         self._process, self._limit = process, limit
-        self._run = Recorder(path, process, limit=limit)
+        self._run = TraceFile(path, process, limit=limit)
         self._beside = path.with_name(f"{path.stem}.hops{path.suffix}")
-        self._hops = Recorder(self._beside, process, limit=limit) if self._beside.exists() else None
+        self._hops = TraceFile(self._beside, process, limit=limit) if self._beside.exists() else None
 
     @property
     def last(self) -> tuple[int, int]:
@@ -50,7 +50,7 @@ class Records:
             self._run.write(events)
             return
         if self._hops is None:
-            self._hops = Recorder(self._beside, self._process, limit=self._limit)
+            self._hops = TraceFile(self._beside, self._process, limit=self._limit)
         self._run.write([event for event in events if not event.run.endswith(HOPS)])
         self._hops.write(hops)
 
@@ -67,7 +67,7 @@ class Records:
                 each.close()
 
 
-class Recorder:
+class TraceFile:
     """Appends rows to one file."""
 
     def __init__(self, path: Path, process: str, *, limit: int = 0) -> None:
