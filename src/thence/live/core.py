@@ -89,12 +89,10 @@ class Core:
 
     def __init__(self, member: Member, *, run: str = "run", record: bool = True) -> None:
         """Take a fresh or restored member; with `record` every step tells its rows of the trace."""
-        self.member = member
+        self.member, self.me = member, member.me
         self.rows = TraceRows(member, run, record)
-        self.me = member.me
-        self.number = 0
+        self.number = self.deliveries = 0
         self.digest = bytes(DIGEST_BYTES)
-        self.deliveries = 0
         size = len(member.roster)
         self.received = [0] * size
         self.outboxes = [Outbox() for _ in range(size)]
@@ -299,15 +297,9 @@ class Core:
             raise PeerError(f"{self.held} messages are held here; {self.held_most} are the most that are accepted")
 
     def _arrived(
-        self,
-        copy: Copy,
-        key: MessageKey,
-        number: int,
-        item: CopyItem | PayloadItem,
-        stamp: int,
-        time: float,
+        self, copy: Copy, key: MessageKey, number: int, item: CopyItem | PayloadItem, stamp: int, time: float,
         step: InputResult,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Note that a message has come for the first time, with its payload; within an OK, its stamp has no size."""
         length = stamp if copy.kind == MESSAGE else 0
         self.payloads[key] = ref = Ref(number, item.order, copy.destinations, len(item.payload or b""), length)
