@@ -61,6 +61,7 @@ from thence.live.inputs import (
     key_head,
     read_item,
 )
+from thence.live.journal import RELEASE, InputRow
 from thence.live.membership import Membership
 from thence.live.outbox import Outbox
 from thence.live.trace_rows import ROSTER_LIMIT, Rows
@@ -152,7 +153,7 @@ class Core:
 
     def apply(self, given: Input, time: float) -> Step:
         """Take an input; `time` only stands in the rows of the trace."""
-        step = Step(data_of(given))
+        step = Step(given)
         number = self.number + 1
         if type(given) is Receive:
             self._receive(given, number, time, step)
@@ -174,16 +175,25 @@ class Core:
             self.rows.crash(time)
         self.number = number
         step.events = self.rows.take()
-        self.digest = step.digest = self._digest(KIND_OF[type(given)], step)
         return step
 
-    def _digest(self, kind: int, step: Step) -> bytes:
-        covered = [self.digest, b"%d " % kind, step.data]
+    def seal(self, number: int, step: Step, time: float) -> InputRow:
+        """Return the row of an input that was applied; steps are sealed in the order of their inputs.
+
+        Apart from `apply`, because its cost grows with the payload: a thread can do it while the event loop goes on.
+        """
+        given = step.given
+        kind, data = KIND_OF[type(given)], data_of(given)
+        digest = blake2b(b"%b%d " % (self.digest, kind), digest_size=DIGEST_BYTES)
+        digest.update(data)
+        covered: list[bytes] = []
         for peer, entry, _ in step.sent:
             covered += (b"|%d %d %d " % (peer, entry.number, entry.ref), entry.head)
-        for number, key, ref in step.delivered:
-            covered.append(f"Delivery(number={number}, key={key!r}, ref={ref})".encode())
-        return blake2b(b"".join(covered), digest_size=DIGEST_BYTES).digest()
+        for delivery, key, ref in step.delivered:
+            covered.append(f"Delivery(number={delivery}, key={key!r}, ref={ref})".encode())
+        digest.update(b"".join(covered))
+        self.digest = digest.digest()
+        return InputRow(number, kind, time, RELEASE, data, self.digest)
 
     def _send(self, given: Send, number: int, time: float, step: Step) -> None:
         self.check_send(given)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -104,7 +103,7 @@ class Endpoint:
         self.inbox = Inbox(self.journal)
         for delivery in found.core.inbox.values():
             self.inbox.put(delivery, again=True)
-        threaded = config.synchronous == "full" and sqlite3.threadsafety == 3
+        threaded = config.synchronous == "full"
         self.writer = Writer(config.name, self.station, self.inbox, threaded=threaded)
         self.warnings = Warnings(config.name)
         self.transport = self._make_transport(config, self.station, self.warnings)
