@@ -17,6 +17,7 @@ from thence.tables.sources.debezium import from_change
 from thence.tables.sources.observed import observed
 from thence.tables.sources.otlp import from_spans, orphans
 from thence.tables.sources.skew import Skew, skews
+from thence.tables.sources.whole import Transaction, WholeTransactions, whole_transactions
 
 __all__ = [
     "AGENT_PRESETS",
@@ -24,6 +25,8 @@ __all__ = [
     "Arrival",
     "Record",
     "Skew",
+    "Transaction",
+    "WholeTransactions",
     "from_change",
     "from_changes",
     "from_cloudevent",
@@ -34,4 +37,5 @@ __all__ = [
     "observed",
     "orphans",
     "skews",
+    "whole_transactions",
 ]
