@@ -48,7 +48,7 @@ JsonFile = Annotated[
 EngineOption = Annotated[
     str, typer.Option(metavar="auto|local|spark", help="Engine: in-process or Spark; auto decides by size.")
 ]
-"""The `--engine` of verbs that work on tables: declare `engine: EngineOption = "auto"` and call `engines.choice.choose`."""
+"""The `--engine` of commands on tables: declare `engine: EngineOption = "auto"` and call `engines.choice.choose`."""
 
 
 CORES = os.cpu_count() or 1

@@ -134,6 +134,10 @@ class Orderer:
                 out.append(row | {name: columns[name] for name in WAITING_COLUMNS})
         return out
 
+    def held(self) -> dict[Key, list[Fields]]:
+        """Return the rows that wait, by key, in arrival order."""
+        return {key: list(rows.values()) for key, rows in self._held.items() if rows}
+
     def snapshot(self, encode: Callable[[Fields], bytes] | None = None) -> bytes:
         """Return the whole state as bytes; `encode` writes a held row (default: JSON, bytes included)."""
         write = encode or _to_json

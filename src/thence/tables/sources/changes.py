@@ -3,7 +3,8 @@
 Law. `order="commit"`: the transactions of one connector form one chain, in the order of their commits as far as the
 records tell it (offsets of the transaction topic, else LSNs and places in the binary log); a snapshot comes before
 the first. `order="keys"`: `keyed.py`. `order="transaction"`: each transaction alone. Two equal rows of a snapshot of
-a table without key are two rows: the second is named with its number.
+a table without key are two rows: the second is named with its number. `whole=True`: a transaction goes only if END and
+all of its changes are among the records; else its BEGIN waits for what is missing, by name.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from thence.tables.sources.debezium import (
     value_of,
 )
 from thence.tables.sources.keyed import behind_keys
+from thence.tables.sources.unit_causes import only_whole
 
 
 class ReadChange(NamedTuple):
@@ -47,8 +49,13 @@ def from_changes(
     server: str | None = None,
     schemas: Schemas | None = None,
     foreign_keys: Mapping[str, str] | None = None,
+    whole: bool = False,
 ) -> list[DebeziumArrival]:
     """Return the arrivals of records of one connector, in the order they were given.
+
+    `whole`: a transaction is delivered only if its END and all of its `event_count` changes are among the records, and
+    after the whole snapshot. What is missing is named by the rows that wait. `thence.sources.whole_transactions` groups
+    what was delivered.
 
     `foreign_keys`, for `order="keys"`: which columns refer to which, as in `{"orders.customer": "customer.id"}`;
     several columns are parted by commas.
@@ -65,6 +72,8 @@ def from_changes(
         _name_what_never_began(reads)
     elif order == "keys":
         behind_keys([(each.record, each.body, each.row) for each in reads], foreign_keys or {}, mark is not None)
+    if whole:
+        only_whole([(each.body, each.row) for each in reads], _places(reads) if order == "keys" else None)
     return [read.row for read in reads]
 
 
