@@ -1,6 +1,6 @@
 """KS98, section 6.2: how many entries SND and RCV process, in an execution built to fill logs.
 
-Invariant: Everybody but the first two tells these two, sends a message to each of the others, tells both again, and the
+Invariant: everybody but the first two tells these two, sends a message to each of the others, tells both again, and the
 first once more; none of those other messages arrives. The first two then have a log of nearly n² entries each, all of
 them still needed, and no two groups of theirs are equal. Counted are the entries of log and stamp that operations go
 over, in `ks` and in `ks-hardware`: when the first sends to all others, and when the second delivers a message of the
