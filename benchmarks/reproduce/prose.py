@@ -57,6 +57,7 @@ def figures() -> dict[str, str]:
     every = [verdict for given in verdicts.values() for verdict in given]
     made |= {
         "reproduced": f"{every.count('reproduced')} of {len(every)}", "differ": str(every.count("differs")),
+        "fitted": str(every.count("fitted")),
         "open": str(every.count("not determinable")),
     }  # fmt: skip
     made |= {"cost-least": str(SIZES[1][0]), "cost-most": str(SIZES[1][-1])}

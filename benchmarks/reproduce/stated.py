@@ -20,6 +20,9 @@ from pages import result
 from prose import claims, numbers
 from sentence import Figures, Sentence, current
 
+from thence.lab.papers.paper import Scale
+from thence.lab.papers.separators_runs import messages_of, seeds_of
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -76,8 +79,7 @@ def long_runs() -> Figures:
 
 
 def chapter_7() -> Figures:
-    found = result("topology/results/topology.json")
-    return {"messages": found["messages"], "seeds": len(found["table 7.1"][0]["seeds"])}
+    return {"messages": messages_of(Scale()), "seeds": len(seeds_of(Scale()))}
 
 
 def least() -> Figures:

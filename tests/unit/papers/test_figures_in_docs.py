@@ -17,8 +17,10 @@ import pages  # noqa: E402
 import prose  # noqa: E402
 import stated  # noqa: E402
 
+from thence.lab.papers.chapter7.experiments import PUBLISHED, SCENARIOS  # noqa: E402
+
 ERRATA = tomllib.loads((ROOT / "benchmarks" / "explore" / "errata.toml").read_text(encoding="utf-8"))["finding"]
-PAGE = (ROOT / "docs" / "explanation/errata.md").read_text(encoding="utf-8")
+PAGE = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs/explanation/errata").glob("*.md"))
 
 
 def test_the_section_of_the_page_is_made_from_the_results() -> None:
@@ -92,6 +94,18 @@ def test_pages_name_files_that_are_there() -> None:
             assert (ROOT / file).exists(), f"{page.name} names {file}"
         for file in re.findall(r"`((?:papers|protocols|check|model|topology|sim|costing)/[\w/]+\.py)`", text):
             assert (ROOT / "src" / "thence" / file).exists() or (ROOT / "tests" / file).exists(), f"{page.name}: {file}"
+
+
+def test_one_quantity_has_one_number() -> None:
+    """Table 7.1 in erratum 17 and on the page of its paper, figure 7.5 there and in reproduce.md."""
+    quoted = prose.figures()
+    page = (ROOT / "docs" / "explanation/paper-separators.md").read_text(encoding="utf-8")
+    for n in (6, 10):
+        for name, row in zip(("none", "s2", "all"), SCENARIOS, strict=True):
+            assert f"| {row} | {PUBLISHED[row][n]:.2f} | {quoted[f'cell-{name}-{n}']} |" in page
+            assert quoted[f"cell-{name}-{n}"] in PAGE
+    assert f"carry {quoted['gateway']} against" in page
+    assert f"have {quoted['gateway']} elements" in prose.PAGE.read_text(encoding="utf-8")
 
 
 def test_erratum_1_names_what_was_explored() -> None:
