@@ -142,7 +142,7 @@ def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> Arrivals:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from thence.tables.delivery.many_keys import without_collection
+    from thence.tables.delivery.without_collection import without_collection
 
     if found.kind == "parquet":
         try:
