@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from thence.core.model.plain import Fields, Row
 from thence.tables.delivery.orderer import from_json
+from thence.tables.sources.headers import Headers
 
 PLAIN = ("run", "destination", "message", "sender", "depends_on", "note", "topic", "partition", "offset", "time")
 RAW = ("stamp", "key", "value")
 """columns of a held record: those that JSON holds, and those of bytes"""
 CHUNK = 900_000
 """bytes of state in one record; brokers accept a little more than a million"""
-Headers = list[tuple[str, bytes]]
 
 
 class StateRecord(NamedTuple):
