@@ -70,7 +70,7 @@ def extensions() -> list[Extension]:
         )
         for source in SOURCES
     ]
-    # A module is compiled again when its source is newer than its C. Declarations (.pxd) and this file concern all of them.
+    # A module is compiled again when its source is newer than its C. Declarations (.pxd) and this file concern all.
     shared = max(path.stat().st_mtime for path in [Path(__file__), *Path("src").rglob("*_cy.pxd")])
     made_before = [path.stat().st_mtime for path in Path("build/cython").rglob("*_cy.c")]
     # Hints about bounds checks that stay on for a reason are not for the person who installs.

@@ -72,6 +72,23 @@ def test_audits_are_equal(spark: SparkSession) -> None:
         assert plain(here.paths(here.violations[:1])) == plain(there.paths(first))
 
 
+def test_other_words_for_kinds_are_judged_alike(spark: SparkSession) -> None:
+    """A log with its own words, one of them `deliver` for an arrival; a word without a translation is set aside."""
+    words = {"PRODUCED": "send", "CONSUMED": "deliver", "deliver": "receive", "it's local": "internal"}
+    theirs = {ours: word for word, ours in words.items()}
+    kinds = pa.array([theirs.get(kind, kind) for kind in table()["kind"].to_pylist()])
+    rows = table().set_column(table().column_names.index("kind"), "what", kinds)
+    assert {*words, "crash", "sideways"} == set(kinds.to_pylist())
+    asked: dict[str, Any] = {"columns": {"kind": "what"}, "kinds": words}
+    frame = spark.createDataFrame(rows)
+    with thence.audit(table()) as plainly, thence.spark.audit(frame, **asked) as there:
+        assert there.verdict == plainly.verdict == "violated"
+        for name in ("runs", *COLUMNS):
+            assert plain(getattr(plainly, name)) == plain(getattr(there, name)), name
+    with thence.spark.audit(frame, columns=asked["columns"]) as untranslated:
+        assert untranslated.quarantine.count() > 1
+
+
 @pytest.mark.parametrize("given", [[], ["causal"]])
 def test_few_rows_are_judged_alike(spark: SparkSession, given: list[str]) -> None:
     rows = table().filter(pa.compute.is_in(table()["run"], pa.array(given, pa.string())))

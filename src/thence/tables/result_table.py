@@ -8,11 +8,14 @@ from html import escape
 from re import sub
 
 Cell = str | int | float | None
-TONES = {"reproduced": "good", "causal": "good", "differs": "bad", "violated": "bad", "not determinable": "open"}
+TONES = {
+    "reproduced": "good", "causal": "good", "differs": "bad", "violated": "bad", "fitted": "open",
+    "not determinable": "open",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ResultTable:
     """A title, columns, rows, and a sentence below that says how to read it."""
 
     title: str

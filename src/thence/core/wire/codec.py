@@ -147,7 +147,7 @@ class Optional(Shape):
         return None if value is None else self.shape.fork(value)
 
 
-class Record(Shape):
+class RecordShape(Shape):
     """A tuple with a shape for each place."""
 
     def __init__(self, *shapes: Shape, make: Callable[..., Value] | None = None) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypedDict
 
 from thence.core.model.events import Event
-from thence.core.model.order import Rejected, usable
+from thence.core.model.order import RejectedRow, usable
 from thence.core.model.plain import Fields
 from thence.core.model.roster import Roster
 from thence.errors import TraceError
@@ -74,7 +74,7 @@ def prepare(rows: Iterable[Event | str], head: Head, sample: int) -> tuple[Profi
     return found, kept
 
 
-def _hidden(gaps: int, refused: list[str], rejected: list[Rejected]) -> str | None:
+def _hidden(gaps: int, refused: list[str], rejected: list[RejectedRow]) -> str | None:
     """Say what could hide a violation."""
     if refused or rejected:
         first = refused[0] if refused else rejected[0].reason

@@ -35,7 +35,7 @@ class Engine(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class EngineChoice:
     """Who works, and why."""
 
     engine: Engine
@@ -48,17 +48,17 @@ class Choice:
         return f"{who} ({self.why}; --engine {other} for the other)"
 
 
-def choose(asked: str, files: Iterable[Path], *, free: int | None = None) -> Choice:
+def choose(asked: str, files: Iterable[Path], *, free: int | None = None) -> EngineChoice:
     """Choose the engine for some files; `free` is the memory in bytes that counts as free, measured if not given."""
     if asked not in tuple(Engine):
         raise MisuseError(f"no engine {asked!r}; {', '.join(Engine)} are accepted")
     if asked != Engine.AUTO:
-        return Choice(Engine(asked), "as asked")
+        return EngineChoice(Engine(asked), "as asked")
     rows = sum(estimated_rows(path) for path in files)
     room = int(SHARE * (free_memory() if free is None else free))
     some = f"about {rows:,} rows" if rows >= LEAST_ESTIMATE else f"fewer than {LEAST_ESTIMATE:,} rows"
     reason = f"{some}, {rows * ROW_BYTES / 1e9:.1f} of {room / 1e9:.1f} GB"
-    return Choice(Engine.LOCAL if rows * ROW_BYTES <= room else Engine.SPARK, reason)
+    return EngineChoice(Engine.LOCAL if rows * ROW_BYTES <= room else Engine.SPARK, reason)
 
 
 def estimated_rows(path: Path) -> int:

@@ -43,7 +43,7 @@ NO_OBJECT = "the line holds no JSON object"
 """Why a row with nothing in it but its text is quarantined."""
 
 
-class Arrivals(NamedTuple):
+class ArrivalTable(NamedTuple):
     """A table of arrivals; lines of its files that hold no object, and the column of their texts, if there are any."""
 
     table: pa.Table
@@ -137,7 +137,7 @@ def column_of_lines(names: Iterable[str]) -> str:
     return called
 
 
-def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> Arrivals:
+def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> ArrivalTable:
     """Return all rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -149,14 +149,14 @@ def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> Arrivals:
             tables = [pq.ParquetFile(file).read() for file in found.files]
         except (OSError, pa.ArrowException) as error:
             raise TraceError(f"a file of arrivals cannot be read: {(str(error).splitlines() or [''])[0]}") from error
-        return Arrivals(pa.concat_tables(tables, promote_options="permissive"), [], None)
+        return ArrivalTable(pa.concat_tables(tables, promote_options="permissive"), [], None)
     if found.kind in WHOLE:
-        return Arrivals(_read_whole(found, by, columns), [], None)
+        return ArrivalTable(_read_whole(found, by, columns), [], None)
     with without_collection():
         return _read_lines(found, by, columns)
 
 
-def _read_lines(found: ArrivalFiles, by: By, columns: Columns) -> Arrivals:
+def _read_lines(found: ArrivalFiles, by: By, columns: Columns) -> ArrivalTable:
     """Return the rows of JSON lines, and of records that become such rows."""
     import pyarrow as pa
 
@@ -187,7 +187,7 @@ def _read_lines(found: ArrivalFiles, by: By, columns: Columns) -> Arrivals:
     shapes = dict.fromkeys(map(tuple, rows))
     names = dict.fromkeys(name for shape in shapes for name in shape if name != ROSTER)
     table = pa.table({name: _column([row.get(name) for row in rows], types.get(name)) for name in names})
-    return Arrivals(table, unread, called if unread else None, found.kind)
+    return ArrivalTable(table, unread, called if unread else None, found.kind)
 
 
 def _read_whole(found: ArrivalFiles, by: By, columns: Columns) -> pa.Table:

@@ -37,10 +37,10 @@ from thence.tables.files.splits import Split, open_split, split_lines
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from thence.core.model.plain import Row
     from thence.tables.files.record_events import RecordAudit
-    from thence.tables.files.record_files import Row
 
-Task = Callable[[], "list[pa.RecordBatch]"]
+ReadTask = Callable[[], "list[pa.RecordBatch]"]
 """Work that reads some rows."""
 
 
@@ -119,7 +119,7 @@ class Trace:
 
     def tasks(
         self, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True, coded: bool = False
-    ) -> Iterator[Task]:
+    ) -> Iterator[ReadTask]:
         """Yield work that reads some rows each, in order, as `batches` has them; it can be done in threads.
 
         Files are opened once, one after the other. `needs` and `coded` as in `read_batches`.

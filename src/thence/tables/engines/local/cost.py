@@ -24,13 +24,13 @@ from thence.tables.costing.recommend import asked_for, together, total
 from thence.tables.costing.replay import Cost, prefix
 from thence.tables.costing.report import CostReport, means, report_of
 from thence.tables.costing.traffic import NeedFinding
-from thence.tables.files.inputs import InputTable, Names, TraceInput, trace_input
+from thence.tables.files.inputs import FileNames, InputTable, TraceInput, trace_input
 from thence.tables.files.read import Trace, open_trace
 from thence.tables.files.source import Quarantined
 
 SAMPLE = 200_000
 """Deliveries of a run and label that are replayed, unless said otherwise."""
-Key = tuple[str, str | None]
+RunLabel = tuple[str, str | None]
 """a run and a label"""
 
 
@@ -86,7 +86,7 @@ def _events(
         found = list(located_input(given, renamed(REPLAYED_COLUMNS, columns, kinds)))
         unread = [each for each in found if isinstance(each, Quarantined)]
         return [each[1] for each in found if not isinstance(each, Quarantined)], unread
-    if isinstance(given, Names):
+    if isinstance(given, FileNames):
         opened = open_trace(given.names, columns=columns, kinds=kinds)
         refuse_logs(opened)
         return list(opened.events(REPLAYED_COLUMNS)), opened.quarantine
@@ -100,7 +100,7 @@ def refuse_logs(trace: Trace) -> None:
         raise MisuseError(f"{log} is a log with clocks: it has no messages, so there is nothing to replay")
 
 
-def _by_label(events: Iterable[Event]) -> Iterator[tuple[Key, list[Event], list[ProcessTotals]]]:
+def _by_label(events: Iterable[Event]) -> Iterator[tuple[RunLabel, list[Event], list[ProcessTotals]]]:
     """Yield each run and label, in order, with its rows and what the whole run adds to its head."""
     for run, rows in sorted(by_run(event for event in events if not event.run.endswith(HOPS)).items()):
         labels = {event.label: None for event in rows if event.kind != "crash"}
