@@ -6,9 +6,7 @@ in one integer (`row_ids`). Rows are read and picked for all keys together, so a
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -23,24 +21,10 @@ from thence.tables.delivery.outcome_cy import Outcomes
 from thence.tables.delivery.partition_by_key import runs
 from thence.tables.delivery.reading import Reading
 from thence.tables.delivery.setup import Setup
+from thence.tables.delivery.without_collection import without_collection
 
 TICKET_BITS = 40
 MOST_CHUNKS = 8
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Keep the garbage collector from running: a batch makes many small objects and no cycles of them.
-
-    Measured on 50,000 rows of explicit causes: 3.0 us a row with it, 1.1 us without.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def row_ids(number: int | Ints, tickets: Ints) -> Ints:

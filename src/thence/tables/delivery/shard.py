@@ -26,7 +26,7 @@ from thence.tables.delivery.codes_cy import DONE, fingerprint
 from thence.tables.delivery.codes_cy import Row as HeldRow
 from thence.tables.delivery.columns import Key
 from thence.tables.delivery.delivery_rule_cy import Rule
-from thence.tables.delivery.many_keys import TICKET_BITS, ManyKeys, Span, same_key, without_collection
+from thence.tables.delivery.many_keys import TICKET_BITS, ManyKeys, Span, same_key
 from thence.tables.delivery.packing import pack
 from thence.tables.delivery.partition_by_key import by_key
 from thence.tables.delivery.rule_state import held_row
@@ -42,6 +42,7 @@ from thence.tables.delivery.segment import (
 )
 from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.state import State, agree, told
+from thence.tables.delivery.without_collection import without_collection
 
 FOUR = 4
 TICKET = (1 << TICKET_BITS) - 1
