@@ -251,11 +251,13 @@ class WholeTransactions:
             return []
         if row["kind"] == "snapshot" and not self.snapshot:
             raise MisuseError(
-                "a row of a snapshot: no record says how many rows it has. Pass snapshot=True, and call end_snapshot() "
-                "when its last row was pushed"
+                "a row of a snapshot that has not begun or has ended: no record says how many rows it has. Pass "
+                "snapshot=True, and call end_snapshot() when its last row was pushed"
             )
         if self.snapshot:
-            row["depends_on"] = self._behind_snapshot(row)
+            self._sources.add(str(row["destination"]))
+            if row["kind"] == "begin":
+                row["depends_on"] = [*row["depends_on"], SNAPSHOT_WHOLE]
         return self._leave(self._orderer.push(row | {"record": record, "body": body}))
 
     def _read(self, record: Record) -> tuple[Change, Fields]:
@@ -267,11 +269,6 @@ class WholeTransactions:
         if row["kind"] == "snapshot":
             return from_change(record, order=self.order, server=self.server, schemas=self.schemas), body or {}
         return row, body or {}
-
-    def _behind_snapshot(self, row: Change) -> list[str]:
-        source = str(row["destination"])
-        self._sources.add(source)
-        return [*row["depends_on"], SNAPSHOT_WHOLE] if row["kind"] == "begin" else row["depends_on"]
 
     def _leave(self, rows: Iterable[Mapping[str, Any]]) -> list[Transaction]:
         found: list[Transaction] = []
@@ -286,7 +283,7 @@ class WholeTransactions:
 
     def end_snapshot(self) -> list[Transaction]:
         """Say that every row of the snapshot was pushed; return it, and the transactions that waited for it."""
-        found = list(self._units.end_snapshot())
+        found, self.snapshot = list(self._units.end_snapshot()), False
         for source in sorted(self._sources):
             row = {"destination": source, "message": SNAPSHOT_WHOLE, "depends_on": []}
             found += self._leave(self._orderer.push(row))
