@@ -181,10 +181,10 @@ def test_a_killed_sink_leaves_a_prefix_of_the_commits(tmp_path: Path, kills: int
         file, source = recorded(tmp_path, server)
         made = [json.loads(json.loads(line)["value"]) for line in file.read_text().splitlines()]
         assert {value.get("op") for value in made} == {None, "r", "c", "u", "d", "t"}
-        prefixes: dict[str, int] = {}
+        prefixes: dict[str, list[int]] = {}
         for place, state in enumerate(commits(file)):
-            prefixes[numbered(state)] = place
-        assert max(prefixes.values()) > WRITERS * EACH / 2
+            prefixes.setdefault(numbered(state), []).append(place)  # a value may change there and back
+        assert len(prefixes) > WRITERS * EACH / 2
         server.psql("create database target")
         urls = {
             "postgresql": f"postgresql+psycopg://postgres@127.0.0.1:{server.port}/target",
@@ -206,16 +206,17 @@ def test_a_killed_sink_leaves_a_prefix_of_the_commits(tmp_path: Path, kills: int
                 keep("sink_kills", name, row)
 
 
-def _torment(file: Path, url: str, engine: sa.Engine, prefixes: dict[str, int], kills: int) -> tuple[int, int]:
+def _torment(file: Path, url: str, engine: sa.Engine, prefixes: dict[str, list[int]], kills: int) -> tuple[int, int]:
     """Kill the sink this often, then let it end; look at the target all the while."""
     chance, killed, looked, reached = random.Random(5), 0, 0, 0
 
     def look() -> None:
         nonlocal looked, reached
-        place = prefixes.get(numbered(tables(engine)))
-        assert place is not None, "the target is the source after no commit"
-        assert place >= reached, "a transaction was lost"
-        looked, reached = looked + 1, place
+        places = prefixes.get(numbered(tables(engine)))
+        assert places is not None, "the target is the source after no commit"
+        later = [place for place in places if place >= reached]
+        assert later, f"a transaction was lost: {reached} commits, then {places}"
+        looked, reached = looked + 1, later[0]
 
     for run in range(10 * kills):
         last = killed >= kills
