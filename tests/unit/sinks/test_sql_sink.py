@@ -14,7 +14,7 @@ from support.pages import run_page
 from thence.errors import MisuseError
 from thence.sinks import Refused, SqlSink, sql
 from thence.sources import Transaction
-from thence.tables.sources.commits import Mark
+from thence.tables.sources.commits import LogPosition
 from thence.tables.sources.whole import Changes
 
 ROOT = Path(__file__).parents[3]
@@ -49,7 +49,7 @@ def unit(number: int, *changes: dict[str, Any], kind: Any = "transaction", order
     for each in changes:
         made.append(each)
     name = "snapshot" if kind == "snapshot" else f"tx{number}"
-    place = Mark("lsn", (number,)) if kind == "transaction" else None
+    place = LogPosition("lsn", (number,)) if kind == "transaction" else None
     return Transaction("shop", name, made, kind, f"{number}:{number}", place, ordered)
 
 

@@ -39,8 +39,8 @@ from thence.core.model.roster import Roster
 from thence.core.protocols.base import REACHED
 from thence.core.protocols.effects import Deferred, Effect, Pending, Sent
 from thence.core.protocols.epochs import Epochs
-from thence.core.protocols.timestamp_vectors import MATRIX, ROW, Row
-from thence.core.wire.codec import INT, MASK, Record, Seq, Shape, Vector
+from thence.core.protocols.timestamp_vectors import MATRIX, ROW, MatrixRow
+from thence.core.wire.codec import INT, MASK, RecordShape, Seq, Shape, Vector
 from thence.errors import MisuseError, PeerError
 
 REASON = "all {bound} sends of this epoch are used; the next begins when these are known to know of it"
@@ -53,11 +53,11 @@ class Bounded(Epochs):
     name = "bounded"
     code = 23
     cannot_abandon = "an epoch ends when everybody is known to know of it, so that nobody could send for long"
-    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Record(MATRIX, MATRIX, ROW)}
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: RecordShape(MATRIX, MATRIX, ROW)}
     options: ClassVar[dict[str, Shape]] = {"bound": INT}
     fields: ClassVar[dict[str, Shape]] = {
         **Epochs.fields,
-        "waiting": Seq(Record(INT, MASK)),
+        "waiting": Seq(RecordShape(INT, MASK)),
         "tickets": INT,
         "latest": Vector(INT),
     }
@@ -95,7 +95,7 @@ class Bounded(Epochs):
         """Return a count modulo 2B, from 1 to 2B; 0 stands for no message."""
         return (count - 1) % (2 * self.longest) + 1 if count else 0
 
-    def _stamp(self) -> tuple[tuple[Row, ...] | Row, ...]:
+    def _stamp(self) -> tuple[tuple[MatrixRow, ...] | MatrixRow, ...]:
         return *super()._stamp(), tuple([self._short(count) for count in self.latest])
 
     def encode(self, copy: Copy) -> bytes:
@@ -105,8 +105,17 @@ class Bounded(Epochs):
     def decode(self, data: bytes, *, source: str | int) -> Copy:
         """Read the stamp of a copy that is not yet delivered here, and work out the count of its message."""
         copy = super().decode(data, source=source)
+        if not 0 < copy.count <= 2 * self.longest:
+            raise PeerError(
+                f"a stamp with count {copy.count}; with a bound of {self.bound} 1 to {2 * self.longest} occur"
+            )
         order = self if copy.label == self.label else self._orders.get(copy.label or "")
-        return copy if order is None else replace(copy, count=order._counted(copy))
+        if order is None:
+            return copy
+        count = order._counted(copy)
+        if count < 1:  # it would precede the first message of its sender
+            raise PeerError(f"a stamp with count {copy.count} of {self.roster.name(copy.sender)}, which has sent fewer")
+        return replace(copy, count=count)
 
     def _counted(self, copy: Copy) -> int:
         """Return the count of a message whose header has it modulo 2B."""

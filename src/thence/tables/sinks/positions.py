@@ -16,7 +16,7 @@ import json
 import sqlalchemy as sa
 
 from thence.tables.sources import Transaction
-from thence.tables.sources.commits import Mark
+from thence.tables.sources.commits import LogPosition
 
 _LENGTH = 190  # a primary key of two such columns fits every engine of MySQL
 
@@ -50,14 +50,14 @@ class Positions:
         name = unit.kind if unit.kind == "snapshot" else f"{unit.kind} {unit.id or unit.name}"
         return self._insert(connection, unit, name, "")
 
-    def _advance(self, connection: sa.Connection, unit: Transaction, place: Mark) -> bool:
+    def _advance(self, connection: sa.Connection, unit: Transaction, place: LogPosition) -> bool:
         table, log = self.table.c, _short(place.log)
         here = (table.source == unit.source) & (table.log == log)
         while True:
             found = connection.execute(sa.select(table.place).where(here)).scalar()
             if found is None:
                 return self._insert(connection, unit, log, json.dumps(place.number))
-            if Mark(place.log, tuple(json.loads(found))).reaches(place):
+            if LogPosition(place.log, tuple(json.loads(found))).reaches(place):
                 return False
             values = {"place": json.dumps(place.number), "transaction_id": _short(str(unit.id))}
             moved = sa.update(self.table).where(here, table.place == found)

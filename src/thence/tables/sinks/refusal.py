@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
+from thence.core.model.plain import Fields
 from thence.errors import TraceError
 from thence.tables.sources import Transaction
-from thence.tables.sources.arrival import Fields
 
 
 class Refused(TraceError):

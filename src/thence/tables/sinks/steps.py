@@ -17,11 +17,11 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from thence.core.model.plain import Fields
 from thence.errors import MisuseError
 from thence.tables.sinks.target import Target, nullable
 from thence.tables.sinks.values import UNAVAILABLE, Unusable, converted
 from thence.tables.sources import Transaction
-from thence.tables.sources.arrival import Fields
 
 MANY = 1000
 """rows of one statement"""

@@ -8,8 +8,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from thence.core.model.plain import Fields
 from thence.errors import MisuseError
-from thence.tables.sources.arrival import Fields
 
 Tables = Iterable[str] | Mapping[str, str | sa.Table | None]
 

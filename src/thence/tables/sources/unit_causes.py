@@ -10,23 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from thence.core.model.plain import Fields
 from thence.errors import MisuseError
-from thence.tables.sources.arrival import Fields
-from thence.tables.sources.debezium import SNAPSHOT_END, Change
+from thence.tables.sources.debezium import SNAPSHOT_END, DebeziumArrival
 
 NAMED = 100
 """missing changes of one transaction that are named; the first of them blocks it anyway"""
-ReadChange = tuple[Fields, Change]
+ReadChange = tuple[Fields, DebeziumArrival]
 
 
 @dataclass(slots=True)
 class _Members:
     """The members of one transaction that are among the records."""
 
-    rows: list[Change] = field(default_factory=list)
+    rows: list[DebeziumArrival] = field(default_factory=list)
     numbers: set[int] = field(default_factory=set)
-    begin: Change | None = None
-    end: Change | None = None
+    begin: DebeziumArrival | None = None
+    end: DebeziumArrival | None = None
     count: int = 0
 
     def missing(self, name: str) -> list[str]:
@@ -73,7 +73,7 @@ def _members(reads: Iterable[ReadChange]) -> dict[str, _Members]:
     return found
 
 
-def _close_snapshot(rows: list[Change]) -> list[str]:
+def _close_snapshot(rows: list[DebeziumArrival]) -> list[str]:
     """Let one row of the snapshot wait for all others, and return it: it stands for the whole snapshot."""
     if not rows:
         return []
@@ -84,7 +84,7 @@ def _close_snapshot(rows: list[Change]) -> list[str]:
     return [str(last["message"])]
 
 
-def _between(found: dict[str, _Members], rows: list[Change], snapshot: list[str]) -> None:
+def _between(found: dict[str, _Members], rows: list[DebeziumArrival], snapshot: list[str]) -> None:
     """Turn causes between rows, by their keys, into causes between transactions; inside one, rows go by number."""
     if any(row["kind"] == "truncate" for row in rows):
         raise MisuseError("order='keys' cannot place a truncate, which concerns every row; use order='commit'")
@@ -127,5 +127,5 @@ def _behind_halves(found: dict[str, _Members], places: Mapping[str, tuple[int, .
                 other.begin["depends_on"].append(cause)
 
 
-def _once(causes: Iterable[str], row: Change) -> list[str]:
+def _once(causes: Iterable[str], row: DebeziumArrival) -> list[str]:
     return [each for each in dict.fromkeys(causes) if each != row["message"]]

@@ -17,13 +17,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any, Literal
 
+from thence.core.model.plain import Fields
 from thence.errors import MisuseError, PeerError, TraceError
 from thence.tables.delivery import Orderer
 from thence.tables.delivery.outcome import PLACED
-from thence.tables.sources.arrival import Fields, Record
+from thence.tables.sources.arrival import Record
 from thence.tables.sources.avro import Schemas
-from thence.tables.sources.commits import Mark, commit_mark, since_mark
-from thence.tables.sources.debezium import Change, Order, check_order, from_change, key_of, read_change, value_of
+from thence.tables.sources.commits import LogPosition, commit_mark, since_mark
+from thence.tables.sources.debezium import (
+    ChangeOrder,
+    DebeziumArrival,
+    check_order,
+    from_change,
+    key_of,
+    read_change,
+    value_of,
+)
 from thence.tables.sources.debezium_form import MOST_CHANGES
 
 IN_MEMORY = 100_000
@@ -80,7 +89,7 @@ class Transaction:
     kind: Kind = "transaction"
     id: str | None = None
     """as END writes it"""
-    place: Mark | None = None
+    place: LogPosition | None = None
     """where END lies: its offset in the transaction topic, else its place in the database's log"""
     in_commit_order: bool = False
     """whether every transaction that committed before it has left before it"""
@@ -94,7 +103,9 @@ class Transaction:
         return iter(self.changes)
 
 
-def whole_transactions(rows: Iterable[Mapping[str, Any]], *, order: Order, **limits: int) -> Iterator[Transaction]:
+def whole_transactions(
+    rows: Iterable[Mapping[str, Any]], *, order: ChangeOrder, **limits: int
+) -> Iterator[Transaction]:
     """Group delivered rows into whole transactions: what `Orderer.deliver` gives for rows of `from_changes`.
 
     `order` is the one that was passed to `from_changes`.
@@ -116,7 +127,7 @@ def whole_transactions(rows: Iterable[Mapping[str, Any]], *, order: Order, **lim
 class Units:
     """Transactions that have begun to leave the delivery rule and have not ended yet."""
 
-    def __init__(self, order: Order, in_memory: int = IN_MEMORY, limit: int = MOST_CHANGES) -> None:
+    def __init__(self, order: ChangeOrder, in_memory: int = IN_MEMORY, limit: int = MOST_CHANGES) -> None:
         """Keep `in_memory` changes of a transaction in memory, and refuse more than `limit`."""
         for name, value in (("in_memory", in_memory), ("limit", limit)):
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
@@ -186,7 +197,7 @@ class Units:
         del self.open[source, name]
         unit.id = str(body["id"])
         if record.offset is not None:
-            unit.place = Mark(f"offset {record.topic}/{record.partition}", (int(record.offset),))
+            unit.place = LogPosition(f"offset {record.topic}/{record.partition}", (int(record.offset),))
         else:
             unit.place = commit_mark(unit.id)
         if self.order == "commit":
@@ -223,7 +234,7 @@ class WholeTransactions:
     def __init__(
         self,
         *,
-        order: Order = "commit",
+        order: ChangeOrder = "commit",
         since: int | str | None = None,
         server: str | None = None,
         schemas: Schemas | None = None,
@@ -243,7 +254,7 @@ class WholeTransactions:
             raise MisuseError(
                 "order='keys' needs the records together: from_changes(records, order='keys', whole=True)"
             )
-        self.order: Order = order
+        self.order: ChangeOrder = order
         self.since, self.server, self.schemas, self.snapshot = since, server, schemas, snapshot
         self._mark = None if since is None else since_mark(since)
         self._orderer = Orderer("depends_on", key=["destination"], held_limit=held_limit)
@@ -272,7 +283,7 @@ class WholeTransactions:
         arrival["record"], arrival["body"] = record, body
         return self._leave(self._orderer.push(arrival))
 
-    def _read(self, record: Record) -> tuple[Change, Fields]:
+    def _read(self, record: Record) -> tuple[DebeziumArrival, Fields]:
         try:
             body = value_of(record.value, self.schemas)
         except PeerError:

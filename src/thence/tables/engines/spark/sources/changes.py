@@ -27,7 +27,7 @@ from thence.tables.sources import Record, from_change
 from thence.tables.sources import from_changes as plain
 from thence.tables.sources.avro import Schemas
 from thence.tables.sources.commits import since_mark
-from thence.tables.sources.debezium import Order, check_order
+from thence.tables.sources.debezium import ChangeOrder, check_order
 from thence.tables.sources.keyed import foreign_keys_of
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _SERVER = "__thence_server"
 def from_changes(
     records: DataFrame,
     *,
-    order: Order = "commit",
+    order: ChangeOrder = "commit",
     since: int | str | None = None,
     server: str | None = None,
     schemas: Schemas | None = None,
