@@ -390,7 +390,7 @@ def test_a_second_stream_on_one_checkpoint_is_refused_before_spark_starts(
     ask += [str(tmp_path / "out"), "--checkpoint", str(tmp_path / "c")]
     with deliver._alone(tmp_path / "c"):
         assert main(ask) == 2
-    assert f"another stream runs on --checkpoint {tmp_path / 'c'}; stop it first" in capsys.readouterr().err
+    assert f"another stream runs on checkpoint {tmp_path / 'c'}; stop it first" in capsys.readouterr().err
     assert main([*ask, "--overwrite"]) == 2
     assert main([*ask[:-3], str(tmp_path / "out.csv"), *ask[-2:]]) == 2
     assert "a stream goes on in a folder of Parquet" in capsys.readouterr().err

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from thence.tables.engines.spark.deliver import with_rosters as with_rosters
     from thence.tables.engines.spark.into_table import into_table as into_table
     from thence.tables.engines.spark.metrics import DeliveryListener as DeliveryListener
+    from thence.tables.engines.spark.reshard import reshard as reshard
     from thence.tables.engines.spark.results import AuditResult as AuditResult
     from thence.tables.engines.spark.session import local_session as local_session
     from thence.tables.engines.spark.stamp import stamp as stamp
@@ -35,6 +36,7 @@ _WHERE = {
     "into_table": "thence.tables.engines.spark.into_table",
     "with_rosters": "thence.tables.engines.spark.deliver",
     "waiting": "thence.tables.engines.spark.waiting",
+    "reshard": "thence.tables.engines.spark.reshard",
     "stamp": "thence.tables.engines.spark.stamp",
     "sweep": "thence.lab.sweep.driver",
     "DeliveryListener": "thence.tables.engines.spark.metrics",

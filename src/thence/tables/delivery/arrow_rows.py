@@ -98,10 +98,11 @@ def check_ids(schema: pa.Schema, columns: Columns) -> None:
     """Refuse a column of causes that holds no ids, or ids that are never equal to those of the messages."""
     message, cause = (schema.field(name).type for name in (columns.message, columns.cause))
     each = cause.value_type if _is_list(cause) else cause
-    columns.check_ids(str(message), _family(message), str(cause), _family(each))
+    columns.check_ids(str(message), family(message), str(cause), family(each))
 
 
-def _family(kind: pa.DataType) -> Family | None:
+def family(kind: pa.DataType) -> Family | None:
+    """Return what kind of ids a type holds; None: none."""
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         kind = kind.value_type
     if pa.types.is_null(kind):

@@ -23,9 +23,12 @@ from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.outcome_cy import Outcome
 from thence.tables.delivery.partition_by_key import runs
 from thence.tables.delivery.reading import Read, Reading
+from thence.tables.delivery.rule_state import know
 from thence.tables.delivery.setup import Setup
 
 TICKET_BITS = 40
+KNOWN = "__thence_known"
+"""A column of tables that begin, in each key, with ids that count as delivered: 0 in these, 1 in the rows."""
 MOST_CHUNKS = 8
 
 
@@ -175,6 +178,16 @@ class ManyKeys:
 
     # -- rows ------------------------------------------------------------------------------------------------------
 
+    def known(self, rows: pa.RecordBatch, numbers: Ints) -> None:
+        """Count the ids of rows as delivered; `numbers` are those of their keys."""
+        reads, _ = read_batch(self.reading(), rows, self.setup.columns)
+        found: dict[int, list[Field]] = {}
+        for number, read in zip(numbers.tolist(), reads, strict=True):
+            if not isinstance(read, str):  # no id
+                found.setdefault(number, []).append(read[1])
+        for number, ids in found.items():
+            know(self.rules[number], ids)
+
     def take(
         self, rows: pa.RecordBatch, spans: Sequence[Span], moment: int = 0, ended: Iterable[int] = ()
     ) -> pa.RecordBatch:
@@ -295,7 +308,10 @@ def delivered(
                 number += 1
                 keys.begin(number, each)
         last = found[-1]
-        spans = [Span(first + n, *span) for n, span in enumerate(pairwise([*starts.tolist(), len(batch)]))]
+        bounds = [*starts.tolist(), len(batch)]
+        if KNOWN in batch.schema.names:
+            batch, bounds = _without_known(keys, batch, first, bounds)
+        spans = [Span(first + n, *span) for n, span in enumerate(pairwise(bounds))]
         out = keys.take(in_utc(batch.drop_columns(list(drop)) if drop else batch), spans, ended=range(first, number))
         if len(out):
             yield out
@@ -303,6 +319,17 @@ def delivered(
         rest = keys.end(number)
         if rest is not None:
             yield rest
+
+
+def _without_known(
+    keys: ManyKeys, batch: pa.RecordBatch, first: int, bounds: list[int]
+) -> tuple[pa.RecordBatch, list[int]]:
+    """Count known ids as delivered; return the other rows, and where each key begins among them."""
+    known = batch.column(KNOWN).to_numpy() == 0
+    numbers = first + np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    keys.known(batch.filter(pa.array(known)), numbers[known])
+    before = np.concatenate([[0], np.cumsum(~known)])
+    return batch.filter(pa.array(~known)).drop_columns([KNOWN]), before[bounds].tolist()
 
 
 def same_key(key: Key) -> Key:

@@ -94,6 +94,18 @@ def _held_rows(rule: Rule, rows: list[Row]) -> HeldRows:
     )
 
 
+def know(rule: Rule, ids: Sequence[Hashable]) -> None:
+    """Count ids as delivered before the first row came: they have no position."""
+    if not ids:
+        return
+    rule.named(None, ids[0])
+    rule.orders[None].update(dict.fromkeys(ids, DONE))
+    if rule.fresh is not None:
+        rule.fresh += ids
+    if rule.recent is not None:
+        rule.recent.extend(ids)
+
+
 # -- back --------------------------------------------------------------------------------------------------------------
 
 

@@ -131,6 +131,16 @@ class Shard(ManyKeys):
             self.last[number] = moment
         return self.take(parted.rows.drop_columns(list(drop)) if drop else parted.rows, spans, moment)
 
+    def known_before(self, rows: pa.RecordBatch, moment: int) -> None:
+        """Count the ids of rows as delivered: a key begins with them."""
+        values = [rows.column(name).to_pylist() for name in self.keys.names]
+        keys = list(zip(*values, strict=True)) if values else [()] * len(rows)
+        numbers = np.array([self.number(key) for key in keys], np.int64)
+        self.known(rows, numbers)
+        for number in numbers.tolist():
+            self.touched[number] = None
+            self.last[number] = moment
+
     def forget(self, number: int) -> None:
         """Drop a key that holds nothing."""
         super().forget(number)
@@ -206,11 +216,11 @@ class Shard(ManyKeys):
             made = (old[-1][0], level)
             self._put(store, made, whole.encode())
             for each in old:
-                store.delete(_name(each))
+                store.delete(segment_name(each))
             self.segments[places[0] : places[0] + FOUR] = [made]
 
     def _put(self, store: Store, segment: tuple[str, int], data: bytes) -> None:
-        store.put(_name(segment), data)
+        store.put(segment_name(segment), data)
         self.written += len(data)
 
     def head(self) -> bytes:
@@ -398,13 +408,14 @@ class Shard(ManyKeys):
                 yield self.values[number], None if message is None else str(message), each._asdict()
 
 
-def _name(segment: tuple[str, int]) -> str:
+def segment_name(segment: tuple[str, int]) -> str:
+    """Return the name under which a segment is stored."""
     return f"{segment[0]}/{segment[1]}"
 
 
 def read_segment(store: Store, segment: tuple[str, int]) -> bytes:
     """Return a segment that a head names."""
-    data = store.get(_name(segment))
+    data = store.get(segment_name(segment))
     if data is None:
-        raise MisuseError(f"the checkpoint lacks segment {_name(segment)} of a shard: it is not complete")
+        raise MisuseError(f"the checkpoint lacks segment {segment_name(segment)} of a shard: it is not complete")
     return data
