@@ -66,6 +66,7 @@ check: install ## format, lint, types, import rules, the tables of packages, lin
 	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/python tools/architecture.py --check
 	$(BIN)/python tools/overtaking.py --check
+	$(BIN)/python tools/benchmark_pages.py --check
 	$(BIN)/python tools/links.py
 
 format: install ## rewrite the code as `make check` wants it
@@ -89,7 +90,7 @@ release: $(RELEASE)/.requirements-installed ## wheels, sdist, SBOM in dist/, tri
 soak: install ## the long tests, up to hours
 	$(PYTEST) -m soak --timeout 0 tests $(UNLESS_EMPTY)
 
-# The audit's benchmark needs data of a size one chooses: docs/audit.md. Kafka's starts a broker: by hand.
+# The audit's benchmark needs data of a size one chooses: docs/explanation/audit.md. Kafka's starts a broker: by hand.
 BENCHES := $(filter-out benchmarks/audit/run.py benchmarks/kafka/run.py,$(sort $(wildcard benchmarks/*/run.py benchmarks/deliver/batch.py benchmarks/deliver/stream.py benchmarks/explore/speed.py benchmarks/protocols/literal.py)))
 bench: install ## every benchmark, one after the other; each rewrites its JSON result
 	@set -e; for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script; done

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/architecture.md and docs/protocols.md from the code, so that the pages cannot be wrong.
+"""Writes the tables of docs/explanation/architecture.md and docs/reference/protocols.md from the code.
 
     python tools/architecture.py            write the pages
     python tools/architecture.py --check    say whether they are current (exit code 1 if not)
@@ -18,9 +18,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "thence"
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "explanation/architecture.md"
 BEGIN, END = "<!-- packages: made by tools/architecture.py -->\n", "<!-- end of packages -->\n"
-PROTOCOLS = ROOT / "docs" / "protocols.md"
+PROTOCOLS = ROOT / "docs" / "reference/protocols.md"
 FIRST, LAST = "<!-- protocols: made by tools/architecture.py -->\n", "<!-- end of protocols -->\n"
 
 
@@ -75,14 +75,14 @@ def tables(listed: str) -> str:
 
 
 def page() -> str:
-    """Return docs/architecture.md with the tables as they should be."""
+    """Return docs/explanation/architecture.md with the tables as they should be."""
     before, rest = PAGE.read_text().split(BEGIN)
     listed, after = rest.split(END)
     return before + BEGIN + "\n" + tables(listed) + END + after
 
 
 def protocols() -> str:
-    """Return docs/protocols.md with its two tables as the registry has them."""
+    """Return docs/reference/protocols.md with its two tables as the registry has them."""
     from thence.core.protocols.registry import REGISTRY
 
     used = ["| protocol | use it when | needs | promises | cost |", "|---|---|---|---|---|"]

@@ -1,4 +1,4 @@
-"""What docs/paper-genuine-multicast.md quotes: what the multicasts keep, what stamps hold, how rejected designs fail.
+"""What docs/explanation/paper-genuine-multicast.md quotes: state, stamps, and how rejected designs fail.
 
 Counts, not times: the same on any machine. Tests hold the code to them (tests/papers, tests/check).
 

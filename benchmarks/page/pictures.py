@@ -1,4 +1,4 @@
-"""Make the pictures of docs/show.md and the README: a page, opened in Chromium, photographed.
+"""Make the pictures of docs/how-to/show.md and the README: a page, opened in Chromium, photographed.
 
     python benchmarks/page/pictures.py [FOLDER]
 

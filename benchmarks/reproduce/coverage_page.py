@@ -1,4 +1,4 @@
-"""Write docs/coverage.md: a row for each algorithm, variant, theorem, table and figure of the papers.
+"""Write docs/reference/coverage.md: a row for each algorithm, variant, theorem, table and figure of the papers.
 
     python benchmarks/reproduce/coverage_page.py            write the page
     python benchmarks/reproduce/coverage_page.py --check    say whether it is current (exit code 1 if not)
@@ -9,6 +9,7 @@ results/default. What is missing says so.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 from prose import claims
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "coverage.md"
+PAGE = ROOT / "docs" / "reference/coverage.md"
 TITLES = {
     "ks98": "KS98: the least information for causal order",
     "ci-dc": "An efficient causal order algorithm (ci-dc)",
@@ -44,11 +45,11 @@ INTRO = """# What of the five papers runs here
 
 A row, or a part of one, for each algorithm, variant, definition, theorem, lemma, table and figure of the papers: where
 it lives, and what shows it. Claims are those of
-[`thence reproduce`](reproduce.md), with their verdicts at the default scale; tests name the file, and the test where
-one stands for it. Modules are those of `src/thence`, tests those of `tests`. Refuted parts have an execution in
-[errata.md](errata.md). The page is made by
-`python benchmarks/reproduce/coverage_page.py`; `tests/unit/papers/test_coverage.py` fails when it is not current, when
-a row names what is not there, and when something that a paper numbers, or a claim, has no row.
+[`thence reproduce`](../laboratory/reproduce.md), with their verdicts at the default scale;
+tests name the file, and the test where one stands for it. Modules are those of `src/thence`, tests those of `tests`.
+Refuted parts have an execution in [errata.md](../explanation/errata.md). The page is made by `python
+benchmarks/reproduce/coverage_page.py`; `tests/unit/papers/test_coverage.py` fails when it is not current, when a row
+names what is not there, and when something that a paper numbers, or a claim, has no row.
 """
 
 
@@ -114,7 +115,7 @@ def _link(place: str) -> str:
     """Return a link to a file of the repository; a test in it is named, too. What all have in common is left out."""
     text = place.removeprefix("src/thence/").removeprefix("tests/").removeprefix("docs/")
     target = place.partition("::")[0]
-    return f"[`{text}`]({target.removeprefix('docs/') if target.startswith('docs/') else f'../{target}'})"
+    return f"[`{text}`]({os.path.relpath(ROOT / target, PAGE.parent)})"
 
 
 def page() -> str:
@@ -132,5 +133,5 @@ def page() -> str:
 
 if __name__ == "__main__":
     if "--check" in sys.argv:
-        sys.exit("docs/coverage.md is not current" if PAGE.read_text(encoding="utf-8") != page() else 0)
+        sys.exit("docs/reference/coverage.md is not current" if PAGE.read_text(encoding="utf-8") != page() else 0)
     PAGE.write_text(page(), encoding="utf-8")

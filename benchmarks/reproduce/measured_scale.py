@@ -38,15 +38,6 @@ def many_processes() -> Figures:
     return kernel(1000) | {"times": f"{many / few:.0f}"}
 
 
-def thousand() -> Figures:
-    found = result("audit/results/files-5m-1000.json")
-    peak, rate = found["peak_rss_mb"], result("audit/results/files-10m.json")["events_per_second"]
-    return {
-        "seconds": f"{median(found['audit_seconds']):.1f}", "worker": f"{peak['worker'] / 1e3:.1f}",
-        "jvm": f"{peak['java'] / 1e3:.1f}", "driver": peak["driver"], "rate": f"{rate / 1e6:.1f}",
-    }  # fmt: skip
-
-
 def on_paper() -> Figures:
     """The estimate for ten billion events: what was measured, and what follows from it."""
     found = result("audit/results/kernel-64-5m-1000k.json")
@@ -147,67 +138,77 @@ def hostile() -> Figures:
 
 SCALE = (
     Sentence(
-        "audit.md",
-        "5 million events of 1,000 processes take {seconds} s; the peak is {worker} GB in a worker, {jvm} GB in the "
-        "JVM, {driver} MB in the driver's Python. For scale: with 64 processes it is {rate} million events a second",
-        thousand,
+        "explanation/audit.md",
+        "{judge} ns an event to judge a chunk, {compose} ns to put chunks together",
+        partial(kernel, 64),
     ),
     Sentence(
-        "audit.md", "{judge} ns an event to judge a chunk, {compose} ns to put chunks together", partial(kernel, 64)
+        "explanation/audit.md", "takes {ms} ms of CPU and {summary} MB of summary a chunk here", partial(kernel, 64)
     ),
-    Sentence("audit.md", "takes {ms} ms of CPU and {summary} MB of summary a chunk here", partial(kernel, 64)),
-    Sentence("audit.md", "more messages that cross a cut (here {crossing} at each, on the mean)", partial(kernel, 64)),
     Sentence(
-        "audit.md",
+        "explanation/audit.md",
+        "more messages that cross a cut (here {crossing} at each, on the mean)",
+        partial(kernel, 64),
+    ),
+    Sentence(
+        "explanation/audit.md",
         "64 -> 1,000 processes makes judging {times} times dearer ({judge} ns an event) and a summary {summaries} MB",
         many_processes,
     ),
-    Sentence("audit.md", "composition takes {seconds} s a chunk (it grows with", many_processes),
-    Sentence("audit.md", "5 million events of 1,000 processes pass in {peak} GB in one process", many_processes),
+    Sentence("explanation/audit.md", "composition takes {seconds} s a chunk (it grows with", many_processes),
     Sentence(
-        "audit.md",
+        "explanation/audit.md", "5 million events of 1,000 processes pass in {peak} GB in one process", many_processes
+    ),
+    Sentence(
+        "explanation/audit.md",
         "{kernels} us of CPU an event in the kernels; {whole} us with reading Parquet, starting tasks and moving "
         "summaries ({cpu} CPU seconds for {events} million events measured end to end); {safe} us to be safe. 10^10 "
         "events x {safe} us = {all} CPU seconds; on 100 executors of 4 cores, {spread} s if nothing is in the way",
         on_paper,
     ),
-    Sentence("environment.md", "the classes that Spark loads, {mb} MB in that cache directory", start),
+    Sentence("reference/environment.md", "the classes that Spark loads, {mb} MB in that cache directory", start),
     Sentence(
-        "environment.md",
+        "reference/environment.md",
         "Later sessions start in about {ratio} of the time ({with} s in place of {without}, one round on a busy "
         "machine",
         start,
     ),
     Sentence(
-        "sweep.md",
+        "laboratory/sweep.md",
         "{scenarios} short scenarios take {one} s with `local[1]` and {two} s with `local[2]`: {faster} times faster "
         "(median of nine rounds; {held} times faster than `local[1]` held to one core)",
         sweep,
     ),
-    Sentence("sources.md", "(`benchmarks/kafka/run.py`, {events} events of three processes", readers),
+    Sentence("reference/sources.md", "(`benchmarks/kafka/run.py`, {events} events of three processes", readers),
     Sentence(
-        "sources.md",
+        "reference/sources.md",
         "| Spark's connector, a table to Parquet | {alone} | {ordered} | {ratio} |",
         partial(reader, "spark"),
     ),
-    Sentence("sources.md", "a commit every 5,000 | {alone} | {ordered} | {ratio} |", partial(reader, "consumer")),
     Sentence(
-        "sources.md",
+        "reference/sources.md", "a commit every 5,000 | {alone} | {ordered} | {ratio} |", partial(reader, "consumer")
+    ),
+    Sentence(
+        "reference/sources.md",
         "{small} in place of {large} of {of} with a megabyte, and {soon} s in place of {late} s, in one run",
         fetched,
     ),
-    Sentence("sources.md", "a million events with explicit causes in {minutes} minutes, in one go", killed),
-    Sentence("sources.md", "{kills} kills, ten each of producer, either consumer, driver and broker", killed),
-    Sentence("sources.md", "the {again} that a killed producer sent again", killed),
+    Sentence("reference/sources.md", "a million events with explicit causes in {minutes} minutes, in one go", killed),
+    Sentence("reference/sources.md", "{kills} kills, ten each of producer, either consumer, driver and broker", killed),
+    Sentence("reference/sources.md", "the {again} that a killed producer sent again", killed),
     Sentence(
-        "deliver.md",
+        "explanation/delivery-rule.md",
         "(`benchmarks/soak/results/deliver.json`) {runs} runs of {messages} messages, {rows} rows: reordered",
         alike,
     ),
-    Sentence("deliver.md", "row for row, on {sets} random sets (`benchmarks/soak/results/sets.json`", sets),
-    Sentence("deliver.md", "five kinds of policy, five time zones, seeds {first} to {last})", sets),
     Sentence(
-        "deliver.md", "an operator's word in the micro-batch that is cut off: {kills} kills of {streams}", cut_off
+        "explanation/delivery-rule.md", "row for row, on {sets} random sets (`benchmarks/soak/results/sets.json`", sets
     ),
-    Sentence("lying-peers.md", "the soak does it {times} times for each and keeps the counts", hostile),
+    Sentence("explanation/delivery-rule.md", "five kinds of policy, five time zones, seeds {first} to {last})", sets),
+    Sentence(
+        "explanation/delivery-rule.md",
+        "an operator's word in the micro-batch that is cut off: {kills} kills of {streams}",
+        cut_off,
+    ),
+    Sentence("explanation/lying-peers.md", "the soak does it {times} times for each and keeps the counts", hostile),
 )

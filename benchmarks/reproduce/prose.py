@@ -1,4 +1,4 @@
-"""Write what docs/reproduce.md says came of it, from the results it speaks of; and the figures that errata quote.
+"""Write what docs/laboratory/reproduce.md says of its results, and the figures that errata quote.
 
     python benchmarks/reproduce/prose.py            write the section anew
     python benchmarks/reproduce/prose.py --check    say whether it is current (exit code 1 if not)
@@ -19,7 +19,7 @@ from thence.lab.papers.costs import PROTOCOLS, SIZES, TRAFFIC, is_settled
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "default"
-PAGE = HERE.parents[1] / "docs" / "reproduce.md"
+PAGE = HERE.parents[1] / "docs" / "laboratory/reproduce.md"
 BEGIN, END = "<!-- figures: made by benchmarks/reproduce/prose.py -->\n", "<!-- end of figures -->\n"
 NUMBER = r"(\d+(?:\.\d+)?)"
 AT = 50
@@ -57,6 +57,7 @@ def figures() -> dict[str, str]:
     every = [verdict for given in verdicts.values() for verdict in given]
     made |= {
         "reproduced": f"{every.count('reproduced')} of {len(every)}", "differ": str(every.count("differs")),
+        "fitted": str(every.count("fitted")),
         "open": str(every.count("not determinable")),
     }  # fmt: skip
     made |= {"cost-least": str(SIZES[1][0]), "cost-most": str(SIZES[1][-1])}
@@ -209,5 +210,5 @@ if __name__ == "__main__":
     page = PAGE.read_text(encoding="utf-8")
     wanted = current(page)
     if "--check" in sys.argv:
-        sys.exit("docs/reproduce.md is not what results/default say" if wanted != page else 0)
+        sys.exit("docs/laboratory/reproduce.md is not what results/default say" if wanted != page else 0)
     PAGE.write_text(wanted, encoding="utf-8")

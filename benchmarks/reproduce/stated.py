@@ -20,6 +20,9 @@ from pages import result
 from prose import claims, numbers
 from sentence import Figures, Sentence, current
 
+from thence.lab.papers.paper import Scale
+from thence.lab.papers.separators_runs import messages_of, seeds_of
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -76,8 +79,7 @@ def long_runs() -> Figures:
 
 
 def chapter_7() -> Figures:
-    found = result("topology/results/topology.json")
-    return {"messages": found["messages"], "seeds": len(found["table 7.1"][0]["seeds"])}
+    return {"messages": messages_of(Scale()), "seeds": len(seeds_of(Scale()))}
 
 
 def least() -> Figures:
@@ -126,44 +128,48 @@ def limits() -> Figures:
     }  # fmt: skip
 
 
-GENUINE = "paper-genuine-multicast.md"
+GENUINE = "explanation/paper-genuine-multicast.md"
 SENTENCES = (
     *MEASURED,
     *SCALE,
-    Sentence("live.md", "| `payload_bytes` | {payload} MiB |", limits),
-    Sentence("live.md", "| `credit_bytes` | {credit} MiB |", limits),
-    Sentence("live.md", "| `outbox_items` | {outbox} |", limits),
-    Sentence("live.md", "| `journal_bytes` | {journal} GiB |", limits),
-    Sentence("live.md", "| `record_bytes` | {record} GiB |", limits),
-    Sentence("live.md", "| `transaction_seconds` | {transaction} |", limits),
-    Sentence("live.md", "| `handshake_seconds` | {handshake} |", limits),
-    Sentence("live.md", "| `stop_seconds` | {stop} |", limits),
-    Sentence("live.md", "| `heartbeat_seconds`, `silence_seconds` | {heartbeat}, {silence} |", limits),
-    Sentence("live.md", "| `suspect_after` | {suspect} |", limits),
-    Sentence("live.md", "Held messages ({held}), labels ({labels}) and", limits),
-    Sentence("live.md", "the inbox ({inbox} not done)", limits),
-    Sentence("live.md", "A snapshot is taken every {every} inputs", limits),
-    Sentence("cost.md", "Above `--sample` deliveries ({sample} unless you say otherwise)", costing),
-    Sentence("cost.md", "at every {look}th delivery, at the end", costing),
-    Sentence("cost.md", "Nothing is recommended from fewer than {enough} messages", costing),
-    Sentence("cost.md", "nor if more than {margin} % of", costing),
-    Sentence("cost.md", "with fewer than {enough} messages or deliveries each", costing),
-    Sentence("cost.md", "more than {growth} % above those of the quarter before", costing),
-    Sentence("cost.md", "Of protocols within {margin} % of the cheapest", costing),
+    Sentence("reference/live.md", "| `payload_bytes` | {payload} MiB |", limits),
+    Sentence("reference/live.md", "| `credit_bytes` | {credit} MiB |", limits),
+    Sentence("reference/live.md", "| `outbox_items` | {outbox} |", limits),
+    Sentence("reference/live.md", "| `journal_bytes` | {journal} GiB |", limits),
+    Sentence("reference/live.md", "| `record_bytes` | {record} GiB |", limits),
+    Sentence("reference/live.md", "| `transaction_seconds` | {transaction} |", limits),
+    Sentence("reference/live.md", "| `handshake_seconds` | {handshake} |", limits),
+    Sentence("reference/live.md", "| `stop_seconds` | {stop} |", limits),
+    Sentence("reference/live.md", "| `heartbeat_seconds`, `silence_seconds` | {heartbeat}, {silence} |", limits),
+    Sentence("reference/live.md", "| `suspect_after` | {suspect} |", limits),
+    Sentence("reference/live.md", "Held messages ({held}), labels ({labels}) and", limits),
+    Sentence("reference/live.md", "the inbox ({inbox} not done)", limits),
+    Sentence("reference/live.md", "A snapshot is taken every {every} inputs", limits),
+    Sentence("laboratory/cost.md", "Above `--sample` deliveries ({sample} unless you say otherwise)", costing),
+    Sentence("laboratory/cost.md", "at every {look}th delivery, at the end", costing),
+    Sentence("laboratory/cost.md", "Nothing is recommended from fewer than {enough} messages", costing),
+    Sentence("laboratory/cost.md", "nor if more than {margin} % of", costing),
+    Sentence("laboratory/cost.md", "with fewer than {enough} messages or deliveries each", costing),
+    Sentence("laboratory/cost.md", "more than {growth} % above those of the quarter before", costing),
+    Sentence("laboratory/cost.md", "Of protocols within {margin} % of the cheapest", costing),
     Sentence(
-        "explore.md", "covered: all of it; {states} states, {executions} executions, depth {depth}", first_exploration
+        "laboratory/explore.md",
+        "covered: all of it; {states} states, {executions} executions, depth {depth}",
+        first_exploration,
     ),
-    Sentence("explore.md", "system: {processes} processes, up to {messages} messages (unicast)", first_exploration),
-    Sentence("explore.md", "`--changes` of them ({changes} unless told otherwise)", first_exploration),
-    Sentence("explore.md", "a system of at most {most} states", drawn),
     Sentence(
-        "reproduce.md",
+        "laboratory/explore.md", "system: {processes} processes, up to {messages} messages (unicast)", first_exploration
+    ),
+    Sentence("laboratory/explore.md", "`--changes` of them ({changes} unless told otherwise)", first_exploration),
+    Sentence("laboratory/explore.md", "a system of at most {most} states", drawn),
+    Sentence(
+        "laboratory/reproduce.md",
         "{default-multi} messages a process (multicast), {default-uni} n² (unicast), {default-seeds} seeds; "
         "{default-chapter} messages and {default-again} seeds for separators",
         scales,
     ),
     Sentence(
-        "reproduce.md",
+        "laboratory/reproduce.md",
         "each process receives {full-received} messages, {full-seeds} runs; {full-chapter} messages and {full-again} "
         "seeds for separators",
         scales,
@@ -175,7 +181,7 @@ SENTENCES = (
         least,
     ),
     Sentence(GENUINE, "({messages} messages, six processes in three groups", long_runs),
-    Sentence("paper-separators.md", "{messages} messages and {seeds} seeds for each cell", chapter_7),
+    Sentence("explanation/paper-separators.md", "{messages} messages and {seeds} seeds for each cell", chapter_7),
     Sentence(GENUINE, "no failure in {runs} random executions with up to two crashes", carried),
     Sentence(GENUINE, "({mean} carried messages on the mean, up to {most}, in runs of at most {longest})", carried),
     Sentence(GENUINE, "(in {outsiders} of {runs} runs)", carried),

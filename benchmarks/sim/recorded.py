@@ -27,7 +27,10 @@ from pathlib import Path
 from time import thread_time
 folder, package, messages = sys.argv[1], sys.argv[2], int(sys.argv[3])
 sys.path.insert(0, folder)
-sim = importlib.import_module(f"{package}.sim")
+try:
+    sim = importlib.import_module(f"{package}.lab.simulator")
+except ModuleNotFoundError:  # what version 0.1.0 called it
+    sim = importlib.import_module(f"{package}.sim")
 with tempfile.TemporaryDirectory() as place:
     for line in sys.stdin:
         protocol, measure = line.split()

@@ -123,6 +123,6 @@ def test_missing_rows_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 def test_the_page_says_what_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    page = Path(__file__).parents[2] / "docs" / "paper-ks98.md"
+    page = Path(__file__).parents[2] / "docs" / "explanation/paper-ks98.md"
     assert run_page(page) == 2
     assert f"{explain_fact.MOST:,} sends" in page.read_text(encoding="utf-8")

@@ -169,6 +169,6 @@ def test_the_whole_system_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_page_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = Path(__file__).parents[2] / "docs" / "explore.md"
+    page = Path(__file__).parents[2] / "docs" / "laboratory/explore.md"
     monkeypatch.chdir(tmp_path)
     assert run_page(page) == 4

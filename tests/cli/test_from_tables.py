@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.pages import run_page, steps
 
-PAGE = Path(__file__).parents[2] / "docs" / "from-tables.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to/from-tables.md"
 
 
 def test_every_block_prints_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

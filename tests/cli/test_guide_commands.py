@@ -1,4 +1,4 @@
-"""The commands and the first Python block of docs/audit.md and docs/cost.md run, on files such as they name."""
+"""The commands and the first Python block of the audit page and the cost page run, on such files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from thence.cli import main
 
 ROOT = Path(__file__).parents[2]
-GUIDES = ("audit", "cost")
+GUIDES = ("explanation/audit", "laboratory/cost")
 
 
 @pytest.fixture

@@ -154,7 +154,7 @@ def test_every_command_of_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```(sh|python)\n(.*?)```", (ROOT / "docs" / "simulate.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```(sh|python)\n(.*?)```", (ROOT / "docs" / "laboratory/simulate.md").read_text(), re.DOTALL)
     commands = [shlex.split(line, comments=True) for kind, text in blocks if kind == "sh" for line in text.splitlines()]
     assert len(commands) >= 4
     for name, *words in commands:

@@ -55,7 +55,7 @@ BY_HAND: dict[str, tuple[Setting, str, str]] = {
 
 
 def files() -> list[Path]:
-    """Return the corpus: what is kept here, and the executions that docs/errata.md replays."""
+    """Return the corpus: what is kept here, and the executions that docs/explanation/errata.md replays."""
     return sorted([*FOLDER.glob("*.json"), *(path for path in SHOWN.glob("*.json") if path.stem != "speed")])
 
 

@@ -35,9 +35,9 @@ class SkipsTheDuplicateCheck(Station):
 class HandsOverBeforeCommit(Station):
     def prepare(self, now: float) -> None:
         super().prepare(now)
-        assert self._group is not None
+        assert self.group is not None
         world, position = self.world  # type: ignore[attr-defined]
-        for delivery in self._group.released.delivered:
+        for delivery in self.group.released.delivered:
             world.hand_over(position, delivery.number, self.core.name(delivery.key), delivery.ref)
         self.early = True
 

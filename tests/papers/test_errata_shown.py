@@ -1,4 +1,4 @@
-"""Findings of docs/errata.md that no exploration shows: played by hand, as the page draws them."""
+"""Findings of docs/explanation/errata.md that no exploration shows: played by hand, as the page draws them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from thence.lab.papers.variants.topology import Letter
 from thence.lab.simulator import Scenario, simulate
 from thence.lab.topology.joins import Membership
 
-PAGE = (Path(__file__).parents[2] / "docs" / "errata.md").read_text(encoding="utf-8")
+FOLDER = Path(__file__).parents[2] / "docs/explanation/errata"
+PAGE = "\n".join(page.read_text(encoding="utf-8") for page in FOLDER.glob("*.md"))
 
 
 def turns(number: int) -> str:

@@ -25,7 +25,7 @@ from thence.lab.explorer.search import explore
 from thence.lab.explorer.setting import Setting
 from thence.lab.papers.rejected_designs import AFifoLazy
 from thence.lab.papers.variants import setting_of
-from thence.lab.simulator import Recorder, Scenario, Simulation
+from thence.lab.simulator import RunRecorder, Scenario, Simulation
 
 FT = ["a-fifo", "a-causal", "ks-ft"]
 AT_DELIVERY: dict[str, Any] = {"counts": False}
@@ -142,7 +142,7 @@ def test_when_records_are_looked_through_changes_no_step(protocol: str) -> None:
         found = []
         for make in (kind, Eager):
             members = [make(scenario.roster, place, groups=options[0][1]) for place in range(5)]
-            recorder = Recorder()
+            recorder = RunRecorder()
             Simulation(scenario, recorder, members=members).run()
             found.append((recorder.events, [m.snapshot() for m in members], [m.state() for m in members]))
         assert found[0] == found[1], f"seed {seed}"

@@ -31,7 +31,7 @@ def test_equal_on_one_core_and_no_task_gets_more_than_a_third(tmp_path: Path) ->
     """Of the bytes that a stage sends to Python for one large run, no task gets more than a third.
 
     Stages that send less than half as much as the greatest one move summaries or many small runs, not its rows. (Copies
-    that nobody ever delivers all stand in the summaries: docs/audit.md says what that costs.)
+    that nobody ever delivers all stand in the summaries: docs/explanation/audit.md says what that costs.)
     """
     run("local[1]", str(tmp_path))
     (log,) = [file for file in tmp_path.iterdir() if file.is_file()]

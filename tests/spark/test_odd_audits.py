@@ -1,4 +1,4 @@
-"""Odd files judged on Spark, with and without `order`: what docs/any-file.md says comes out, as in this process.
+"""Odd files judged on Spark, with and without `order`: what docs/reference/any-file.md says, as in this process.
 
 A sample of the rows behind it is judged on both engines by `test_audit_cli.py`; all of it takes minutes.
 """

@@ -25,8 +25,8 @@ from thence.live.database import Database, StandardDatabase
 from thence.live.inputs import RECEIVE, Receive, Send, Trusted, read_input
 from thence.live.journal import Journal, Mark
 from thence.live.process import Station
-from thence.live.record import Records
 from thence.live.recovery import recover
+from thence.live.trace_files import TraceFiles
 from thence.protocols import lookup
 from thence.tables.files.source import Quarantined
 
@@ -57,7 +57,7 @@ class Process:
 
     name: str
     station: Station | None = None
-    recorder: Records | None = None
+    recorder: TraceFiles | None = None
     witness: list[str] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)
     promised: list[str] = field(default_factory=list)
@@ -99,7 +99,7 @@ class World:
     def start(self, position: int) -> None:
         process = self.processes[position]
         name = process.name
-        process.recorder = Records(self.folder / f"{name}.jsonl", name)
+        process.recorder = TraceFiles(self.folder / f"{name}.jsonl", name)
         journal = Journal(self.database(position), Mark(self.folder / f"{name}.journal.mark"))
         found = recover(
             journal, self.protocol, self.roster.names, name, options=self.options, recorded=process.recorder.last

@@ -1,4 +1,4 @@
-"""What benchmarks/multicast/run.py measures, and what it found; docs/paper-genuine-multicast.md is made from it."""
+"""What benchmarks/multicast/run.py found; docs/explanation/paper-genuine-multicast.md is made from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delivery once more, from docs/deliver.md alone: slow, plain, and written without a look at the code it judges.
+"""Delivery once more, from docs/explanation/delivery-rule.md alone: slow, plain, written without the code it judges.
 
 One key at a time; explicit causes and clocks. Nothing here is shared with `thence.tables.delivery`.
 """

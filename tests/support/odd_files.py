@@ -1,4 +1,4 @@
-"""A corpus of odd files: each is written on demand, together with what docs/any-file.md says must come out.
+"""A corpus of odd files: each is written on demand, together with what docs/reference/any-file.md says must come out.
 
 `CORPUS` is one list for all engines. A case writes its files into an empty folder, with or without `order`, and returns
 what to name on the command line, to be run in that folder. `verdict` and `runs` are what an audit says, `exit` its exit

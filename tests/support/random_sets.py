@@ -1,4 +1,4 @@
-"""Random sets of arrivals of one key, with a policy for each, and what docs/deliver.md says of a row that leaves."""
+"""Random arrivals of one key, each with a policy, and what docs/explanation/delivery-rule.md promises for them."""
 
 from __future__ import annotations
 

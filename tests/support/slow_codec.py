@@ -189,7 +189,7 @@ class Slow:
 
 
 def slow_decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: int, source: int | None) -> Copy:
-    """Read a stamp by the definition in docs/wire.md."""
+    """Read a stamp by the definition in docs/reference/wire.md."""
     if len(data) < 2 + HASH_BYTES or data[0] != WIRE_VERSION or data[1] != protocol.code:
         raise PeerError("no stamp of this protocol")
     known = [earlier for earlier in roster.lineage() if earlier.hash == data[2 : 2 + HASH_BYTES]]

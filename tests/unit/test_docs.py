@@ -1,9 +1,8 @@
-"""The pages: each is in the list of pages and in the site's navigation, and the API reference names what is there."""
+"""The pages: each is in the site's navigation, and the API reference names what is there."""
 
 from __future__ import annotations
 
 import ast
-import json
 import re
 import runpy
 from pathlib import Path
@@ -13,7 +12,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
-NAMED = [name for page in (DOCS / "api").glob("*.md") for name in re.findall(r"^::: ([\w.]+)$", page.read_text(), re.M)]
+NAMED = [
+    name
+    for page in (DOCS / "reference" / "api").glob("*.md")
+    for name in re.findall(r"^::: ([\w.]+)$", page.read_text(), re.M)
+]
 
 
 def source_of(module: str) -> Path | None:
@@ -37,37 +40,13 @@ def test_the_reference_names_what_is_there(name: str) -> None:
         assert attribute in names_in(source)
 
 
-def test_every_page_is_listed() -> None:
-    listed = {
-        page: re.findall(r"\]\(([\w./-]+\.md)", (DOCS / page).read_text()) for page in ("index.md", "api/index.md")
-    }
-    found = {"index.md", *listed["index.md"], *(f"api/{name}" for name in listed["api/index.md"])}
-    assert sorted(found) == PAGES
-
-
 def test_every_page_is_in_the_navigation() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
     assert sorted(re.findall(r"([\w./-]+\.md)$", navigation, re.M)) == PAGES
 
 
-def test_the_tables_of_the_audit_are_those_of_its_results() -> None:
-    """`python benchmarks/audit/shown.py` makes them."""
-    shown = runpy.run_path(str(ROOT / "benchmarks" / "audit" / "shown.py"))
-    page = (DOCS / "audit.md").read_text()
-    assert shown["written"](page) == page
-    assert shown["written"](page.replace(" s of CPU go into", " s of CPU went into")) == page
-
-
-def test_the_cost_of_the_rule_is_that_of_its_results() -> None:
-    """`python benchmarks/deliver/shown.py` makes it."""
-    shown = runpy.run_path(str(ROOT / "benchmarks" / "deliver" / "shown.py"))
-    page = (DOCS / "deliver.md").read_text()
-    assert shown["written"](page) == page
-    assert shown["written"](page.replace("| clock, 1 keys | ", "| clock | ")) == page
-
-
-def test_the_table_of_pages_is_that_of_its_results() -> None:
-    """`python benchmarks/page/table.py` prints it."""
-    shown = runpy.run_path(str(ROOT / "benchmarks" / "page" / "table.py"))
-    rows = shown["rows_of"](json.loads(shown["RESULT"].read_text()))
-    assert "\n".join(rows) in (ROOT / "docs" / "show.md").read_text(encoding="utf-8")
+def test_benchmark_pages_are_those_of_their_results() -> None:
+    made = runpy.run_path(str(ROOT / "tools" / "benchmark_pages.py"))["pages"]()
+    assert sorted(path.name for path in made) == sorted(path.name for path in (DOCS / "benchmarks").glob("*.md"))
+    for path, text in made.items():
+        assert path.read_text(encoding="utf-8") == text, "run python tools/benchmark_pages.py"

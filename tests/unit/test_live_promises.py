@@ -1,4 +1,4 @@
-"""docs/live.md names the test of each promise beside it; the tests it names exist, and every promise names one."""
+"""docs/reference/live.md names a test beside each promise, and the tests exist."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "live.md"
+PAGE = ROOT / "docs" / "reference/live.md"
 NAMED = re.compile(r"`(test_\w+)`")
 
 

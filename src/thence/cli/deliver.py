@@ -386,10 +386,10 @@ def _waiting(session: SparkSession, out: Path, checkpoint: Path | None, key: lis
 
 def _show(result: Row, json_file: str | None) -> None:
     to = console(json_file)
-    counts = ", ".join(f"{count} {outcome}" for outcome, count in result["outcomes"].items())
-    to.print(f"{result['rows']} rows in {result['out']}: {counts or 'none'}")
+    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in result["outcomes"].items())
+    to.print(f"{result['rows']:,} row{'s' * (result['rows'] != 1)} in {result['out']}: {counts or 'none'}")
     for reason, count in result["quarantined"].items():
-        to.print(f"quarantined, {count} row{'s' * (count != 1)}: {reason}")
+        to.print(f"quarantined, {count:,} row{'s' * (count != 1)}: {reason}")
     unread = result.get("unread", ())
     for line in unread[:SHOWN]:
         to.print(f"{line['file']}:{line['line']}: {line['reason']}")
@@ -399,15 +399,28 @@ def _show(result: Row, json_file: str | None) -> None:
 
 
 def show_waiting(rows: list[Row], json_file: str | None) -> None:
-    """Show what waits: all in JSON, the first for people."""
+    """Show what waits for people: one line per cause at the root, the one that holds most rows first."""
     to = console(json_file)
-    to.print("1 row waits" if len(rows) == 1 else f"{len(rows)} rows wait")
-    if rows:
-        shown = [[_text(value) for value in row.values()] for row in rows[:SHOWN]]
-        to.print(table(*rows[0], rows=shown))
-    if len(rows) > SHOWN:
-        to.print(f"... and {len(rows) - SHOWN} more; --json FILE names them all")
+    if not rows:
+        to.print("no row waits")
+        return
+    roots: dict[Field, list[Row]] = {}
+    for row in rows:
+        roots.setdefault(row.get("blocker"), []).append(row)
+    ranked = sorted(roots.items(), key=lambda root: -len(root[1]))
+    to.print(f"{len(rows):,} row{'s wait' if len(rows) != 1 else ' waits'}:")
+    shown = [(root, len(held), held[0].get("message"), _why(held[0]), _longest(held)) for root, held in ranked[:SHOWN]]
+    to.print(table("waits for", "rows", "the first", "because it", "held for, rows", rows=shown))
+    if len(ranked) > SHOWN:
+        to.print(f"... and {len(ranked) - SHOWN:,} more causes")
+    to.print("--json FILE names every row and what it lacks")
 
 
-def _text(value: Field) -> Field:
-    return ", ".join(map(str, value)) if isinstance(value, list) else value
+def _why(row: Row) -> str:
+    """Return what is known of the cause at the root: the end of the sentence that the row has."""
+    end = str(row.get("reason") or "").partition("; ")[2]
+    return end.removeprefix(f"{row.get('blocker')} ")
+
+
+def _longest(held: list[Row]) -> int | None:
+    return max((row["held_for"] for row in held if row.get("held_for") is not None), default=None)

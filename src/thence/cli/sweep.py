@@ -22,7 +22,7 @@ MEASURED = ("entries_per_copy", "facts_per_copy", "bytes_per_copy", "bytes_per_m
 
 
 def command(
-    grid: Annotated[Path, typer.Argument(metavar="GRID.toml", help="What to run; see docs/sweep.md.")],
+    grid: Annotated[Path, typer.Argument(metavar="GRID.toml", help="What to run; see docs/laboratory/sweep.md.")],
     out: Annotated[str, typer.Option(metavar="DIR", help="Results go here; what is finished there is not run again.")],
     traces: Annotated[bool, typer.Option("--traces", help="Keep the trace of every scenario, too.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="Run scenarios again that had failed.")] = False,

@@ -127,9 +127,9 @@ async def _ask(config: Config, peer: str, body: bytes) -> Row:
             while data := await reader.read(1 << 16):
                 for kind, found in framer.feed(data):
                     if kind == REFUSED:
-                        return {"error": found.decode("utf-8", "replace")}
+                        return {"error": bytes(found).decode("utf-8", "replace")}
                     if kind == ANSWER:
-                        answer: Row = json.loads(found)
+                        answer: Row = json.loads(bytes(found))
                         return answer
         finally:
             with suppress(OSError, ssl.SSLError):

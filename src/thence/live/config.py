@@ -1,6 +1,6 @@
 """The configuration of one endpoint, read from TOML. Every mistake is told by the name of its key.
 
-Paths are relative to the file. What may stand in it is the table `KEYS`; docs/live.md explains each key.
+Paths are relative to the file. What may stand in it is the table `KEYS`; docs/reference/live.md explains each key.
 """
 
 from __future__ import annotations

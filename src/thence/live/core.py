@@ -61,6 +61,7 @@ from thence.live.inputs import (
     key_head,
     read_item,
 )
+from thence.live.journal import RELEASE, InputRow
 from thence.live.membership import Membership
 from thence.live.outbox import Outbox
 from thence.live.trace_rows import ROSTER_LIMIT, Rows
@@ -152,7 +153,7 @@ class Core:
 
     def apply(self, given: Input, time: float) -> Step:
         """Take an input; `time` only stands in the rows of the trace."""
-        step = Step(data_of(given))
+        step = Step(given)
         number = self.number + 1
         if type(given) is Receive:
             self._receive(given, number, time, step)
@@ -171,18 +172,28 @@ class Core:
         elif type(given) is Propose:
             self.membership.propose(given.joins, given.process, given.address, time, step)
         elif type(given) is Crash:
-            self.rows.crash(time, step)
+            self.rows.crash(time)
         self.number = number
-        self.digest = step.digest = self._digest(KIND_OF[type(given)], step)
+        step.events = self.rows.take()
         return step
 
-    def _digest(self, kind: int, step: Step) -> bytes:
-        covered = [self.digest, b"%d " % kind, step.data]
+    def seal(self, number: int, step: Step, time: float) -> InputRow:
+        """Return the row of an input that was applied; steps are sealed in the order of their inputs.
+
+        Apart from `apply`, because its cost grows with the payload: a thread can do it while the event loop goes on.
+        """
+        given = step.given
+        kind, data = KIND_OF[type(given)], data_of(given)
+        digest = blake2b(b"%b%d " % (self.digest, kind), digest_size=DIGEST_BYTES)
+        digest.update(data)
+        covered: list[bytes] = []
         for peer, entry, _ in step.sent:
             covered += (b"|%d %d %d " % (peer, entry.number, entry.ref), entry.head)
-        for number, key, ref in step.delivered:
-            covered.append(f"Delivery(number={number}, key={key!r}, ref={ref})".encode())
-        return blake2b(b"".join(covered), digest_size=DIGEST_BYTES).digest()
+        for delivery, key, ref in step.delivered:
+            covered.append(f"Delivery(number={delivery}, key={key!r}, ref={ref})".encode())
+        digest.update(b"".join(covered))
+        self.digest = digest.digest()
+        return InputRow(number, kind, time, RELEASE, data, self.digest)
 
     def _send(self, given: Send, number: int, time: float, step: Step) -> None:
         self.check_send(given)
@@ -208,7 +219,7 @@ class Core:
     def _sent(self, sent: Sent, ref: int, payload: bytes | None, time: float, step: Step) -> str:
         key = (sent.label, sent.message.sender, sent.message.count)
         order = self.rows.tick()
-        self.rows.sent(key, sent.destinations, time, step)
+        self.rows.sent(key, sent.destinations, time)
         if self.relays:
             size = self.deferred_sizes.pop(ref, 0) if payload is None else len(payload)
             self.payloads[key] = Ref(ref, order, sent.destinations, size, 0)
@@ -217,7 +228,7 @@ class Core:
             head = copy_head(order, self.member.encode(copy), with_payload=True)
             item = self.queue(copy.destination, head, ref, payload, step)
             if item and is_hop(copy):
-                self.rows.hop("send", copy, item, time, step)
+                self.rows.hop(copy, item, time)
         return self.name(key)
 
     def queue(self, peer: int, head: bytes, ref: int, body: bytes | None, step: Step) -> int:
@@ -258,12 +269,12 @@ class Core:
         step.body = item.payload
         key = (copy.label, copy.sender, copy.count)
         if item.payload is None and self._lacks(copy, key):
-            self._hop_arrived(copy, given.number, item.order, time, step)
+            self._hop_arrived(copy, given.number, item.order, time)
             self.aside.setdefault(key, []).append(Aside(peer, item.stamp))
             self.queue(peer, key_head(WANT, key), 0, b"", step)
             return
         effects = self.member.receive(copy)
-        self._hop_arrived(copy, given.number, item.order, time, step)
+        self._hop_arrived(copy, given.number, item.order, time)
         if copy.label is not None:
             self.labels.add(copy.label)
         if item.payload is not None and (self._new(key) if self.relays else type(effects[0]) is not Duplicate):
@@ -296,7 +307,7 @@ class Core:
         self._keep(number)
         if copy.destinations >> self.me & 1:
             self.rows.tick(ref.order)
-            self.rows.came("receive", key, copy, length, time, step)
+            self.rows.came("receive", key, copy, length, time)
 
     def _new(self, key: Key) -> bool:
         label, sender, count = key
@@ -356,7 +367,7 @@ class Core:
         self.inbox[delivery.number] = delivery
         step.delivered.append(delivery)
         step.clocks.append(ref.order)
-        self.rows.came("deliver", key, copy, ref.stamp, time, step)
+        self.rows.came("deliver", key, copy, ref.stamp, time)
 
     def _transmit(self, copy: Copy, number: int, body: bytes | None, time: float, step: Step) -> None:
         """Hand on a protocol message, with the payload of what it is about if that is short and of use there."""
@@ -369,12 +380,12 @@ class Core:
         else:
             item = self.queue(copy.destination, head, known.number, body if known.number == number else None, step)
         if item and is_hop(copy):
-            self.rows.hop("send", copy, item, time, step)
+            self.rows.hop(copy, item, time)
 
-    def _hop_arrived(self, copy: Copy, item: int, order: int, time: float, step: Step) -> None:
+    def _hop_arrived(self, copy: Copy, item: int, order: int, time: float) -> None:
         if is_hop(copy):
             self.rows.tick(order)
-            self.rows.hop("receive", copy, item, time, step)
+            self.rows.hop(copy, -item, time)
 
     # -- who takes part ----------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from thence.core.model.events import Event
-from thence.live.inputs import Key
+from thence.live.inputs import Input, Key
 from thence.live.outbox import Entry
 
 
@@ -42,8 +42,7 @@ class Aside(NamedTuple):
 class Step:
     """What one input set free."""
 
-    data: bytes
-    digest: bytes = b""
+    given: Input
     body: bytes | None = None
     """payload that the input brought"""
     sent: list[tuple[int, Entry, bool]] = field(default_factory=list)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -33,9 +32,9 @@ from thence.live.message import Answer, Message, bury
 from thence.live.metrics import LiveMetrics
 from thence.live.private import make_private
 from thence.live.process import Station
-from thence.live.record import Records
 from thence.live.recovery import Recovered, recover
 from thence.live.tasks import to_the_end
+from thence.live.trace_files import TraceFiles
 from thence.live.transport import Factory, Transport, configured
 from thence.live.work import Handler, Work
 from thence.live.writer import Writer
@@ -104,7 +103,7 @@ class Endpoint:
         self.inbox = Inbox(self.journal)
         for delivery in found.core.inbox.values():
             self.inbox.put(delivery, again=True)
-        threaded = config.synchronous == "full" and sqlite3.threadsafety == 3
+        threaded = config.synchronous == "full"
         self.writer = Writer(config.name, self.station, self.inbox, threaded=threaded)
         self.warnings = Warnings(config.name)
         self.transport = self._make_transport(config, self.station, self.warnings)
@@ -135,13 +134,13 @@ class Endpoint:
 
         self._tasks.append(asyncio.get_running_loop().create_task(watched(), name=name))
 
-    def _recorder(self) -> Records | None:
+    def _recorder(self) -> TraceFiles | None:
         config = self.config
         if config.record is None:
             return None
         with self._trace():
             make_private(config.record)
-        return Records(config.record, config.name, limit=config.limits.record_bytes)
+        return TraceFiles(config.record, config.name, limit=config.limits.record_bytes)
 
     def _recover(self) -> Recovered:
         config, recorder = self.config, self.recorder

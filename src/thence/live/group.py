@@ -7,8 +7,11 @@ from typing import Protocol
 
 from thence.core.model.events import Event
 from thence.errors import ThenceError
-from thence.live.deliveries import Delivery
+from thence.live.deliveries import Delivery, Step
 from thence.live.inputs import Input
+
+HEAVY_BYTES, HEAVY_INPUTS = 1 << 18, 512
+"""from here on checksums and SQLite take 2 ms and more; to ask a thread costs 0.05 ms"""
 
 
 class Waiter(Protocol):
@@ -52,8 +55,17 @@ class Group:
     """A group of inputs that is applied and not yet released."""
 
     released: Released = field(default_factory=Released)
+    unsealed: list[tuple[int, Step, float]] = field(default_factory=list)
+    """inputs whose rows SQLite has not seen yet: number, what they set free, when"""
+    bytes: int = 0
+    """what its inputs bring"""
     settled: list[tuple[Waiter, str | None]] = field(default_factory=list)
     wrote: dict[int, int] = field(default_factory=dict)
     """bytes of items received, by peer"""
     abandoned: list[int] = field(default_factory=list)
     """peers that were given up"""
+
+    @property
+    def heavy(self) -> bool:
+        """Whether it takes long to commit."""
+        return self.bytes > HEAVY_BYTES or len(self.unsealed) > HEAVY_INPUTS

@@ -124,6 +124,13 @@ def data_of(given: Input) -> bytes:
     return b""
 
 
+def size_of(given: Input) -> int:
+    """Return how many bytes of others an input brings."""
+    if type(given) is Receive:
+        return len(given.item)
+    return len(given.payload) if type(given) is Send else 0
+
+
 def read_input(kind: int, data: bytes) -> Input:
     """Return the input that a row of the journal holds."""
     if kind == RECEIVE:

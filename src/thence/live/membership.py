@@ -129,7 +129,7 @@ class Membership:
             if core.roster.position(change.name) != core.me:
                 core.member.leave(change.name)
         self.changes.append(change)
-        core.rows.changed(str(change), time, step)
+        core.rows.changed(str(change), time)
         new = core.roster.position(change.name) if change.joins else -1
         left = self.left if change.joins else self.left & ~(1 << core.roster.position(change.name))
         for peer in range(len(core.roster)):  # the one that leaves hears of it too

@@ -24,6 +24,7 @@ from thence.live.frames import (
     Hello,
     ack_frame,
     data_frame,
+    data_head,
     frame,
     hello_frame,
     read_ack,
@@ -34,6 +35,8 @@ from thence.live.link import Refused
 
 if TYPE_CHECKING:
     from thence.live.process import Station
+
+LONG_BYTES = 1 << 18
 
 
 class Channel(Protocol):
@@ -86,6 +89,8 @@ class Session:
         self.closed = False
         self._out: list[bytes] = []
         """frames that leave together: one call of the system, and with TLS one record, for all of a group"""
+        self._long = False
+        """whether one of them is too long to be copied into one piece with the others"""
         if peer is not None:
             self._greet(peer)
 
@@ -103,7 +108,11 @@ class Session:
         except PeerError as error:
             self.refuse(error)
 
-    def _frame(self, kind: int, body: bytes) -> None:
+    def _frame(self, kind: int, found: bytes | memoryview) -> None:
+        if kind == DATA and self.open:
+            self.station.item(self, *read_data(found))
+            return
+        body = bytes(found)
         if kind == REFUSED:
             self.station.refused_by(self, body.decode("utf-8", "replace")[:500])
         elif kind == ASK and not self.open and self.peer is None:
@@ -112,8 +121,6 @@ class Session:
             if kind != HELLO:
                 raise PeerError(f"a frame of kind {kind} came first; a hello (1) is expected")
             self._met(read_hello(body))
-        elif kind == DATA:
-            self.station.item(self, *read_data(body))
         elif kind == ACK:
             self.station.acknowledged(self, *read_ack(body))
         elif kind == BYE:
@@ -149,7 +156,11 @@ class Session:
 
     def send(self, number: int, head: bytes, body: bytes) -> None:
         """Add an item to what leaves with the next `flush`."""
-        self._out.append(data_frame(number, head, body))
+        if len(body) > LONG_BYTES:
+            self._out += (data_head(number, head, len(body)), body)
+            self._long = True
+        else:
+            self._out.append(data_frame(number, head, body))
 
     def acknowledge(self, received: int, credit: int) -> None:
         """Add to it that items up to this number are written down, and how many bytes may be sent in all."""
@@ -159,7 +170,12 @@ class Session:
         """Hand to the network what was added."""
         if self._out:
             out, self._out = self._out, []
-            self.channel.write(out[0] if len(out) == 1 else b"".join(out))
+            if self._long:
+                self._long = False
+                for part in out:
+                    self.channel.write(part)
+            else:
+                self.channel.write(b"".join(out))
 
     def goodbye(self) -> None:
         """Say that this process stops."""

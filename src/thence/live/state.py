@@ -85,7 +85,7 @@ def _core(state: Row, run: str, record: bool) -> Core:
     member = lookup(state["protocol"]).protocol.restore(b64decode(state["member"]))
     core = Core(member, run=run, record=record)
     core.number, core.digest = state["number"], bytes.fromhex(state["digest"])
-    core.rows.order, core.rows.index, core.rows.hops = state["order"], state["index"], state["hops"]
+    core.rows.resume(state["order"], state["index"], state["hops"])
     core.deliveries = state["deliveries"]
     core.received = state["received"]
     core.outboxes = [_read_outbox(row) for row in state["outboxes"]]

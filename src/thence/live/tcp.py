@@ -14,6 +14,7 @@ import contextlib
 import random
 import socket
 import ssl
+from collections import deque
 from typing import cast
 
 from thence.errors import MisuseError, PeerError
@@ -26,6 +27,8 @@ from thence.live.session import Session
 from thence.live.tls import Contexts, proven_name, told
 
 FIRST_PAUSE, LAST_PAUSE = 0.02, 1.0
+PIECE_BYTES = 1 << 18
+"""bytes handed to the network at once: TLS encrypts them in a millisecond"""
 
 
 class TcpChannel(asyncio.Protocol):
@@ -45,6 +48,9 @@ class TcpChannel(asyncio.Protocol):
         self.quiet = 0
         """heartbeats of our own since something was heard"""
         self._timer: asyncio.TimerHandle | None = None
+        self._later: deque[memoryview] = deque()
+        """bytes that wait until the network has taken those before them"""
+        self._paused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Find out who it is, and begin."""
@@ -110,8 +116,35 @@ class TcpChannel(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Hand bytes to the network."""
-        if self.transport is not None and not self.transport.is_closing():
+        if self.transport is None or self.transport.is_closing():
+            return
+        if len(data) <= PIECE_BYTES and not self._later:
             self.transport.write(data)
+            return
+        self._later.append(memoryview(data))
+        if len(self._later) == 1:
+            self._write_on()
+
+    def _write_on(self) -> None:
+        """Write the next piece of a long frame; other tasks have their turn before the one after it."""
+        if self._paused or not self._later or self.transport is None or self.transport.is_closing():
+            return
+        piece = self._later[0][:PIECE_BYTES]
+        rest = self._later.popleft()[PIECE_BYTES:]
+        if rest:
+            self._later.appendleft(rest)
+        self.transport.write(piece)
+        if self._later:
+            asyncio.get_running_loop().call_soon(self._write_on)
+
+    def pause_writing(self) -> None:
+        """Hear that the network is slower than what is written."""
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        """Hear that the network takes more."""
+        self._paused = False
+        self._write_on()
 
     def close(self) -> None:
         """End the connection after what was written; a peer that does not read it is not waited for."""

@@ -1,31 +1,45 @@
-"""Rows of the trace, as a core makes them: those of the run, and those of its hops.
+"""Rows of the trace, as a core makes them: the recorder of all traces, with the clock of a live process.
 
 *Invariant.* `order` is a clock in which causes come first: it passes what it hears of, and moves with every row.
 `index` and `hops` count the rows of the run and of its hops, whether or not rows are kept, so that they follow from the
-inputs alone. Messages and hops are named as `thence.core.model.message` says; a hop's number is that of the link's
-item.
+inputs alone. A hop's number is that of the link's item.
 """
 
 from __future__ import annotations
 
 from thence.core.model.events import Event, Kind
 from thence.core.model.message import Copy
-from thence.core.model.message_names import HOPS, hop_name, name_of
+from thence.core.model.message_names import name_of
 from thence.core.protocols import Member
-from thence.live.deliveries import Step
 from thence.live.inputs import Key
+from thence.tables.files.recorder import EventRows, Recorder, Sizes
 
 ROSTER_LIMIT = 1024
 """processes of a run: `order` in the trace is the clock, and among equal clocks the position"""
 
 
-class Rows:
-    """Writes the rows of one process into the steps that make them."""
+class Rows(Recorder):
+    """The rows of one process."""
 
     def __init__(self, member: Member, run: str, record: bool) -> None:
-        """Start before the first row; without `record` rows are counted and not written."""
-        self.member, self.run, self.record = member, run, record
-        self.order = self.index = self.hops = 0
+        """Start before the first row; without `record` rows are counted and not made."""
+        super().__init__(run, member.roster)
+        self.member, self.record, self.order = member, record, 0
+
+    @property
+    def index(self) -> int:
+        """Index of the last row of the run."""
+        return self.event_rows.indexes[self.member.me]
+
+    @property
+    def hops(self) -> int:
+        """Index of the last row of the hops."""
+        return self.hop_rows.indexes[self.member.me]
+
+    def resume(self, order: int, index: int, hops: int) -> None:
+        """Go on after these rows."""
+        self.order = order
+        self.event_rows.indexes[self.member.me], self.hop_rows.indexes[self.member.me] = index, hops
 
     def tick(self, heard: int = 0) -> int:
         """Move the clock, past what was heard of another."""
@@ -37,63 +51,44 @@ class Rows:
         label, sender, count = key
         return name_of(self.member.roster.name(sender), count, label)
 
-    def crash(self, time: float, step: Step) -> None:
-        """Write that this process starts again after it was ended."""
+    def take(self) -> list[Event]:
+        """Return the rows since the last call, those of hops last."""
+        return self.event_rows.take(self.roster) + self.hop_rows.take(self.roster)
+
+    def crash(self, time: float) -> None:
+        """Record that this process starts again after it was ended."""
         self.tick()
-        self.index += 1
-        self._keep(step, Event(self.run, self._me, self.index, "crash", order=self._place, time=time))
+        if self._wanted(self.event_rows):
+            self.note_process(time, self.member.me, "crash")
 
-    def changed(self, what: str, time: float, step: Step) -> None:
-        """Write that a process joins or leaves, as far as this process is concerned."""
+    def changed(self, what: str, time: float) -> None:
+        """Record that a process joins or leaves, as far as this process is concerned."""
         self.tick()
-        self.index += 1
-        self._keep(step, Event(self.run, self._me, self.index, "internal", what, order=self._place, time=time))
+        if self._wanted(self.event_rows):
+            self.note_process(time, self.member.me, "internal", what)
 
-    def sent(self, key: Key, destinations: int, time: float, step: Step) -> None:
-        """Write a send."""
-        self.index += 1
+    def sent(self, key: Key, destinations: int, time: float) -> None:
+        """Record a send."""
+        if self._wanted(self.event_rows):
+            self.note_send(time, *key, destinations)
+
+    def came(self, kind: Kind, key: Key, copy: Copy, stamp: int, time: float) -> None:
+        """Record an arrival or a delivery; `stamp` is the length of the stamp on the wire, 0 if it is not known."""
+        if self._wanted(self.event_rows):
+            member = self.member
+            sizes: Sizes = (member.entries(copy), member.facts(copy), stamp) if stamp else (None, None, None)
+            self.note_copy(time, member.me, kind, key[0], self.row_of(*key, sizes))
+
+    def hop(self, copy: Copy, number: int, time: float) -> None:
+        """Record that a hop was sent here as an item of a link, or, by a negative number, that it was received."""
+        if self._wanted(self.hop_rows):
+            self.hop_rows.flat += (time, copy.label, copy.source, copy.destination, number)
+
+    def _wanted(self, rows: EventRows) -> bool:
+        """Count a row, and give it its place if it is to be made."""
+        self.roster = self.member.roster  # it grows when a process joins
         if self.record:
-            to = self.member.roster.members(destinations)
-            place, name = self._place, self.name(key)
-            self._keep(step, Event(self.run, self._me, self.index, "send", name, to, key[0], order=place, time=time))
-
-    def came(self, kind: Kind, key: Key, copy: Copy, stamp: int, time: float, step: Step) -> None:
-        """Write an arrival or a delivery; `stamp` is the length of the stamp on the wire, 0 if it is not known."""
-        self.index += 1
-        if self.record:
-            row = Event(
-                self.run,
-                self._me,
-                self.index,
-                kind,
-                self.name(key),
-                label=key[0],
-                order=self._place,
-                time=time,
-                entries=self.member.entries(copy) if stamp else None,
-                facts=self.member.facts(copy) if stamp else None,
-                bytes=stamp or None,
-            )
-            self._keep(step, row)
-
-    def hop(self, kind: Kind, copy: Copy, item: int, time: float, step: Step) -> None:
-        """Write that a hop, an item of a link, was sent or received here."""
-        self.hops += 1
-        if self.record:
-            name = self.member.roster.name
-            message = hop_name(name(copy.source), item, name(copy.destination))
-            to = (name(copy.destination),) if kind == "send" else None
-            run, place = f"{self.run}{HOPS}", self._place
-            self._keep(step, Event(run, self._me, self.hops, kind, message, to, copy.label, order=place, time=time))
-
-    @property
-    def _me(self) -> str:
-        return self.member.roster.name(self.member.me)
-
-    @property
-    def _place(self) -> int:
-        return self.order * ROSTER_LIMIT + self.member.me
-
-    def _keep(self, step: Step, row: Event) -> None:
-        if self.record:
-            step.events.append(row)
+            rows.places.append(self.order * ROSTER_LIMIT + self.member.me)
+        else:
+            rows.indexes[self.member.me] += 1
+        return self.record

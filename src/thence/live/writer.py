@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
 
@@ -31,6 +32,10 @@ from thence.live.tasks import to_the_end
 
 SLICE = 256
 """sends of a transaction that are applied before other tasks get their turn"""
+
+
+MAY_SHARE = sqlite3.threadsafety == 3
+"""whether this SQLite lets two threads use one connection"""
 
 
 class FailedError(ThenceError):
@@ -56,7 +61,8 @@ class Writer:
         """called once, when the endpoint has failed"""
         self._work = asyncio.Event()
         self._answers: set[Answer] = set()
-        self._thread = Committer() if threaded else None
+        self._threaded = threaded and MAY_SHARE
+        self._thread: Committer | None = None
         station.wake, station.broken = self._work.set, self.fail
 
     async def run(self) -> None:
@@ -115,10 +121,11 @@ class Writer:
         """Put the prepared group on disk, and let out what it has set free."""
         began = time.perf_counter()
         try:
-            if self._thread is None:
-                self.station.commit()
-            else:
+            if self._threaded or (MAY_SHARE and self.station.group is not None and self.station.group.heavy):
+                self._thread = self._thread or Committer()
                 await to_the_end(self._thread.run(self.station.commit))
+            else:
+                self.station.commit()
         except asyncio.CancelledError:
             self._let_out()  # it is committed
             raise

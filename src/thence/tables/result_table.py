@@ -8,7 +8,10 @@ from html import escape
 from re import sub
 
 Cell = str | int | float | None
-TONES = {"reproduced": "good", "causal": "good", "differs": "bad", "violated": "bad", "not determinable": "open"}
+TONES = {
+    "reproduced": "good", "causal": "good", "differs": "bad", "violated": "bad", "fitted": "open",
+    "not determinable": "open",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

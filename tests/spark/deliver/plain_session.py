@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parents[3] / "docs" / "deliver.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to/stream.md"
 ROWS = (
     "select destination, arrival, Event_ID, depends_on, to_timestamp(moment) moment, to_timestamp_ntz(local) local "
     "from values ('d', 2L, 'b', array('a'), '2024-03-31 01:30:00', '2024-03-31 02:30:00'), "

@@ -1,4 +1,4 @@
-"""Batch = stream = Orderer = an orderer written from docs/deliver.md alone, on random sets: each set is a key."""
+"""Batch = stream = Orderer = an orderer written from docs/explanation/delivery-rule.md, on random sets."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def test_what_is_said_of_prs_is_so() -> None:
 
 
 def test_nothing_is_recommended_while_the_cheapest_still_grows() -> None:
-    """As docs/cost.md has it: which of ks and ech is cheaper depends on how long one looks."""
+    """As docs/laboratory/cost.md has it: which of ks and ech is cheaper depends on how long one looks."""
     processes = 20
     short, costs = choose(simulated(processes=processes, messages=100, fanout="unicast"), "ks", "ech")
     assert when_warm(costs["ech"]) < when_warm(costs["ks"])
@@ -209,7 +209,7 @@ def test_nothing_is_recommended_while_the_cheapest_still_grows() -> None:
     assert when_warm(costs["ech"]) > 2 * when_warm(costs["ks"])
     assert long.protocol == "ks"
     said = f"among {processes} processes, `ech` is cheaper than `ks` for the first hundred unicasts"
-    page = " ".join((Path(__file__).parents[3] / "docs" / "cost.md").read_text(encoding="utf-8").split())
+    page = " ".join((Path(__file__).parents[3] / "docs" / "laboratory/cost.md").read_text(encoding="utf-8").split())
     assert f"{said} and more than twice as dear after two thousand" in page
 
 

@@ -1,4 +1,4 @@
-"""The Orderer gives what docs/deliver.md says, held against an orderer that was written from that page alone."""
+"""The Orderer gives what docs/explanation/delivery-rule.md says, as does an orderer written from that page alone."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def test_looks_change_nothing(monkeypatch: pytest.MonkeyPatch, looks: Counter[bo
 
 @pytest.mark.parametrize("patience", [0, 1])
 def test_looks_keep_to_the_page(patience: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside an orderer that was written from docs/deliver.md alone, and the Orderer, which takes single rows."""
+    """Beside an orderer written from docs/explanation/delivery-rule.md alone, and the Orderer."""
     monkeypatch.setattr(outlook_cy, "PATIENCE", patience)
     for seed in range(60):
         random = Random(f"page {seed}")

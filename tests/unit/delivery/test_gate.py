@@ -1,4 +1,4 @@
-"""Gate: one promise of docs/gate.md at a time; tests/properties/test_gate.py has them all together."""
+"""Gate: one promise of docs/how-to/gate.md at a time; tests/properties/test_gate.py has them all together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from thence.errors import MisuseError, TraceError
 from thence.protocols import create
 from thence.tables.delivery import Refused
 
-PAGE = Path(__file__).parents[3] / "docs" / "gate.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to/gate.md"
 
 
 def row(message: str, *causes: str, **more: Any) -> dict[str, Any]:

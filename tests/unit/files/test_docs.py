@@ -1,4 +1,4 @@
-"""docs/trace.md says what the code does: its table, its commands and its example are run."""
+"""docs/reference/trace.md says what the code does: its table, its commands and its example are run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from thence.tables.contract.columns import EVENT_COLUMNS
 from thence.tables.files.jsonl import write_jsonl
 from thence.tables.files.line_reader import LINE_LIMIT
 
-PAGE = (Path(__file__).parents[3] / "docs" / "trace.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "reference/trace.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
@@ -53,7 +53,7 @@ def test_the_example_prints_what_it_says() -> None:
     said = BLOCKS[BLOCKS.index(("python", code)) + 1][1]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(code, "docs/trace.md", "exec"), {})
+        exec(compile(code, "docs/reference/trace.md", "exec"), {})
     assert printed.getvalue().rstrip("\n") == said.rstrip("\n")
 
 

@@ -1,4 +1,4 @@
-"""Every odd file of the corpus, read both ways, gives what docs/any-file.md says."""
+"""Every odd file of the corpus, read both ways, gives what docs/reference/any-file.md says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.odd_files import CORPUS, LOGS, OddFile
 from thence.errors import ThenceError
 from thence.tables.files.read import Trace, open_trace
 
-PAGE = (Path(__file__).parents[3] / "docs" / "any-file.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "reference/any-file.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Every odd file, judged in this process, with and without `order`: what docs/any-file.md says comes out."""
+"""Every odd file, judged in this process, with and without `order`: what docs/reference/any-file.md says comes out."""
 
 from __future__ import annotations
 

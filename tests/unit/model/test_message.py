@@ -1,4 +1,4 @@
-"""Names of messages and hops: the forms that docs/trace.md shows, and no two alike."""
+"""Names of messages and hops: the forms that docs/reference/trace.md shows, and no two alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/coverage.md is current, and names only what is there."""
+"""docs/reference/coverage.md is current, and names only what is there."""
 
 from __future__ import annotations
 

@@ -17,8 +17,10 @@ import pages  # noqa: E402
 import prose  # noqa: E402
 import stated  # noqa: E402
 
+from thence.lab.papers.chapter7.experiments import PUBLISHED, SCENARIOS  # noqa: E402
+
 ERRATA = tomllib.loads((ROOT / "benchmarks" / "explore" / "errata.toml").read_text(encoding="utf-8"))["finding"]
-PAGE = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+PAGE = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs/explanation/errata").glob("*.md"))
 
 
 def test_the_section_of_the_page_is_made_from_the_results() -> None:
@@ -51,7 +53,7 @@ def test_other_pages_are_made_from_their_results_too(name: str) -> None:
 
 
 def test_another_result_would_be_noticed_there_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (ROOT / "docs" / "paper-genuine-multicast.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "explanation/paper-genuine-multicast.md").read_text(encoding="utf-8")
     read = pages.result
     monkeypatch.setattr(
         pages, "result", lambda path: {k: r | {"states": 7} if "states" in r else r for k, r in read(path).items()}
@@ -86,12 +88,24 @@ def test_errata_have_numbers_of_their_own() -> None:
 
 def test_pages_name_files_that_are_there() -> None:
     """Tests and modules that the papers' pages name."""
-    for page in (ROOT / "docs").glob("*.md"):
+    for page in (ROOT / "docs").rglob("*.md"):
         text = page.read_text(encoding="utf-8")
         for file in re.findall(r"(?<![\w/])tests/[\w/]+\.py", text):
             assert (ROOT / file).exists(), f"{page.name} names {file}"
         for file in re.findall(r"`((?:papers|protocols|check|model|topology|sim|costing)/[\w/]+\.py)`", text):
             assert (ROOT / "src" / "thence" / file).exists() or (ROOT / "tests" / file).exists(), f"{page.name}: {file}"
+
+
+def test_one_quantity_has_one_number() -> None:
+    """Table 7.1 in erratum 17 and on the page of its paper, figure 7.5 there and in reproduce.md."""
+    quoted = prose.figures()
+    page = (ROOT / "docs" / "explanation/paper-separators.md").read_text(encoding="utf-8")
+    for n in (6, 10):
+        for name, row in zip(("none", "s2", "all"), SCENARIOS, strict=True):
+            assert f"| {row} | {PUBLISHED[row][n]:.2f} | {quoted[f'cell-{name}-{n}']} |" in page
+            assert quoted[f"cell-{name}-{n}"] in PAGE
+    assert f"carry {quoted['gateway']} against" in page
+    assert f"have {quoted['gateway']} elements" in prose.PAGE.read_text(encoding="utf-8")
 
 
 def test_erratum_1_names_what_was_explored() -> None:

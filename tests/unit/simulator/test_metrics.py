@@ -12,7 +12,7 @@ from thence.lab.simulator import (
     Measures,
     Meter,
     Observer,
-    Recorder,
+    RunRecorder,
     Scenario,
     Simulation,
     over_seeds,
@@ -124,7 +124,7 @@ def test_warmup_and_batches() -> None:
 
 
 def test_measures_agree_with_the_trace() -> None:
-    recorder, meter = Recorder(), Meter(warmup=0.0)
+    recorder, meter = RunRecorder(), Meter(warmup=0.0)
     Simulation(Scenario(protocol="prs", messages=200), recorder, meter).run()
     measures, rows = meter.measures(), [e for e in recorder.rows if e.kind == "deliver"]
     for name in ("entries", "facts", "bytes"):

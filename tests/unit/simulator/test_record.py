@@ -15,10 +15,10 @@ from thence.core.model.minimum import Minimum
 from thence.core.model.roster import Roster
 from thence.core.protocols.registry import create
 from thence.errors import MisuseError
-from thence.lab.simulator import Observer, Recorder, Scenario, Simulation, simulate
-from thence.lab.simulator.recorded_events import DIGITS, decimal
+from thence.lab.simulator import Observer, RunRecorder, Scenario, Simulation, simulate
 from thence.tables.files.jsonl import format_line
 from thence.tables.files.parquet import read_rosters
+from thence.tables.files.recorder import DIGITS, decimal
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".parquet"])
@@ -43,7 +43,7 @@ def test_hops_are_written_as_their_rows_are(protocol: str, names: tuple[str, ...
     assert result.recorder is not None
     hops = result.recorder.hop_rows
     hops.roster = Roster(names) if names else hops.roster
-    lines = [format_line(event) for event in hops.rows()]
+    lines = [format_line(event) for event in hops.events]
     assert [line.encode() for line in hops.lines()] == lines
     assert b"".join(hops.blocks()) == b"".join(lines)
     assert len(hops) > 60
@@ -59,7 +59,7 @@ def test_events_are_written_as_their_rows_are(protocol: str, crashes: int, names
         assert result.recorder is not None
         rows = result.recorder.event_rows
         rows.roster = Roster(names) if names else rows.roster
-        events = rows.rows()
+        events = rows.events
         assert [line.encode() for line in rows.lines()] == [format_line(event) for event in events]
         assert {event.kind for event in events} >= {"send", "receive", "deliver"} | ({"crash"} if crashes else set())
         assert len(events) == len(rows) > 100
@@ -69,14 +69,14 @@ def test_rows_that_are_looked_at_on_the_way_are_those_of_the_end() -> None:
     """Rows are made when they are asked for, each once, whoever asks and when."""
 
     class Curious(Observer):
-        def __init__(self, recorder: Recorder) -> None:
+        def __init__(self, recorder: RunRecorder) -> None:
             self.recorder, self.looked = recorder, 0
 
         def delivered(self, now: float, copy: Copy) -> None:
             self.looked += bool(self.recorder.rows[-1].message)
 
     scenario = Scenario(processes=4, messages=60)
-    recorder = Recorder()
+    recorder = RunRecorder()
     curious = Curious(recorder)
     Simulation(scenario, recorder, curious).run()
     assert curious.looked > 60
@@ -120,7 +120,7 @@ def test_hops_count_along_a_link() -> None:
     result = simulate(Scenario(protocol="acked", processes=4, messages=60, fanout="unicast"), trace=True)
     assert result.recorder is not None
     sent: dict[tuple[str, str], list[str]] = {}
-    for event in result.recorder.hop_rows.rows():
+    for event in result.recorder.hop_rows.events:
         if event.kind == "send":
             (destination,) = event.destinations or ()
             sent.setdefault((event.process, destination), []).append(event.message or "")

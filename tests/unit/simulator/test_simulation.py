@@ -6,7 +6,7 @@ import pytest
 
 from thence.core.model.events import Event
 from thence.core.model.order import judge
-from thence.lab.simulator import Recorder, Scenario, Simulation, explain, simulate
+from thence.lab.simulator import RunRecorder, Scenario, Simulation, explain, simulate
 
 
 def sends(events: list[Event]) -> list[tuple[str, str | None, tuple[str, ...] | None, float | None]]:
@@ -89,7 +89,7 @@ def test_the_token_serializes(protocol: str) -> None:
 def test_relays_are_hops_of_their_own_run() -> None:
     result = simulate(Scenario(protocol="central", messages=100), trace=True)
     assert result.recorder is not None
-    hops = result.recorder.hop_rows.rows()
+    hops = result.recorder.hop_rows.events
     assert {e.run for e in hops} == {f"{result.scenario.name}/hops"}
     assert {e.kind for e in hops} == {"send", "receive"}
     assert sum(e.kind == "send" for e in hops) == sum(result.outcome.hops.values())
@@ -162,6 +162,6 @@ def test_no_messages_at_all() -> None:
 
 
 def test_observers_may_leave_methods_out() -> None:
-    simulation = Simulation(Scenario(messages=20), Recorder())
+    simulation = Simulation(Scenario(messages=20), RunRecorder())
     assert simulation._on_sent
     assert not Simulation(Scenario(messages=20))._on_sent

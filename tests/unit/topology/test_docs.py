@@ -1,4 +1,4 @@
-"""docs/topology.md says what the code does: its examples are run."""
+"""docs/laboratory/topology.md says what the code does: its examples are run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import thence.lab.topology
 
-PAGE = (Path(__file__).parents[3] / "docs" / "topology.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "laboratory/topology.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
@@ -19,7 +19,7 @@ def test_the_examples_run_and_print_what_they_say() -> None:
         assert kind == "python"
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(code, "docs/topology.md", "exec"), {})
+            exec(compile(code, "docs/laboratory/topology.md", "exec"), {})
         if code == first[1]:
             assert printed.getvalue() == said[1]
         assert printed.getvalue()

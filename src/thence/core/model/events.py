@@ -20,7 +20,7 @@ KINDS: frozenset[str] = frozenset(get_args(Kind))
 
 @dataclass(slots=True, unsafe_hash=True)
 class Event:
-    """One row of a trace; the meaning of each column is in docs/trace.md.
+    """One row of a trace; the meaning of each column is in docs/reference/trace.md.
 
     Never changed once it is made; to freeze it would triple what that costs, and a trace has many.
     """

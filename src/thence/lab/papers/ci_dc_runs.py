@@ -49,7 +49,8 @@ def _scenarios(scale: Scale) -> Iterator[Scenario]:
                     yield base.with_(seed=seed)
                 if protocol != "rst" and n in scale.pick((8, 12), (10, 20, 30, 50), (10, 20, 30, 50)):
                     for other in OTHERS:
-                        yield base.with_(messages=short, seed=scale.seed, **other)
+                        for seed in scale.seeds(2, 3, 3):
+                            yield base.with_(messages=short, seed=seed, **other)
 
 
 def _messages(scale: Scale, n: int, fanout: str) -> int:

@@ -1,10 +1,13 @@
 """A claim of a paper, the threshold it is held to, and the verdict that the measured rows give.
 
-Law. A verdict is a function of rows alone: alter the rows and it changes. There are three: *reproduced*, *differs*, and
-*not determinable*, where an interval straddles the threshold, where the answer depends on what the paper leaves open,
-or where the rows are not there. A question about rows is answered yes, no or None; one no makes `differs`, else one
-None makes `not determinable`. Where a paper leaves something open, each choice of it is asked by itself (`every`), and
-only what all of them answer alike counts (`several`): a no for one choice and a yes for another cannot be told.
+Invariant: a verdict is a function of rows alone; alter the rows and it changes. *Reproduced* and *differs* need an
+interval that lies wholly on one side of the threshold. *Not determinable*: the interval straddles the threshold, there
+is no interval (one run alone), the answer depends on what the paper leaves open, or there are no rows. *Fitted*: the
+rows meet the threshold, but they come from a reconstruction whose rules were chosen to match this paper's figures.
+
+A question about rows is answered yes, no or None; one no makes `differs`, else one None makes `not determinable`. Where
+a paper leaves something open, each choice is asked by itself (`every`), and only an answer that all choices share
+counts (`several`).
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ from typing import Literal, TypeVar
 from thence.core.model.plain import Row
 from thence.lab.simulator.confidence import Estimate
 
-Verdict = Literal["reproduced", "differs", "not determinable"]
-VERDICTS: tuple[Verdict, ...] = ("reproduced", "differs", "not determinable")
+Verdict = Literal["reproduced", "fitted", "differs", "not determinable"]
+VERDICTS: tuple[Verdict, ...] = ("reproduced", "fitted", "differs", "not determinable")
 Rows = Sequence[Row]
 Data = Mapping[str, Rows]
 """the data sets of one paper by name"""
@@ -48,13 +51,16 @@ class Claim:
     threshold: str
     """when it counts as reproduced, and when not, in words"""
     judge: Callable[[Data], Judgement]
+    fitted: bool = False
+    """rests on a reconstruction that was fitted to the paper's own figures: it can differ, but confirms nothing"""
 
     def find(self, data: Data) -> Judgement:
-        """Judge the rows; what was not measured cannot be told."""
+        """Judge the rows; without rows the verdict is `not determinable`."""
         try:
-            return self.judge(data)
+            judged = self.judge(data)
         except NoDataError as missing:
             return Judgement("not determinable", f"not measured: {missing}")
+        return Judgement("fitted", judged.ours) if self.fitted and judged.verdict == "reproduced" else judged
 
 
 def found(answers: Iterable[Answer], ours: str) -> Judgement:
@@ -65,26 +71,22 @@ def found(answers: Iterable[Answer], ours: str) -> Judgement:
     return Judgement("reproduced" if given and None not in given else "not determinable", ours)
 
 
-def low(value: Estimate) -> float:
-    """Return the lower end of the interval."""
-    return value.mean - (value.half or 0.0)
-
-
-def high(value: Estimate) -> float:
-    """Return the upper end of the interval."""
-    return value.mean + (value.half or 0.0)
-
-
 def less(one: Estimate, other: Estimate) -> Answer:
-    """Tell whether one is below the other; None where the intervals overlap."""
-    return True if high(one) < low(other) else False if low(one) > high(other) else None
+    """Tell whether one is below the other; None where the intervals overlap or one is missing."""
+    if one.half is None or other.half is None:
+        return None
+    apart = other.mean - one.mean
+    return None if abs(apart) <= one.half + other.half else apart > 0
 
 
 def between(value: Estimate, least: float, most: float) -> Answer:
-    """Tell whether the interval lies within these bounds; None where it straddles one."""
-    if least <= low(value) and high(value) <= most:
+    """Tell whether the interval lies within these bounds; None where it straddles one or is missing."""
+    if value.half is None:
+        return None
+    low, high = value.mean - value.half, value.mean + value.half
+    if least <= low and high <= most:
         return True
-    return False if high(value) < least or low(value) > most else None
+    return False if high < least or low > most else None
 
 
 def near(value: Estimate, target: float, share: float) -> Answer:

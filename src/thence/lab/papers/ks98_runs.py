@@ -16,7 +16,7 @@ from thence.lab.papers.ci_dc_runs import worst_case
 from thence.lab.papers.claims import Rows
 from thence.lab.papers.ks98_processing import processing
 from thence.lab.papers.paper import Scale
-from thence.lab.simulator import Observer, Recorder, Scenario, Simulation
+from thence.lab.simulator import Observer, RunRecorder, Scenario, Simulation
 
 SIZES = ((5, 10), (5, 10, 20, 40), (5, 10, 20, 40, 60))
 SPECIAL: dict[str, str] = {
@@ -36,7 +36,7 @@ SPECIAL: dict[str, str] = {
 class Facts(Observer):
     """Keeps the facts on every copy that arrives, and in the log of a process after each of its events."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: RunRecorder) -> None:
         """Follow this recorder, which must note an event first."""
         self.recorder = recorder
         self.copies: list[tuple[str, str, set[Fact]]] = []
@@ -89,7 +89,7 @@ def name(roster: Roster, sender: int, count: int) -> str:
 
 def compared(scenario: Scenario, members: list[Member] | None = None) -> Row:
     """Run a scenario and compare every copy and every log with the minimum; members may be those of a printed form."""
-    recorder = Recorder()
+    recorder = RunRecorder()
     facts = Facts(recorder)
     Simulation(scenario, recorder, facts, members=members).run()
     minimum = Minimum([event for event in recorder.rows if event.kind != "receive"])
@@ -126,7 +126,7 @@ class Sizes(Observer):
 def special(protocol: str, n: int, messages: int, seed: int) -> Row:
     """Run a special case and return the largest sizes, judged by its own guarantee."""
     scenario = Scenario(protocol, n, messages, fanout=SPECIAL[protocol], seed=seed)
-    recorder, sizes = Recorder(), Sizes()
+    recorder, sizes = RunRecorder(), Sizes()
     Simulation(scenario, recorder, sizes).run()
     verdict = judge(recorder.rows, scenario.entry.guarantee)
     wrong = len(verdict.violations) + len(verdict.undelivered)

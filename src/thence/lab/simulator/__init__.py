@@ -8,7 +8,7 @@ result.outcome.deliveries, result.measures["bytes_per_copy"], result.recorder.ev
 
 from thence.lab.simulator.metrics import Measures, Meter, over_seeds
 from thence.lab.simulator.outcome import Outcome, explain
-from thence.lab.simulator.record import ArrivalRecorder, Recorder
+from thence.lab.simulator.record import ArrivalRecorder, RunRecorder
 from thence.lab.simulator.run import Result, replicate, simulate
 from thence.lab.simulator.scenario import Scenario, scenario_of
 from thence.lab.simulator.simulation import Observer, Simulation
@@ -19,8 +19,8 @@ __all__ = [
     "Meter",
     "Observer",
     "Outcome",
-    "Recorder",
     "Result",
+    "RunRecorder",
     "Scenario",
     "Simulation",
     "explain",

@@ -1,8 +1,7 @@
-"""The record of a run: its events as rows of the trace table, and its arrivals as rows of the arrivals table.
+"""The record of a simulation: its trace, through the recorder of all traces, and its table of arrivals.
 
-*Invariant.* Rows stand in the order in which they happened, so causes come first and `order` counts them. Messages, and
-hops, which are a run of their own, are named as `thence.core.model.message` says. A copy that arrives again, doubled by
-the network or relayed by the protocol, is no event of the run itself. The same scenario gives the same bytes.
+*Invariant.* A copy that arrives again, doubled by the network or relayed by the protocol, is no event of the run. The
+same scenario gives the same bytes.
 """
 
 from __future__ import annotations
@@ -14,92 +13,73 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from thence.core.model.events import Event
 from thence.core.model.message import Copy
-from thence.core.model.message_names import HOPS, name_of, prefix_of, suffix_of
+from thence.core.model.message_names import name_of
 from thence.core.model.plain import Row
 from thence.core.protocols.effects import Sent
 from thence.errors import MisuseError
-from thence.lab.simulator.recorded_events import Clear, CopyRow, EventRows
 from thence.lab.simulator.simulation import Observer, Simulation
 from thence.lab.simulator.sizes import Sizes
 from thence.tables.files.formats import by_name
+from thence.tables.files.recorder import Clear, CopyRow, Recorder
 
 
-class Recorder(Observer):
-    """Keeps the rows of a trace; `stamps` adds the dependencies of each copy in the clear."""
+class RunRecorder(Recorder, Observer):
+    """Records a simulation; `stamps` adds the dependencies of each copy in the clear."""
 
     def __init__(self, *, stamps: bool = False, sizes: Sizes | None = None) -> None:
         """Keep nothing yet."""
         self.stamps, self.sizes = stamps, sizes or Sizes()
         self._here: dict[tuple[str | None, int, int, int], CopyRow | None] = {}
         """by message and destination, what arrived: what its delivery will say, None once that is said"""
+        self._hops: dict[int, int] = {}
+        """by id of the copy its number; a copy under way is held, so that its id is not given to another"""
 
     def begin(self, simulation: Simulation) -> None:
         """Take names from the run."""
-        self.run, self.roster, self.members = simulation.outcome.run, simulation.roster, simulation.members
-        self.event_rows = EventRows(self.run, simulation.roster)
-        self._note = self.event_rows.kept.append
-        self.hop_rows = EventRows(f"{self.run}{HOPS}", simulation.roster)
-        self._note_hop = self.hop_rows.kept.append
-        self._hops: dict[int, str] = {}
-        """by id of the copy its name; a copy under way is held, so that its id is not given to another"""
-        names = simulation.roster.names
-        self._before, self._after = list(map(prefix_of, names)), list(map(suffix_of, names))
-        self._links = defaultdict[int, list[int]](lambda: [0] * len(names))
+        super().__init__(simulation.outcome.run, simulation.roster)
+        self.members = simulation.members
+        self._links = defaultdict[int, list[int]](lambda: [0] * len(self.roster))
         """by source and destination the number of hops so far"""
-
-    @property
-    def rows(self) -> list[Event]:
-        """The rows of the run itself, hops left out."""
-        return self.event_rows.rows()
-
-    @property
-    def events(self) -> list[Event]:
-        """All rows: the run, then its hops."""
-        return [*self.rows, *self.hop_rows.rows()]
 
     def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
         """Record a send."""
-        name = name_of(self.roster.names[process], sent.message.count, sent.label)
-        self._note((now, process, "send", name, sent.label, sent.destinations, None))
+        self.note_send(now, sent.label, process, sent.message.count, sent.destinations)
 
     def arrived(self, now: float, copy: Copy) -> None:
         """Record a receive, once, and keep what the delivery will say again."""
         key = (copy.label, copy.sender, copy.count, copy.destination)
         if key not in self._here:
             self._here[key] = row = self._row_of(copy)
-            self._note((now, copy.destination, "receive", row.message, copy.label, 0, row))
+            self.note_copy(now, copy.destination, "receive", copy.label, row)
 
     def delivered(self, now: float, copy: Copy) -> None:
         """Record a delivery."""
         key = (copy.label, copy.sender, copy.count, copy.destination)
         row = self._here.get(key) or self._row_of(copy)
         self._here[key] = None
-        self._note((now, copy.destination, "deliver", row.message, copy.label, 0, row))
+        self.note_copy(now, copy.destination, "deliver", copy.label, row)
 
     def crashed(self, now: float, process: int) -> None:
         """Record a crash."""
-        self._note((now, process, "crash", None, None, 0, None))
+        self.note_process(now, process, "crash")
 
     def hops_sent(self, now: float, copies: Sequence[Copy]) -> None:
         """Record the beginnings of hops."""
-        note, known, links, before, after = self._note_hop, self._hops, self._links, self._before, self._after
+        flat, known, links = self.hop_rows.flat, self._hops, self._links
         for copy in copies:
             source, destination = copy.source, copy.destination
             link = links[source]
-            link[destination] = number = link[destination] + 1
-            known[id(copy)] = name = f"{before[source]}{number}{after[destination]}"  # hop_name, without its calls
-            note((now, source, "send", name, copy.label, 1 << destination, None))
+            link[destination] = known[id(copy)] = number = link[destination] + 1
+            flat += (now, copy.label, source, destination, number)
 
     def hop_arrived(self, now: float, copy: Copy) -> None:
         """Record a hop's end."""
-        self._note_hop((now, copy.destination, "receive", self._hops[id(copy)], copy.label, 0, None))
+        self.hop_rows.flat += (now, copy.label, copy.source, copy.destination, -self._hops[id(copy)])
 
     def _row_of(self, copy: Copy) -> CopyRow:
-        size = self.sizes.of(self.members[copy.destination], copy)
-        name = name_of(self.roster.names[copy.sender], copy.count, copy.label)
-        return CopyRow(name, size, self._clear(copy) if self.stamps else None)
+        sizes = self.sizes.of(self.members[copy.destination], copy)[:3]
+        return self.row_of(copy.label, copy.sender, copy.count, sizes, self._clear(copy) if self.stamps else None)
 
     def _clear(self, copy: Copy) -> Clear | None:
         found = self.members[copy.destination].dependencies(copy)

@@ -11,7 +11,7 @@ from thence.core.model.plain import Row
 from thence.lab.simulator.cpu import Clock
 from thence.lab.simulator.metrics import Measures, Meter, over_seeds
 from thence.lab.simulator.outcome import Outcome
-from thence.lab.simulator.record import ArrivalRecorder, Recorder
+from thence.lab.simulator.record import ArrivalRecorder, RunRecorder
 from thence.lab.simulator.scenario import Scenario
 from thence.lab.simulator.simulation import Observer, Simulation
 from thence.lab.simulator.sizes import Sizes
@@ -25,7 +25,7 @@ class Result:
     scenario: Scenario
     outcome: Outcome
     measures: Measures | None = None
-    recorder: Recorder | None = None
+    recorder: RunRecorder | None = None
     arrivals: ArrivalRecorder | None = None
     cpu: list[Row] | None = None
 
@@ -63,7 +63,7 @@ def simulate(
 ) -> Result:
     """Run a scenario; `trace` keeps its events, `arrivals` its arrivals, `cpu` times every operation."""
     sizes = Sizes()
-    recorder = Recorder(stamps=stamps, sizes=sizes) if trace else None
+    recorder = RunRecorder(stamps=stamps, sizes=sizes) if trace else None
     arriving = ArrivalRecorder() if arrivals else None
     meter = Meter(warmup=warmup, batches=batches, sizes=sizes) if measure else None
     observers = [each for each in (recorder, arriving, meter, *watch) if each is not None]

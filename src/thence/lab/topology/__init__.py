@@ -1,4 +1,4 @@
-"""Communication graphs, causal separators and routes; see docs/topology.md.
+"""Communication graphs, causal separators and routes; see docs/laboratory/topology.md.
 
 from thence.lab.topology import Routed, drive, from_toml
 

@@ -29,6 +29,7 @@ from thence.errors import MisuseError
 from thence.lab.topology.graph import known
 from thence.lab.topology.routes import Routes
 from thence.lab.topology.separators import Separator, check_separator, option_text
+from thence.tables.files.recorder import CopyRow, EventRows
 
 GIVEN: tuple[Need, ...] = ("topology", "fixed membership", "own sends at the receiver")
 """what this adapter gives the protocol that stamps its hops"""
@@ -40,30 +41,6 @@ class Cargo:
 
     message: str
     beyond: dict[str, frozenset[str]]
-
-
-class Rows:
-    """The rows of one run: indexes and order are counted here."""
-
-    def __init__(self, run: str) -> None:
-        """Start empty."""
-        self.run = run
-        self.events: list[Event] = []
-        self._index: dict[str, int] = {}
-
-    def add(
-        self,
-        time: float | None,
-        process: str,
-        kind: Kind,
-        message: str,
-        destinations: tuple[str, ...] | None = None,
-        sizes: tuple[int | None, int | None, int | None] = (None, None, None),
-    ) -> None:
-        """Append a row; `sizes` are entries, facts and bytes of a stamp."""
-        self._index[process] = index = self._index.get(process, 0) + 1
-        order = len(self.events)
-        self.events.append(Event(self.run, process, index, kind, message, destinations, None, order, time, *sizes))
 
 
 class Routed:
@@ -83,7 +60,7 @@ class Routed:
         self.routes, self.roster, self.together = routes, Roster(routes.graph), together
         self.separators = [check_separator(routes.graph, separator) for separator in separators]
         self.members = [self._member(protocol, position) for position in range(len(self.roster))]
-        self.rows, self.hops = Rows(run), Rows(f"{run}{HOPS}")
+        self.rows, self.hops = EventRows(run, self.roster), EventRows(f"{run}{HOPS}", self.roster)
         self.record = record
         self.sent: list[Sent] = []
         """the hop messages of the last `send` or `arrive`"""
@@ -117,7 +94,8 @@ class Routed:
         name = name_of(process, self._numbers[process])
         self.sent, self.landed = [], []
         if self.record:
-            self.rows.add(time, process, "send", name, self.roster.members(self.roster.mask(wanted)))
+            mask = self.roster.mask(wanted)
+            self.rows.kept.append((time, self.roster.position(process), "send", name, None, mask, None))
         return self._forward(process, name, wanted, time)
 
     def arrive(self, copy: Copy, *, time: float | None = None) -> tuple[Copy, ...]:
@@ -125,7 +103,7 @@ class Routed:
         here = self.roster.name(copy.destination)
         self.sent, self.landed = [], []
         if self.record:
-            self._note(time, here, "receive", copy)
+            self._note(self.hops, time, "receive", self._name(copy), copy)
         effects = self.members[copy.destination].receive(copy)
         delivered = [self._deliver(here, effect, time) for effect in effects if isinstance(effect, Deliver)]
         return tuple(
@@ -137,12 +115,12 @@ class Routed:
         copy = effect.copy
         cargo = self._cargo[copy.sender, copy.count]
         if self.record:
-            self._note(time, here, "deliver", copy)
+            self._note(self.hops, time, "deliver", self._name(copy), copy)
         goals = cargo.beyond.get(here, frozenset())
         if here in goals:
             self.landed.append((here, cargo.message))
             if self.record:
-                self.rows.add(time, here, "deliver", cargo.message, None, self._sizes(copy))
+                self._note(self.rows, time, "deliver", cargo.message, copy)
         return cargo.message, goals - {here}
 
     def _forward(self, here: str, message: str, destinations: frozenset[str], time: float | None) -> tuple[Copy, ...]:
@@ -162,16 +140,16 @@ class Routed:
         self.sent.append(sent)
         if self.record:
             name = name_of(here, sent.message.count)
-            self.hops.add(time, here, "send", name, self.roster.members(sent.destinations))
+            self.hops.kept.append((time, sent.message.sender, "send", name, None, sent.destinations, None))
         return sent.copies
 
-    def _note(self, time: float | None, here: str, kind: Kind, copy: Copy) -> None:
-        name = name_of(self.roster.name(copy.sender), copy.count)
-        self.hops.add(time, here, kind, name, None, self._sizes(copy))
+    def _name(self, copy: Copy) -> str:
+        return name_of(self.roster.name(copy.sender), copy.count)
 
-    def _sizes(self, copy: Copy) -> tuple[int | None, int | None, int | None]:
+    def _note(self, rows: EventRows, time: float | None, kind: Kind, message: str, copy: Copy) -> None:
         member = self.members[copy.destination]
-        return member.entries(copy), member.facts(copy), len(member.encode(copy))
+        row = CopyRow(message, (member.entries(copy), member.facts(copy), len(member.encode(copy))))
+        rows.kept.append((time, copy.destination, kind, message, None, 0, row))
 
     def pending(self) -> list[tuple[str, str]]:
         """Return what is held: (process, sentence)."""

@@ -7,7 +7,7 @@
     for each in gate.map(rows, handle):             # the same with threads
         print(each.row, each.outcome, each.result)
 
-`docs/gate.md` says exactly what is promised. The rule that decides is `delivery_rule_cy.Rule`, the one of the Orderer;
+`docs/how-to/gate.md` says exactly what is promised. The rule is `delivery_rule_cy.Rule`, the one of the Orderer;
 here it is given completions (`completion_cy.py`).
 
 *Invariant.* All state changes happen under one lock and never call out while it is held: what must be called or woken
@@ -42,6 +42,10 @@ Fetch = Callable[[Ids], Iterable[Row] | Awaitable[Iterable[Row] | None] | None]
 """what may fetch causes that have not arrived"""
 Choice = Literal["hold", "retry", "skip", "dead-letter"]
 OnError = Choice | Callable[[Row, Exception, int], Choice | Awaitable[Choice]]
+Fate = Literal["done", "skipped", "dead"]
+"""what a run decided of a row"""
+Identity = tuple[str | None, Any, int]
+"""a row's causal order, source and number"""
 BATCH = 1000
 """ids that `known` is asked for at once: databases bound the length of a list"""
 SKIPPED = "it was skipped"
@@ -202,6 +206,21 @@ class Gate:
             self._fill()
         self._call()
 
+    def recall(self, key: Key, identity: Identity, fate: Fate) -> None:
+        """Take over what an earlier run decided of a row, by its causal order, source and number; nothing runs."""
+        with self._lock:
+            rule = self._rule(key)
+            made = rule.push((*identity, [], None, None), None)
+            if KINDS[made[0].kind] not in PLACED:  # it was recalled before
+                return
+            ticket = made[0].ticket
+            if fate == "done":
+                rule.done(ticket)
+            elif fate == "skipped":
+                rule.skip(ticket, SKIPPED)
+            else:
+                rule.dead_letter(ticket, "dead-lettered before")
+
     def withdraw(self, entry: Entry) -> None:
         """Take back a row that has not run: as if it had never come."""
         with self._lock:
@@ -268,6 +287,11 @@ class Gate:
     def asks(self) -> bool:
         """Whether ids are to be asked for, or are being asked for."""
         return self._asking or bool(self._missed)
+
+    @property
+    def ready(self) -> int:
+        """How many rows could run but for `concurrency`."""
+        return len(self._ready)
 
     @property
     def room(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from thence.core.model.plain import Fields
 from thence.errors import TraceError
@@ -48,7 +48,7 @@ class Entry:
         self.row, self.wake = row, wake
         self.key: Key = ()
         self.rule: Rule
-        self.identity: tuple[object, object, object] = (None, None, None)
+        self.identity: tuple[str | None, Any, int] = (None, None, 0)
         self.id = ""
         self.ticket, self.attempt, self.state = 0, 1, "new"
         self.made: Outcome | None = None

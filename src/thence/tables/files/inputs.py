@@ -4,7 +4,7 @@
 out (`taken`, `made`) is of the caller's kind, and columns that were not asked for are moved as they are.
 
 Kinds are recognised by their methods and by the names of their classes, so that no library is imported for a look
-(`KINDS`). Why narwhals is not used for this: docs/dependencies.md.
+(`KINDS`). Why narwhals is not used for this: docs/reference/dependencies.md.
 """
 
 from __future__ import annotations

@@ -16,10 +16,12 @@ from thence.tables.sources.cloudevents import from_cloudevent, from_headers
 from thence.tables.sources.debezium import from_change
 from thence.tables.sources.observed import observed
 from thence.tables.sources.otlp import from_spans, orphans
+from thence.tables.sources.outbox import OUTBOX_PRESETS, from_outbox
 from thence.tables.sources.skew import Skew, skews
 
 __all__ = [
     "AGENT_PRESETS",
+    "OUTBOX_PRESETS",
     "PRESETS",
     "Arrival",
     "Record",
@@ -30,6 +32,7 @@ __all__ = [
     "from_event",
     "from_events",
     "from_headers",
+    "from_outbox",
     "from_spans",
     "observed",
     "orphans",

@@ -1,6 +1,6 @@
 """Chapter 7 of Rodrigues and Veríssimo: its networks, and how large stamps and histories are on them."""
 
-from thence.lab.papers.chapter7.experiments import StampSizes, stamp_sizes, table_7_1
+from thence.lab.papers.chapter7.experiments import StampSizes, stamp_sizes
 from thence.lab.papers.chapter7.networks import PLACEMENTS, Network, broadcasts, gateway, office
 
-__all__ = ["PLACEMENTS", "Network", "StampSizes", "broadcasts", "gateway", "office", "stamp_sizes", "table_7_1"]
+__all__ = ["PLACEMENTS", "Network", "StampSizes", "broadcasts", "gateway", "office", "stamp_sizes"]

@@ -6,17 +6,17 @@ beginning of a run, until a fifth of its messages have been asked for, is left o
 
 What the paper leaves open is an argument or a placement: who sits where; whether the hop messages of one forwarding go
 out apart or together; whether R6.3 is taken to the letter (`literal`), so that histories grow, or as `ech-r9` does; how
-often the small group of figure 7.5 speaks (`pace`). The delays are exponential. `table_7_1` runs the first three.
+often the small group of figure 7.5 speaks (`pace`). The delays are exponential.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from thence.core.protocols.ech_r9 import ECHR9
-from thence.lab.papers.chapter7.networks import PLACEMENTS, Network, office
+from thence.lab.papers.chapter7.networks import Network
 from thence.lab.papers.variants.topology import Growing
 from thence.lab.topology.routed import Routed
 from thence.lab.topology.routed_driver import drive, exponential
@@ -119,57 +119,3 @@ def stamp_sizes(
         routed, network.groups, seed, messages=messages, rate=rate, delay=exponential(delay), watch=watch, paces=paces
     )
     return found
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One value of Table 7.1 under one reading, with one number for each seed."""
-
-    processes: int
-    placement: str
-    together: bool
-    literal: bool
-    scenario: str
-    averages: tuple[float, ...]
-
-    @property
-    def average(self) -> float:
-        """The mean over seeds."""
-        return sum(self.averages) / len(self.averages)
-
-    @property
-    def published(self) -> float:
-        """What the paper has."""
-        return PUBLISHED[self.scenario][self.processes]
-
-
-def table_7_1(
-    *,
-    seeds: Sequence[int] = (1, 2, 3),
-    messages: int = 1000,
-    placements: Iterable[str] = tuple(PLACEMENTS),
-    sizes: Sequence[int] = (6, 10),
-    delay: float = 0.05,
-) -> list[Cell]:
-    """Return the three lower rows of Table 7.1 for every placement and every reading, scenario by scenario."""
-    return [
-        Cell(
-            processes,
-            placement,
-            together,
-            literal,
-            scenario,
-            tuple(
-                stamp_sizes(
-                    office(placement, processes), chosen, seed,
-                    messages=messages, together=together, literal=literal, delay=delay,
-                ).average
-                for seed in seeds
-            ),
-        )
-        for processes in sizes
-        for placement in placements
-        for literal in (False, True)
-        for together in (False, True)
-        for scenario, chosen in SCENARIOS.items()
-    ]  # fmt: skip
