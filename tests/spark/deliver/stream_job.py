@@ -40,7 +40,7 @@ def start(
     source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     checkpoint = folder / f"checkpoint-{shards}"
     told = checkpoint / "give-up" if listens else None
-    ordered = deliver(source, by, roster=roster, give_up=told, shards=shards, **policy)
+    ordered = deliver(source, by, roster=roster, commands=told, shards=shards, **policy)
     return (
         behind_a_gate(ordered, folder.parent / "gate").writeStream.format("parquet").option("path", str(folder / "out"))
         .option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()

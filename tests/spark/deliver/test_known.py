@@ -13,7 +13,7 @@ from support.deliveries import run_stream
 
 import thence
 from thence.errors import MisuseError
-from thence.spark import deliver, waiting
+from thence.spark import deliver, waiting_in_stream
 
 ROWS = [
     {"account": account, "id": id, "parent": parent, "arrival": arrival}
@@ -54,7 +54,7 @@ def test_a_batch_and_a_stream_equal_this_process(spark: SparkSession, tmp_path: 
     step("3", late[len(late) // 2 :], spark.createDataFrame([(1, "lost")], "account int, id string"))
     out = spark.read.parquet(str(tmp_path / "out")).collect()
     assert seen(out) == [row for row in seen(wanted) if row[2] != "blocked"]
-    held = {(row["account"], row["message"]) for row in waiting(spark, tmp_path / "checkpoint").collect()}
+    held = {(row["account"], row["message"]) for row in waiting_in_stream(spark, tmp_path / "checkpoint").collect()}
     assert held == {row[:2] for row in seen(wanted) if row[2] == "blocked"}
 
 

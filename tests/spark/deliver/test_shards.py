@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from thence.errors import MisuseError
-from thence.spark import deliver, reshard, waiting
+from thence.spark import deliver, reshard, waiting_in_stream
 
 
 def test_another_number_of_shards_is_refused_and_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_another_number_of_shards_keeps_keys_held_rows_and_timers(spark: SparkSe
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith("after")] == ["after"]
     with pytest.raises(MisuseError, match="exists; name a folder"):
         reshard(spark, tmp_path / "before", tmp_path / "after", shards=5)
-    held = [row.message for row in waiting(spark, tmp_path / "after").collect()]
+    held = [row.message for row in waiting_in_stream(spark, tmp_path / "after").collect()]
     assert len(held) in (0, len(keys)), "the timer may have let them go while the second micro-batch ran"
     put("3.json", [key | {"event": "cause", "parent": None} for key in keys[:12]])
     time.sleep(2)
