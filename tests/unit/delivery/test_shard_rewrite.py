@@ -24,6 +24,8 @@ from thence.tables.delivery.shard_rewrite import WrittenShard, rewritten, widest
 def divided(shelves: list[Shelf], shards: int) -> list[Shelf]:
     """Return the same state in another number of shards, by a hash that is not Spark's."""
     written = [WrittenShard({"": shelf.head, **shelf.parts}) for shelf in shelves if shelf.head is not None]
+    if not written:  # no row has come yet
+        return [Shelf() for _ in range(shards)]
     head = widest([shelf.head for shelf in shelves if shelf.head is not None])
     made = []
     for place in range(shards):
