@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,17 +17,17 @@ import pyarrow.compute as pc
 from thence.core.model.plain import Row
 from thence.errors import Argument, MisuseError
 from thence.tables.contract.columns import By
-from thence.tables.delivery.arrow_rows import OUTPUT, check_ids, family
+from thence.tables.delivery.arrow_rows import OUTPUT, check_ids
 from thence.tables.delivery.columns import Columns
-from thence.tables.delivery.many_keys import KNOWN, delivered
+from thence.tables.delivery.many_keys import delivered
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS, WAITING_COLUMNS, Kind
 from thence.tables.delivery.partition_by_key import by_key
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading import BYS, Rosters, rosters_of
 from thence.tables.delivery.setup import Setup
 
-MOST_ROWS = 1 << 16
-"""Rows that are taken together."""
+MOST_ROWS = 1 << 24
+"""Rows that are taken together: their causes are counted in 32 bits."""
 
 
 def setup_of(
@@ -41,43 +41,22 @@ def setup_of(
     return Setup(how, rosters_of(how, roster), Columns(how, columns, key), Policy(**fields).of(how))
 
 
-def deliver_table(table: pa.Table, setup: Setup, known: pa.Table | None = None) -> pa.Table:
-    """Return the rows of a table in causal order, key after key; `known`: keys and ids that count as delivered."""
+def deliver_table(table: pa.Table, setup: Setup, carried: Sequence[str] | None = None) -> pa.Table:
+    """Return the rows of a table in causal order, key after key; `carried`: which of its columns come out."""
     _check(table, setup)
-    whole_schema = table.schema
-    if known is not None:
-        table = _after_known(table, known, setup)
     names, table = setup.columns, table.combine_chunks()
     key = [table.column(name) for name in names.key]
     order = [name for name in (names.arrival, names.message) if name in table.column_names]
     arrival = order if names.arrival in order else []
-    if known is not None and arrival:
-        arrival = [KNOWN, *arrival]
-    parted = by_key(table, key or [pa.nulls(len(table))], arrival, lambda firsts: np.arange(len(firsts)))
-    whole = list(delivered(parted.rows.to_batches(max_chunksize=MOST_ROWS), setup, names.key))
+    if key or arrival:
+        ordered = by_key(table, key or [pa.nulls(len(table))], arrival, lambda firsts: np.arange(len(firsts))).rows
+    else:
+        ordered = table
+    whole = list(delivered(ordered.to_batches(max_chunksize=MOST_ROWS), setup, names.key, carried=carried))
     if whole:
         return pa.Table.from_batches(whole)
-    fields = {field.name: field.type for field in whole_schema} | OUTPUT
+    fields = {field.name: field.type for field in table.schema if carried is None or field.name in carried} | OUTPUT
     return pa.table({name: pa.array([], kind) for name, kind in fields.items()})
-
-
-def _after_known(table: pa.Table, known: pa.Table, setup: Setup) -> pa.Table:
-    """Return a table behind the ids that are known, which `delivered` takes out again."""
-    names = setup.columns
-    wanted = list(dict.fromkeys([*names.key, names.message]))
-    for name in wanted:
-        if name not in known.column_names:
-            raise MisuseError(Argument("known"), f" has no column {name!r}; it has {', '.join(known.column_names)}")
-        kind, other = (family(each.schema.field(name).type) for each in (table, known))
-        if kind != other and "null" not in (kind, other):
-            raise MisuseError(
-                f"column {name!r} is {table.schema.field(name).type}, and in ", Argument("known"),
-                f" it is {known.schema.field(name).type}: a {other} is never equal to a {kind}; cast one of them",
-            )  # fmt: skip
-    columns = {name: known.column(name).cast(table.schema.field(name).type) for name in wanted}
-    first = pa.table(columns | {KNOWN: pa.array(np.zeros(len(known), np.int32))})
-    table = table.append_column(KNOWN, pa.array(np.ones(len(table), np.int32)))
-    return pa.concat_tables([table.slice(0, 0), first, table], promote_options="default")
 
 
 def keyed(setup: Setup, table: pa.Table) -> Setup:

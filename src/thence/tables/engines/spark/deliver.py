@@ -46,7 +46,7 @@ from thence.core.model.roster import Roster
 from thence.errors import Argument, MisuseError
 from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import Columns, Family, named_once
-from thence.tables.delivery.many_keys import KNOWN, delivered
+from thence.tables.delivery.many_keys import delivered
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 from thence.tables.delivery.policy import Policy, PolicyName, policy_of
 from thence.tables.delivery.reading import Rosters, rosters_of
@@ -84,15 +84,13 @@ def deliver(
     ttl_seconds: float | None = None,
     commands: str | os.PathLike[str] | None = None,
     separator: str | None = None,
-    known: DataFrame | None = None,
     shards: int | None = None,
 ) -> DataFrame:
     """Put the rows of a table into causal order; the parameters are those of `thence.deliver` and `thence.Orderer`.
 
     `id` and `causes` name the columns of the ids and of the causes. `separator` stands between the ids of a text that
-    names several causes. `known` is a batch DataFrame of ids that count as delivered before the first row, under the
-    names of the key's columns and of the ids; a stream reads it in its first micro-batch alone. `roster` may be
-    left out where the stamp column carries it (`with_rosters`, or files written by thence).
+    names several causes. `roster` may be left out where the stamp column carries it (`with_rosters`, or files written
+    by thence).
 
     For streams alone, all in processing time:
 
@@ -114,20 +112,19 @@ def deliver(
     )  # fmt: skip
     setup = Setup(by, rosters_of(by, roster), names, chosen.of(by), separator)
     folder = None if commands is None else os.fspath(commands)
-    there = None if known is None else known_ids(data, known, setup)
-    return _delivered(data, setup, StreamOptions(idle_seconds, wait_seconds, ttl_seconds, folder, shards), there)
+    return _delivered(data, setup, StreamOptions(idle_seconds, wait_seconds, ttl_seconds, folder, shards))
 
 
-def _delivered(data: DataFrame, setup: Setup, options: StreamOptions, known: DataFrame | None) -> DataFrame:
+def _delivered(data: DataFrame, setup: Setup, options: StreamOptions) -> DataFrame:
     setup.reading()  # refuses a separator that has no meaning
     _check(data, setup)
     check_workers(data.sparkSession)
     if data.isStreaming:
         from thence.tables.engines.spark.stream import deliver_stream
 
-        return deliver_stream(data, setup, options, known)
+        return deliver_stream(data, setup, options)
     options.refuse_in_a_batch()
-    return _batch(data, setup, known)
+    return _batch(data, setup)
 
 
 def split(ordered: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -277,35 +274,7 @@ def keyed(table: DataFrame, names: Columns) -> tuple[DataFrame, list[str], list[
     return table, keys, added
 
 
-def known_ids(arrivals: DataFrame, known: DataFrame, setup: Setup) -> DataFrame:
-    """Return the known ids in the names and types of the arrivals."""
-    names = setup.columns
-    if setup.by != "depends_on":
-        raise MisuseError(
-            Argument("known"), " goes with ", Argument("by", "depends_on"), "; ", Argument("by", setup.by),
-            " names its causes by number",
-        )  # fmt: skip
-    check_frame(known, "known")
-    if known.isStreaming:
-        raise MisuseError(Argument("known"), " is a stream; a batch DataFrame is accepted")
-    chosen, kinds = [], {field.name: field.dataType for field in arrivals.schema.fields}
-    for name in dict.fromkeys([*names.key, names.message]):
-        if name not in kinds:
-            raise names.lacks(name, kinds)
-        spelled = resolved(known, name)
-        if spelled not in known.columns:
-            raise MisuseError(Argument("known"), f" has no column {name!r}; it has {', '.join(known.columns)}")
-        ours, theirs = kinds[name], known.schema[spelled].dataType
-        if _family(ours) != _family(theirs):
-            raise MisuseError(
-                f"column {name!r} is {ours.simpleString()}, and in ", Argument("known"), f" it is "
-                f"{theirs.simpleString()}: a {_family(theirs)} is never equal to a {_family(ours)}; cast one of them",
-            )  # fmt: skip
-        chosen.append(column(spelled).cast(ours).alias(name))
-    return known.select(*chosen).where(column(names.message).isNotNull())
-
-
-def _batch(arrivals: DataFrame, setup: Setup, known: DataFrame | None) -> DataFrame:
+def _batch(arrivals: DataFrame, setup: Setup) -> DataFrame:
     names = setup.columns
     schema = output_schema(arrivals.schema, names)
     table, keys, drop = keyed(arrivals, names)
@@ -314,13 +283,7 @@ def _batch(arrivals: DataFrame, setup: Setup, known: DataFrame | None) -> DataFr
         arrival = READ_ORDER
         drop = [*drop, READ_ORDER]
         table = table.withColumn(READ_ORDER, F.monotonically_increasing_id())
-    order = [column(name).asc_nulls_first() for name in (arrival, names.message) if name in table.columns]
-    if known is not None:
-        before, _, _ = keyed(known, names)
-        table = table.withColumn(KNOWN, F.lit(1)).unionByName(
-            before.withColumn(KNOWN, F.lit(0)), allowMissingColumns=True
-        )
-        order = [F.col(KNOWN), *order]
     key = [column(name) for name in keys]
+    order = [column(name).asc_nulls_first() for name in (arrival, names.message) if name in table.columns]
     ordered = table.repartition(*key).sortWithinPartitions(*key, *order)
     return ordered.mapInArrow(lambda batches: delivered(batches, setup, keys, drop), schema)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 CHATTY = "pyspark.sql.streaming.transform_with_state_driver_worker"
 """What Spark runs once for each query, to open its state; it prints what it does, and Java shows that to the user."""
 HEAD, SEGMENTS, BLOB, NAME = "head", "segments", "blob binary", "name string"
-"""`checkpoint_terms.refuse_earlier` knows a checkpoint of this form by `HEAD`."""
 
 
 class Segments:
@@ -92,10 +91,6 @@ class Processor(StatefulProcessor):
         """Take a shard's rows of one micro-batch, then what operators say, then what has waited too long."""
         blobs = [row[-1] for frame in rows for row in frame.to_numpy(object).tolist() if isinstance(row[-1], bytes)]
         yield self._visit(blobs, timerValues)
-
-    def handleInitialState(self, key: Any, initialState: Any, timerValues: TimerValues) -> None:
-        """Take ids that are known before the first micro-batch; Spark calls this in that one alone."""
-        self._visit([row[-1] for row in initialState.to_numpy(object).tolist()], timerValues)
 
     def handleExpiredTimer(
         self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
