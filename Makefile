@@ -66,6 +66,7 @@ check: install ## format, lint, types, import rules, the tables of packages, lin
 	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/python tools/architecture.py --check
 	$(BIN)/python tools/overtaking.py --check
+	$(BIN)/python tools/benchmark_pages.py --check
 	$(BIN)/python tools/links.py
 
 format: install ## rewrite the code as `make check` wants it

@@ -125,11 +125,41 @@ def try_demo(python: Path, wheel: Path, folder: Path) -> None:
     run(environment(python, wheel, "[all]", folder) / "thence", "demo", cwd=folder)
 
 
+def address() -> str | None:
+    """Return the address of the sources, the one setting from which the README on PyPI gets absolute links."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    found: str | None = project.get("urls", {}).get("Source")
+    return found.rstrip("/") if found else None
+
+
+def absolute(readme: str, source: str) -> str:
+    """Return the README with links and pictures that work away from the repository."""
+    link = re.compile(r"(!?)(\[[^\]]*\]\()(?![a-z][a-z0-9+.-]*:|#)([^)\s]+)")
+    return link.sub(lambda at: f"{at[1]}{at[2]}{source}/{'raw' if at[1] else 'blob'}/main/{at[3]}", readme)
+
+
+def sdist_of(folder: Path) -> None:
+    """Make the sdist; where the project has an address, from a copy whose README has absolute links."""
+    source = address()
+    if source is None:
+        print("release: [project.urls] in pyproject.toml has no Source, so the README's links stay relative on PyPI")
+        run(sys.executable, "-m", "build", "--sdist", "--outdir", DIST)
+        return
+    copy = folder / "sources"
+    run("git", "worktree", "add", "--detach", copy, "HEAD")
+    try:
+        (copy / "README.md").write_text(absolute(README, source))
+        run(sys.executable, "-m", "build", "--sdist", "--outdir", DIST, copy)
+    finally:
+        run("git", "worktree", "remove", "--force", copy)
+
+
 def build(found: dict[str, Path]) -> list[Path]:
     """Make sdist and wheels anew, the same bytes from the same commit, and return them."""
     shutil.rmtree(DIST, ignore_errors=True)
     os.environ["SOURCE_DATE_EPOCH"] = run("git", "log", "-1", "--format=%ct").strip()
-    run(sys.executable, "-m", "build", "--sdist", "--outdir", DIST)
+    with tempfile.TemporaryDirectory() as folder:
+        sdist_of(Path(folder))
     (sdist,) = DIST.glob("thence-*.tar.gz")
     with tempfile.TemporaryDirectory() as folder, tarfile.open(sdist) as archive:
         archive.extractall(folder, filter="data")

@@ -1,10 +1,11 @@
-"""Write docs/explanation/errata.md: the words stand in errata.toml, the diagrams are made by the explorer.
+"""Write docs/explanation/errata.md and its pages: words from errata.toml, diagrams made by the explorer.
 
-python benchmarks/explore/errata.py docs/explanation/errata.md
+python benchmarks/explore/errata.py
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import tomllib
 from itertools import groupby
@@ -26,19 +27,40 @@ from thence.tables.explain.diagram import diagram
 from thence.tables.explain.scene import scene_of
 
 HERE = Path(__file__).parent
-INTRO = """# Where the papers, as printed, are ambiguous or wrong
+INTRO = """# Errata: where the papers, as printed, are ambiguous or wrong
 
-Each finding: what the text says, the smallest execution that shows what is wrong with it, our repair, and the
-evidence. The diagrams are not drawn by hand: `thence explore` finds the execution in the printed form (kept
-as a *variant*, never registered), shrinks it until no message, step or destination can be left out, and shows
-that no execution with fewer messages fails. The line after `$` finds it again. The line above a drawing is the
-execution in [our notation](../reference/glossary.md). A column is a process, time goes down, `*` marks the causal path
-from the message that is missing to the one that came too early.
+| severity | meaning |
+|---|---|
+| unsafe | followed to the letter, the text breaks causal order or another promise of the paper |
+| claim | a theorem, bound or table does not hold as stated |
+| excess | correct, but keeps or sends more than claimed |
+| unclear | the text leaves something open that an implementation must decide |
+| confirmed | tried because it looked doubtful; it holds |
 
-"Holds" means: no counterexample in all executions of the sizes named and in the random ones named. It is not
-a proof. The page is made by `python benchmarks/explore/errata.py docs/explanation/errata.md`;
-`tests/explorer/test_errata_found.py` finds each failure again.
 """
+READING = """
+## How to read the pages
+
+Each finding has what the text says, the smallest execution that shows the fault, our repair, and the evidence. The
+diagrams are not drawn by hand: `thence explore` finds the execution in the printed form (kept as a *variant*, never
+registered), shrinks it until no message, step or destination can be left out, and shows that no execution with fewer
+messages fails. The line after `$` finds it again. The line above a drawing is the execution in
+[our notation](../reference/glossary.md). A column is a process, time goes down, `*` marks the causal path from the
+missing message to the one that came too early.
+
+"Holds" means: no counterexample in all executions of the sizes named and in the random ones named. It is not a proof.
+`python benchmarks/explore/errata.py` writes these pages; `tests/explorer/test_errata_found.py` finds each failure
+again.
+"""
+DOCS = HERE.parents[1] / "docs" / "explanation"
+FILES = {
+    "Kshemkalyani and Singhal 1998 (`ks`)": "ks98",
+    "Optimal causal order with CI and DC (`ci-dc`)": "ci-dc",
+    "Baselines: RST, SES, BSS, PRS": "baselines",
+    "Causal separators, topological time-stamping (`ech`)": "separators",
+    "Schiper and Pedone 2009 (`a-fifo`, `a-causal`)": "genuine-multicast",
+    "Krishnamurthy and Mukund (`epochs`, `bounded`)": "bounded",
+}
 
 
 OPTIONS = {"fifo": "--fifo", "to_self": "--self"}
@@ -113,11 +135,41 @@ def section(finding: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def page() -> str:
-    findings = tomllib.loads((HERE / "errata.toml").read_text(encoding="utf-8"))["finding"]
-    papers = groupby(findings, key=lambda finding: finding["paper"])
-    return INTRO + "".join(f"\n## {paper}\n\n" + "\n".join(map(section, group)) for paper, group in papers)
+def findings() -> list[dict[str, Any]]:
+    """Return the findings as errata.toml has them."""
+    return list(tomllib.loads((HERE / "errata.toml").read_text(encoding="utf-8"))["finding"])
+
+
+def index() -> str:
+    """Return the table of all findings."""
+    lines = ["| | paper | claim | severity | repaired |", "|---|---|---|---|---|"]
+    for finding in findings():
+        title = f"{finding['number']}. {finding['title']}"
+        link = f"errata/{FILES[finding['paper']]}.md#{anchor(title)}"
+        repaired = "yes" if "repair" in finding and not finding["repair"].strip().startswith("None") else "no"
+        repaired = "not needed" if finding["severity"] == "confirmed" else repaired
+        lines.append(
+            f"| {finding['number']} | {finding['paper'].replace('|', ' ')} | [{finding['title']}]({link}) "
+            f"| {finding['severity']} | {repaired} |"
+        )
+    return INTRO + "\n".join(lines) + "\n" + READING
+
+
+def anchor(title: str) -> str:
+    """Return the anchor that the site and tools/links.py give a heading."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def pages() -> dict[Path, str]:
+    """Return every page and its text; the explorer searches anew."""
+    papers = groupby(findings(), key=lambda finding: finding["paper"])
+    made = {
+        DOCS / "errata" / f"{FILES[paper]}.md": f"# Errata: {paper}\n\n" + "\n".join(map(section, group))
+        for paper, group in papers
+    }
+    return {DOCS / "errata.md": index()} | made
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page(), encoding="utf-8")
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")

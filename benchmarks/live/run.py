@@ -156,35 +156,13 @@ def keep(rows: dict, bare: float) -> None:
     RESULT.write_text(json.dumps(result, indent=1) + "\n")
 
 
-def table(result: dict) -> str:
-    """Return the table of docs/reference/live.md."""
-    names = ("processes", "journal", "connection", "protocol", "multicasts a second", "CPU a copy", "p50, p99", "cores")
-    lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
-    for row in result["rows"]:
-        busy, calm = row["busy"], row["calm"]
-        connection = row["connection"] + (", asyncio" if row["loop"] == "asyncio" else "")
-        delivered = busy["copies a second"] / min(3, row["processes"] - 1)
-        lines.append(
-            f"| {row['processes']} | {row['journal']} | {connection} | {row['protocol']} "
-            f"| {min(delivered, busy['multicasts a second']):,.0f} | {busy['cpu us a copy']} us "
-            f"| {calm['p50 ms']:.1f}, {calm['p99 ms']:.0f} ms | {busy['cores used']:.1f} |"
-        )
-    return "\n".join(lines)
-
-
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--processes", default="2,8,32")
     arguments.add_argument("--seconds", type=float, default=5.0)
     arguments.add_argument("--only", help="settings that contain this text, as protocol/journal/connection/loop")
     arguments.add_argument("--profile", help="where the first process leaves its profile")
-    arguments.add_argument(
-        "--table", action="store_true", help="print the table of docs/reference/live.md, and measure nothing"
-    )
     asked = arguments.parse_args()
-    if asked.table:
-        print(table(json.loads(RESULT.read_text())))
-        return
     kept = json.loads(RESULT.read_text())["rows"] if RESULT.exists() else []
     rows = {key(row): row for row in kept}
     bare = asyncio.run(floor())

@@ -38,15 +38,6 @@ def many_processes() -> Figures:
     return kernel(1000) | {"times": f"{many / few:.0f}"}
 
 
-def thousand() -> Figures:
-    found = result("audit/results/files-5m-1000.json")
-    peak, rate = found["peak_rss_mb"], result("audit/results/files-10m.json")["events_per_second"]
-    return {
-        "seconds": f"{median(found['audit_seconds']):.1f}", "worker": f"{peak['worker'] / 1e3:.1f}",
-        "jvm": f"{peak['java'] / 1e3:.1f}", "driver": peak["driver"], "rate": f"{rate / 1e6:.1f}",
-    }  # fmt: skip
-
-
 def on_paper() -> Figures:
     """The estimate for ten billion events: what was measured, and what follows from it."""
     found = result("audit/results/kernel-64-5m-1000k.json")
@@ -146,12 +137,6 @@ def hostile() -> Figures:
 
 
 SCALE = (
-    Sentence(
-        "explanation/audit.md",
-        "5 million events of 1,000 processes take {seconds} s; the peak is {worker} GB in a worker, {jvm} GB in the "
-        "JVM, {driver} MB in the driver's Python. For scale: with 64 processes it is {rate} million events a second",
-        thousand,
-    ),
     Sentence(
         "explanation/audit.md",
         "{judge} ns an event to judge a chunk, {compose} ns to put chunks together",

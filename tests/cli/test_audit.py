@@ -48,8 +48,7 @@ def test_a_violation_is_said_in_a_sentence(tmp_path: Path, kind: str, capsys: py
     (write_jsonl if kind == "jsonl" else write_parquet)(parse(VIOLATED), file)
     code, text, said = call(capsys, str(file))
     assert code == 1
-    assert "1. run run: c delivered b1 before a1, though a1 happened before b1: b delivered a1, then sent b1" in text
-    assert "--engine spark for the other" in text
+    assert "1. c delivered b1 before a1, though a1 happened before b1: b delivered a1, then sent b1" in text
     assert said.keys() == KEYS
     assert (said["verdict"], said["events"], said["messages"], said["engine"]) == ("violated", 5, 2, "local")
     (violation,) = said["violations"]
@@ -285,3 +284,30 @@ def test_a_column_that_was_named_and_is_not_there_is_said_at_once(
     file.write_text("".join(json.dumps(row_of(event)) + "\n" for event in parse("a!1>b b?a1")))
     assert main(["audit", str(file), "--columns", "message=x"]) == 2
     assert "none of its rows has x; found: destinations, index, kind, message" in capsys.readouterr().err
+
+
+def test_the_run_is_named_only_where_there_are_several(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        {"run": run, "process": p, "index": i, "kind": k, "message": m} | ({"destinations": d} if d else {})
+        for run in ("r", "s")
+        for p, i, k, m, d in (
+            ("a", 1, "send", "a1", ["c"]), ("a", 2, "send", "a2", ["c"]),
+            ("c", 1, "deliver", "a2", None), ("c", 2, "deliver", "a1", None),
+        )
+    ]  # fmt: skip
+    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
+    one.write_text("".join(json.dumps(row) + "\n" for row in rows[:4]))
+    two.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert main(["audit", str(one)]) == 1
+    said = capsys.readouterr().out
+    assert said.splitlines()[:3] == [
+        "verdict: violated",
+        "4 events, 2 messages, 1 violation",
+        "1. c delivered a2 before a1, though a1 happened before a2: a sent a1, then sent a2",
+    ]
+    assert main(["audit", str(two)]) == 1
+    said = capsys.readouterr().out
+    assert "2. run s: c delivered a2 before a1" in said
+    assert "gaps" not in said
+    assert main(["audit", str(one), "--verbose"]) == 1
+    assert "judged in this process" in capsys.readouterr().err

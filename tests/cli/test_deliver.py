@@ -299,7 +299,7 @@ def test_what_python_can_say_of_a_delivery_the_command_can_too() -> None:
     from thence.cli.deliver import command
     from thence.tables.engines.spark.deliver import deliver
 
-    of_python = set(signature(deliver).parameters) - {"data", "give_up"}  # a path here; a folder of its own
+    of_python = set(signature(deliver).parameters) - {"data", "commands"}  # a path here; a folder of its own
     assert of_python <= set(signature(command).parameters)
 
 
@@ -396,3 +396,28 @@ def test_a_second_stream_on_one_checkpoint_is_refused_before_spark_starts(
     assert "a stream goes on in a folder of Parquet" in capsys.readouterr().err
     assert main(["deliver", str(tmp_path / "nowhere"), *ask[2:]]) == 2
     assert "is no file, folder or glob" in capsys.readouterr().err
+
+
+def test_rows_that_wait_are_grouped_by_the_cause_at_the_root(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"id": f"r{n}", "parent": "lost" if n else "gone"} for n in range(1_500)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"id": "x"}]))
+    out, words = str(tmp_path / "out.jsonl"), str(tmp_path / "said.json")
+    command = ["deliver", str(tmp_path / "rows.jsonl"), "--id", "id", "--causes", "parent", "--out", out]
+    assert main([*command, "--json", words]) == 0
+    said = capsys.readouterr().out
+    assert "1,501 rows in" in said
+    lines = [line.split() for line in said.splitlines()]
+    (lost,) = (place for place, words in enumerate(lines) if words[:1] == ["lost"])
+    assert lines[lost][1:3] == ["1499", "r1"]
+    assert lines[lost + 1][:3] == ["gone", "1", "r0"]
+    assert len(said.splitlines()) < 12
+    assert len(json.loads(Path(words).read_text())["waiting"]) == 1_500
+
+
+def test_the_help_has_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["deliver", "--help"])
+    said = capsys.readouterr().out
+    assert all(f"─ {group} ─" in said for group in ("Input", "Ordering", "Waiting", "Stream", "Output"))
+    assert "<bool>" not in said

@@ -21,7 +21,7 @@ def test_all_is_fine_here(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--no-start", "--json", "-"]) == 0
     fine, found = findings(capsys)
     assert fine
-    assert {"thence", "python", "pyspark", "java", "class archive"} <= set(found)
+    assert {"thence", "python", "thence[spark]", "java", "class archive"} <= set(found)
     assert found["java"]["status"] == "ok"
 
 
@@ -43,14 +43,32 @@ def test_without_java_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, capsys
     assert found["spark session"]["status"] == "missing"
 
 
-def test_a_missing_package_is_named_with_its_extra(
+def test_an_extra_that_is_not_installed_is_no_fault(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     installed = doctor._installed
     monkeypatch.setattr(doctor, "_installed", lambda name: None if name == "networkx" else installed(name))
-    assert main(["doctor", "--no-start", "--json", "-"]) == 1
-    _, found = findings(capsys)
-    assert found["networkx"]["advice"] == 'pip install "thence[topology]"'
+    assert main(["doctor", "--no-start", "--json", "-"]) == 0
+    fine, found = findings(capsys)
+    assert fine
+    assert found["thence[topology]"]["status"] == "absent"
+    assert found["thence[topology]"]["found"] == "networkx"
+    assert found["thence[topology]"]["advice"] == 'pip install "thence[topology]"'
+
+
+def test_without_pyspark_java_is_not_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def nothing() -> None:
+        raise MisuseError("none was found")
+
+    installed = doctor._installed
+    monkeypatch.setattr(doctor, "_installed", lambda name: None if name == "pyspark" else installed(name))
+    monkeypatch.setattr(doctor, "find_java", nothing)
+    assert main(["doctor"]) == 0
+    said = capsys.readouterr().out
+    assert "What else there is" in said
+    assert said.endswith("What is installed works.\n")
 
 
 @pytest.mark.parametrize(

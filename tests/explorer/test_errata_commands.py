@@ -15,7 +15,9 @@ from thence.lab.explorer.setting import Setting
 from thence.lab.papers.variants import setting_of
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "explanation/errata.md").read_text(encoding="utf-8")
+INDEX = (ROOT / "docs/explanation/errata.md").read_text(encoding="utf-8")
+PAGES = dict.fromkeys(re.findall(r"\(errata/([a-z0-9-]+\.md)", INDEX))
+PAGE = "\n".join((ROOT / "docs/explanation/errata" / name).read_text(encoding="utf-8") for name in PAGES)
 SHOWN = [(found[1], found[2]) for found in re.finditer(r"^```\n\$ (thence explore .*)\n\n(.*)$", PAGE, re.MULTILINE)]
 """Each command, and the execution below it."""
 FINDINGS = tomllib.loads((ROOT / "benchmarks" / "explore" / "errata.toml").read_text(encoding="utf-8"))["finding"]

@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "benchmarks" / "explore"))
 
 import errata  # noqa: E402
 
-PAGE = (ROOT / "docs" / "explanation/errata.md").read_text(encoding="utf-8")
+PAGE = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs/explanation/errata").glob("*.md"))
 FINDINGS = tomllib.loads((ROOT / "benchmarks" / "explore" / "errata.toml").read_text(encoding="utf-8"))["finding"]
 EXPLORED, HUNTED = ([size for finding in FINDINGS for size in finding.get(kind, ())] for kind in ("explored", "hunted"))
 FOUND = [
@@ -216,3 +216,11 @@ def test_executions_shown_in_the_docs_still_break(name: str, broken: str) -> Non
 def test_the_docs_show_what_is_found(row: tuple) -> None:
     """Except where one of several protocols stands for all (10)."""
     assert row[4] in PAGE
+
+
+def test_the_table_of_errata_is_current() -> None:
+    index = (errata.DOCS / "errata.md").read_text(encoding="utf-8")
+    assert index == errata.index(), "run benchmarks/explore/errata.py"
+    for finding in errata.findings():
+        page = (errata.DOCS / "errata" / f"{errata.FILES[finding['paper']]}.md").read_text(encoding="utf-8")
+        assert f"\n### {finding['number']}. {finding['title']}\n" in page

@@ -14,11 +14,11 @@ from support.live import World, needed, wander
 from support.live_pair import PATIENCE, configure, folder, run, take, until
 
 import thence
-from thence.live import journal, recovery
-from thence.live import process as station
+from thence.live import core, journal, recovery
 from thence.live.core import Core
 from thence.live.database import StandardDatabase
-from thence.live.deliveries import Step
+from thence.live.deliveries import InputResult
+from thence.live.journal import InputRow
 from thence.runtime import Endpoint, JournalError
 
 assert folder is not None
@@ -46,7 +46,7 @@ def test_a_torn_trace_is_written_anew_from_the_journal(folder: Path, cut: int) -
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, release: str) -> None:
-    for module in (journal, recovery, station):
+    for module in (journal, recovery, core):
         monkeypatch.setattr(module, "RELEASE", release)
 
 
@@ -82,7 +82,8 @@ def test_inputs_of_another_release_are_replayed_if_they_have_the_same_effects(
     pretend(monkeypatch, "9.9")
     world.start(0)
     world.crash(0)
-    monkeypatch.setattr(Core, "_digest", lambda self, kind, step: bytes(8))
+    seal = Core.seal
+    monkeypatch.setattr(Core, "seal", lambda self, *given: seal(self, *given)._replace(digest=bytes(8)))
     with pytest.raises(JournalError, match=r"was written by thence .*, this is 9\.9: start it once more with .*, stop"):
         world.start(0)
 
@@ -105,14 +106,14 @@ def test_rows_that_set_something_else_free_are_refused(folder: Path, monkeypatch
     world.send(0, 0b10, b"x")
     world.work(0)
     world.crash(0)
-    digest = Core._digest
+    seal = Core.seal
 
-    def other(self: Core, kind: int, step: Step) -> bytes:
+    def other(self: Core, number: int, step: InputResult, time: float) -> InputRow:
         for _, entry, _ in step.sent:
             entry.head += b"!"
-        return digest(self, kind, step)
+        return seal(self, number, step, time)
 
-    monkeypatch.setattr(Core, "_digest", other)
+    monkeypatch.setattr(Core, "seal", other)
     with pytest.raises(JournalError, match=r"input 1 .send. does not set free today what it set free"):
         world.start(0)
 
@@ -128,9 +129,9 @@ def test_many_messages_freed_at_once_are_handed_over_in_slices(folder: Path) -> 
                 await take(b, 1)
             await asyncio.gather(*(b.send({"c"}, b"answer") for _ in range(600)))
             async with Endpoint(files[2]) as c:
-                await until(lambda: c.station.core.held == 600)
+                await until(lambda: c.process.core.held == 600)
                 async with Endpoint(files[0]):
-                    await until(lambda: c.station.core.deliveries == 601)
+                    await until(lambda: c.process.core.deliveries == 601)
                 turns = 0
 
                 async def other() -> None:

@@ -1,19 +1,28 @@
-"""Payloads of held messages stay in memory, up to a bound."""
+"""Payloads of held messages stay in memory, up to a bound; long ones travel in pieces."""
 
 from __future__ import annotations
 
+import asyncio
+import random
+import re
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.live import World
-from support.live_pair import folder
+from support.live_pair import configure, folder, run, take, until
 
 from thence.live import payloads
+from thence.live.core import Core
+from thence.live.deliveries import InputResult
 from thence.live.frames import DATA, Framer, frame
 from thence.live.inbox import Inbox
-from thence.live.journal import Journal
+from thence.live.journal import InputRow, Journal
 from thence.live.payloads import Payloads
+from thence.live.tcp import PIECE_BYTES, TcpChannel
+from thence.runtime import Endpoint
 
 assert folder is not None
 
@@ -35,8 +44,8 @@ def test_held_messages_come_with_their_payloads(folder: Path, monkeypatch: pytes
     """b answers a question that c does not have yet; the answers are held, and need not be read back."""
     monkeypatch.setattr(payloads, "MEMORY_BYTES", bound)
     world = World(folder, 3, 1, snapshot_every=10**6)
-    stations = [process.station for process in world.processes]
-    a, b, c = (station for station in stations if station is not None)
+    processes = [each.live for each in world.processes]
+    a, b, c = (process for process in processes if process is not None)
     inbox, reads = Inbox(c.journal), 0
     real = Journal.payload
 
@@ -48,12 +57,12 @@ def test_held_messages_come_with_their_payloads(folder: Path, monkeypatch: pytes
     def work() -> None:
         for _ in range(200):
             world.network.step()
-            for station in (a, b, c):
-                if not station.idle:
-                    station.prepare(1.0)
-                    station.commit()
-                    released = station.release()
-                    for delivery in released.delivered if station is c else ():
+            for process in (a, b, c):
+                if not process.idle:
+                    process.prepare(1.0)
+                    process.commit()
+                    released = process.release()
+                    for delivery in released.delivered if process is c else ():
                         inbox.put(delivery, released.bodies.get(delivery.ref))
 
     world.connect(0, 1)
@@ -81,3 +90,116 @@ def test_a_large_frame_costs_what_it_is_long() -> None:
         found += framer.feed(data[at : at + 4096])
     assert found == [(DATA, body), (DATA, b"next")]
     assert time.process_time() - begun < 5.0
+
+
+class SlowNetwork:
+    """A transport that takes some writes and then asks for a pause."""
+
+    def __init__(self, channel: TcpChannel, room: int) -> None:
+        self.channel, self.room, self.written, self.paused = channel, room, [b""], False
+
+    def is_closing(self) -> bool:
+        return False
+
+    def write(self, data: bytes | memoryview) -> None:
+        self.written.append(bytes(data))
+        if len(self.written) % self.room == 0:
+            self.channel.pause_writing()
+            self.paused = True
+
+    def drain(self) -> None:
+        if self.paused:
+            self.paused = False
+            self.channel.resume_writing()
+
+
+@pytest.mark.parametrize("room", [1, 2, 3, 100])
+def test_a_long_frame_is_written_in_pieces_and_in_order(room: int) -> None:
+    """Whatever is written after it, before it has left, comes after it."""
+
+    async def go() -> None:
+        channel = TcpChannel(None, 0)  # type: ignore[arg-type]
+        network = SlowNetwork(channel, room)
+        channel.transport = network  # type: ignore[assignment]
+        long = random.Random(5).randbytes(5 * PIECE_BYTES + 7)
+        channel.write(b"first")
+        channel.write(long)
+        channel.write(b"second")
+        channel.write(long[:PIECE_BYTES])
+        channel.write(b"third")
+        wanted = b"first" + long + b"second" + long[:PIECE_BYTES] + b"third"
+        turns = 0
+        while sum(map(len, network.written)) < len(wanted):
+            turns += 1
+            assert turns < 1000
+            await asyncio.sleep(0)
+            network.drain()
+        assert b"".join(network.written) == wanted
+        assert max(map(len, network.written)) <= PIECE_BYTES
+        assert turns >= 5  # other tasks had their turn in between
+
+    run(go())
+
+
+@pytest.mark.parametrize("synchronous", ["full", "normal"])
+def test_a_large_payload_is_committed_beside_the_loop(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, synchronous: str
+) -> None:
+    """12 MB between small messages arrive whole and in order; the loop's thread seals none of the large rows."""
+    sealed: list[tuple[int, bool]] = []
+    real = Core.seal
+
+    def seal(self: Core, number: int, step: InputResult, time: float) -> InputRow:
+        row = real(self, number, step, time)
+        sealed.append((len(row.data), threading.current_thread() is threading.main_thread()))
+        return row
+
+    monkeypatch.setattr(Core, "seal", seal)
+    files = configure(folder, limits={"payload_bytes": 1 << 24})
+    for file in files:
+        file.write_text(re.sub('synchronous = ".*"', f'synchronous = "{synchronous}"', file.read_text()))
+    large = random.Random(6).randbytes(12 << 20)
+
+    async def go() -> None:
+        async with Endpoint(files[0]) as a, Endpoint(files[1]) as b:
+            await a.send({"b"}, b"before")
+            await a.send({"b"}, large)
+            await a.send({"b"}, b"after")
+            assert [message.payload for message in await take(b, 3)] == [b"before", large, b"after"]
+
+    run(go())
+    assert [on_loop for size, on_loop in sealed if size > 1 << 20] == [False, False]
+
+
+def test_a_large_payload_survives_a_kill_of_either_side(folder: Path) -> None:
+    """A connection that is cut in the middle of a long frame; the item comes again, whole, and once."""
+    files = configure(folder, limits={"payload_bytes": 1 << 24})
+    large = random.Random(7).randbytes(10 << 20)
+
+    async def go() -> None:
+        async with Endpoint(files[0]) as a, Endpoint(files[1]) as b:
+            await until(lambda: a.process.links[1].open and b.process.links[0].open)
+            heard = 0
+            real = Framer.feed
+
+            def feed(self: Framer, data: bytes) -> Iterator[tuple[int, bytes | memoryview]]:
+                nonlocal heard
+                heard += len(data)
+                if heard > 3 << 20 and cuts:
+                    cuts.pop()
+                    heard = 0
+                    for channel in list(b.transport.channels):  # type: ignore[attr-defined]
+                        channel.abort()
+                return real(self, data)
+
+            cuts = [1, 2, 3]
+            Framer.feed = feed  # type: ignore[method-assign]
+            try:
+                await a.send({"b"}, large)
+                await a.send({"b"}, b"after")
+                assert [message.payload for message in await take(b, 2)] == [large, b"after"]
+            finally:
+                Framer.feed = real  # type: ignore[method-assign]
+            assert not cuts
+
+    run(go())

@@ -52,7 +52,7 @@ def test_epochs_that_everybody_knows_of_are_safe_in_all_executions(size: dict, s
 def test_the_page_says_what_was_explored() -> None:
     (two, _), (three, _) = WHOLE
     said = f"of {two['processes']} processes with {two['messages']} messages (B = {two['options']['bound']})"
-    page = (Path(__file__).parents[2] / "docs" / "explanation/errata.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "explanation/errata/bounded.md").read_text(encoding="utf-8")
     assert f"{said} and of {three['processes']} with {three['messages']}, which are too few" in " ".join(page.split())
     for text in SHOWN:
         assert f"\n{text}\n" in page

@@ -216,7 +216,7 @@ def test_erratum_35_complements_do_not_halve_what_is_carried_of_a_sender(process
         assert isinstance(sent, Sent)
     named = by_complement(sent.copies[0].stamp, processes)
     assert sum(named[0]) == processes - 2 > processes / 2
-    page = (Path(__file__).parents[2] / "docs" / "explanation/errata.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "explanation/errata/ks98.md").read_text(encoding="utf-8")
     assert "a!1>b a!2>c a!3>d a!4>e" in page
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 import runpy
 from pathlib import Path
@@ -46,24 +45,8 @@ def test_every_page_is_in_the_navigation() -> None:
     assert sorted(re.findall(r"([\w./-]+\.md)$", navigation, re.M)) == PAGES
 
 
-def test_the_tables_of_the_audit_are_those_of_its_results() -> None:
-    """`python benchmarks/audit/shown.py` makes them."""
-    shown = runpy.run_path(str(ROOT / "benchmarks" / "audit" / "shown.py"))
-    page = (DOCS / "explanation/audit.md").read_text()
-    assert shown["written"](page) == page
-    assert shown["written"](page.replace(" s of CPU go into", " s of CPU went into")) == page
-
-
-def test_the_cost_of_the_rule_is_that_of_its_results() -> None:
-    """`python benchmarks/deliver/shown.py` makes it."""
-    shown = runpy.run_path(str(ROOT / "benchmarks" / "deliver" / "shown.py"))
-    page = (DOCS / "explanation/delivery-rule.md").read_text()
-    assert shown["written"](page) == page
-    assert shown["written"](page.replace("| clock, 1 keys | ", "| clock | ")) == page
-
-
-def test_the_table_of_pages_is_that_of_its_results() -> None:
-    """`python benchmarks/page/table.py` prints it."""
-    shown = runpy.run_path(str(ROOT / "benchmarks" / "page" / "table.py"))
-    rows = shown["rows_of"](json.loads(shown["RESULT"].read_text()))
-    assert "\n".join(rows) in (ROOT / "docs" / "how-to/show.md").read_text(encoding="utf-8")
+def test_benchmark_pages_are_those_of_their_results() -> None:
+    made = runpy.run_path(str(ROOT / "tools" / "benchmark_pages.py"))["pages"]()
+    assert sorted(path.name for path in made) == sorted(path.name for path in (DOCS / "benchmarks").glob("*.md"))
+    for path, text in made.items():
+        assert path.read_text(encoding="utf-8") == text, "run python tools/benchmark_pages.py"

@@ -59,3 +59,11 @@ def test_a_python_that_is_declared_and_missing_ends_a_release(monkeypatch: pytes
 
 def test_no_interpreter_is_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tool("release", monkeypatch).interpreter("3.999") is None
+
+
+def test_the_readme_for_pypi_has_absolute_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = tool("release", monkeypatch)
+    text = "![a](docs/a.svg) [b](docs/b.md#c) [d](#e) [f](https://g.h/i)"
+    assert release.absolute(text, "https://x.y/z") == (
+        "![a](https://x.y/z/raw/main/docs/a.svg) [b](https://x.y/z/blob/main/docs/b.md#c) [d](#e) [f](https://g.h/i)"
+    )

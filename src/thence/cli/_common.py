@@ -38,15 +38,17 @@ T = TypeVar("T")
 
 JsonFile = Annotated[
     str | None,
-    typer.Option("--json", metavar="FILE", help="Also write the result as JSON; - is standard output."),
+    typer.Option(
+        "--json", metavar="FILE", help="Also write the result as JSON; - is standard output.", rich_help_panel="Output"
+    ),
 ]
 """The `--json FILE` that every verb takes: declare a parameter `json_file: JsonFile = None`."""
 
 
-Engine = Annotated[
-    str, typer.Option(metavar="auto|local|spark", help="Who works: this process, or Spark; auto goes by size.")
+EngineOption = Annotated[
+    str, typer.Option(metavar="auto|local|spark", help="Engine: in-process or Spark; auto decides by size.")
 ]
-"""The `--engine` of verbs that work on tables: declare `engine: Engine = "auto"` and call `engines.choice.choose`."""
+"""The `--engine` of commands on tables: declare `engine: EngineOption = "auto"` and call `engines.choice.choose`."""
 
 
 CORES = os.cpu_count() or 1
@@ -150,8 +152,11 @@ class Talk(Enum):
 
 _talk = Talk.PLAIN
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also say how the result came about, on stderr.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.", rich_help_panel="Output")]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", help="Also print engine, route and timing to stderr.", rich_help_panel="Output"),
+]
 
 
 def talking(verb: Callable[..., None]) -> Callable[..., None]:
@@ -179,12 +184,39 @@ def talking(verb: Callable[..., None]) -> Callable[..., None]:
         finally:
             _talk = Talk.PLAIN
 
+    _grouped(own.parameters, verb.__module__.rpartition(".")[2])
     more = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
         for name, kind in (("quiet", Quiet), ("verbose", Verbose))
     ]
     spoken.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
     return spoken
+
+
+PANELS = {
+    "Input": ("format", "form", "pattern", "delimiter", "columns", "kinds"),
+    "Ordering": ("by", "id", "causes", "separator", "roster", "key"),
+    "Waiting": (
+        "policy", "after_rows", "after_seconds", "held_limit", "when_full", "max_jump", "remember", "filter_limit",
+    ),
+    "Stream": (
+        "stream", "once", "checkpoint", "files_per_batch", "wait_seconds", "idle_seconds", "ttl_seconds", "shards",
+    ),
+    "Output": ("out", "overwrite", "page", "paths", "json_file"),
+}  # fmt: skip
+"""Options as the help of commands that read tables groups them."""
+GROUPED = ("audit", "convert", "cost", "deliver", "explain", "show")
+
+
+def _grouped(parameters: Mapping[str, inspect.Parameter], verb: str) -> None:
+    """Put the options of a command under headings; a command with few options has none."""
+    if verb not in GROUPED:
+        return
+    for panel, names in PANELS.items():
+        for name in names:
+            option = declared(parameters[name]) if name in parameters else None
+            if option is not None:
+                option.rich_help_panel = panel
 
 
 def as_option(argument: Argument, parameters: Mapping[str, inspect.Parameter]) -> str:

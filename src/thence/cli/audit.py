@@ -13,7 +13,7 @@ import typer
 from thence.cli._common import (
     CORES,
     ColumnsOption,
-    Engine,
+    EngineOption,
     JsonFile,
     KindsOption,
     by_reason,
@@ -29,13 +29,13 @@ from thence.cli._common import (
     working,
     write_pieces,
 )
-from thence.cli._console import Console, Table, table
+from thence.cli._console import Console, ConsoleTable, table
 from thence.errors import MisuseError
 from thence.tables.contract.columns import JUDGED_COLUMNS
 
 if TYPE_CHECKING:
-    from thence.tables.engines.choice import Choice
-    from thence.tables.engines.local.audit import Progress
+    from thence.tables.engines.choice import EngineChoice
+    from thence.tables.engines.local.audit import AuditProgress
     from thence.tables.files.read import Trace
     from thence.tables.judge.result import AuditResult, RunRow
 
@@ -49,7 +49,9 @@ FormatOption = Annotated[
     str, typer.Option("--format", "--from", metavar="FORMAT", help="jsonl, parquet, csv, otlp, ...; default: by form.")
 ]
 PatternOption = Annotated[str | None, typer.Option(metavar="RE", help="A log's lines: groups host, clock and event.")]
-DelimiterOption = Annotated[str | None, typer.Option(metavar="RE", help="What parts executions in a log.")]
+DelimiterOption = Annotated[
+    str | None, typer.Option(metavar="RE", help="Regular expression that separates executions in a log.")
+]
 CoresOption = Annotated[int, typer.Option(help="Cores to work on.", min=1, show_default="all")]
 
 
@@ -60,7 +62,7 @@ def command(
     delimiter: DelimiterOption = None,
     columns: ColumnsOption = None,
     kinds: KindsOption = None,
-    engine: Engine = "auto",
+    engine: EngineOption = "auto",
     paths: Annotated[int, typer.Option(help="Prove this many violations by a causal path.", min=0)] = 100,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also write the findings as Parquet files, to a new folder.")
@@ -69,7 +71,7 @@ def command(
         Path | None,
         typer.Option(metavar="FILE", help="Also write a page: the findings, and the runs drawn beside them."),
     ] = None,
-    allow_empty: Annotated[bool, typer.Option("--allow-empty", help="No event at all is fine.")] = False,
+    allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Accept an empty trace.")] = False,
     cores: CoresOption = CORES,
     json_file: JsonFile = None,
 ) -> None:
@@ -102,7 +104,7 @@ def command(
 
 
 @contextmanager
-def _collecting(result: AuditResult) -> Iterator[Progress]:
+def _collecting(result: AuditResult) -> Iterator[AuditProgress]:
     """Show how far Spark is while findings are collected from it, on a terminal."""
     with counted() as progress:
         if result.engine != "spark":
@@ -114,7 +116,7 @@ def _collecting(result: AuditResult) -> Iterator[Progress]:
             yield progress
 
 
-def _tallied(pieces: Iterator[str], progress: Progress) -> Iterator[str]:
+def _tallied(pieces: Iterator[str], progress: AuditProgress) -> Iterator[str]:
     """Pass pieces of JSON on, and tell how many there have been."""
     for count, piece in enumerate(pieces):
         if count % SHARE == 0:
@@ -127,7 +129,7 @@ SHARE = 10_000
 
 
 def _write_page(
-    opened: Trace, result: AuditResult, choice: Choice | None, page: Path, paths: int, cores: int, out: Console
+    opened: Trace, result: AuditResult, choice: EngineChoice | None, page: Path, paths: int, cores: int, out: Console
 ) -> None:
     from thence.cli._pages import recorded, said, write_pages
     from thence.show.page import Wanted, recorded_log
@@ -140,9 +142,9 @@ def _write_page(
 
 
 @contextmanager
-def audited(opened: Trace, engine: str, cores: int) -> Iterator[tuple[AuditResult, Choice | None]]:
+def audited(opened: Trace, engine: str, cores: int) -> Iterator[tuple[AuditResult, EngineChoice | None]]:
     """Audit an opened trace, its tables and its logs, by the engine that is asked for."""
-    from thence.tables.engines.choice import Choice, Engine, choose
+    from thence.tables.engines.choice import Engine, EngineChoice, choose
 
     tables = [path for path, kind in opened.files.items() if kind != "shiviz"]
     choice = choose(engine, tables)
@@ -151,7 +153,7 @@ def audited(opened: Trace, engine: str, cores: int) -> Iterator[tuple[AuditResul
             raise MisuseError(
                 "spans, events and changes in files are audited in this process; leave --engine spark out"
             )
-        choice = Choice(Engine.LOCAL, "records are read here alone")
+        choice = EngineChoice(Engine.LOCAL, "records are read here alone")
     logs_only = not tables and "shiviz" in opened.files.values()
     if choice.engine is Engine.SPARK and not logs_only:
         result = _on_spark(opened, cores)
@@ -204,19 +206,19 @@ def _audit_logs(opened: Trace, result: AuditResult) -> None:
 # -- for people --------------------------------------------------------------------------------------------------------
 
 
-def tell(result: AuditResult, choice: Choice | None, opened: Trace, paths: int, out: Console) -> None:
+def tell(result: AuditResult, choice: EngineChoice | None, opened: Trace, paths: int, out: Console) -> None:
     """Print what people want to know, the worst first."""
     say = out.print
     if choice is not None:
         say(f"verdict: {result.verdict}")
-        say(f"judged {choice}")
+        detail(f"judged {choice}")
         for line in _runs(result, out):
             say(line)
     for line in (*_clocks(result), *_records(result), *_findings(result, paths), *skipped_files(opened.skipped)):
         say(line)
     if not result.events:
         unused = next(iter(result.rows("quarantine")), None)
-        hint = "" if result.allow_empty or unused else "; --allow-empty says that is fine"
+        hint = "" if result.allow_empty or unused else "; --allow-empty accepts an empty trace"
         say(f"note: there is no event to judge{hint}")
 
 
@@ -228,7 +230,9 @@ def _runs(result: AuditResult, out: Console) -> Iterator[str]:
     runs = sorted(result.run_rows, key=lambda run: (rank[run["verdict"]], run["run"]))
     hops = [run for run in runs if run["run"].endswith(HOPS)]
     runs = [run for run in runs if not run["run"].endswith(HOPS)]
-    for title, some in ((None, runs), ("hops, as runs of their own", hops)):
+    if len(runs) == 1:
+        yield _run_line(runs[0])
+    for title, some in ((None, runs if len(runs) > 1 else []), ("hops, as runs of their own", hops)):
         if some:
             out.print(_run_table(some[:SHOWN], title))
             if len(some) > SHOWN:
@@ -239,8 +243,22 @@ def _runs(result: AuditResult, out: Console) -> Iterator[str]:
         yield f"{len(runs):,} runs: {verdicts}; {result.events:,} events, {result.messages:,} messages"
 
 
-def _run_table(runs: list[RunRow], title: str | None) -> Table:
-    columns = [name for name in runs[0] if name not in ("run", "verdict")]
+def _run_line(run: RunRow) -> str:
+    """Return the counts of the only run, without its name and without zeros."""
+    counts = {name: run[name] for name in _COUNTS}  # type: ignore[literal-required]
+    shown = {name: count for name, count in counts.items() if count or name in _ALWAYS}
+    return ", ".join(f"{count:,} {name.removesuffix('s') if count == 1 else name}" for name, count in shown.items())
+
+
+_COUNTS = (
+    "events", "messages", "violations", "possible", "gaps", "undelivered", "duplicates", "misdelivered", "quarantined",
+)  # fmt: skip
+_ALWAYS = ("events", "messages", "violations")
+
+
+def _run_table(runs: list[RunRow], title: str | None) -> ConsoleTable:
+    """Return one row per run; columns that are zero everywhere are left out, so that the table fits a terminal."""
+    columns = [name for name in _COUNTS if name in _ALWAYS or any(run[name] for run in runs)]  # type: ignore[literal-required]
     rows = [[run["run"], run["verdict"], *(run[name] for name in columns)] for run in runs]  # type: ignore[literal-required]
     return table("run", "verdict", *columns, rows=rows, title=title)
 
@@ -293,16 +311,18 @@ def _records(result: AuditResult) -> Iterator[str]:
 def _findings(result: AuditResult, paths: int) -> Iterator[str]:
     """Yield violations in words, and rows that were set aside."""
     count = sum(run["violations"] for run in result.run_rows)
+    one = len(result.run_rows) == 1
     for number, (row, sentence) in enumerate(result.told(SHOWN, paths), 1):
-        yield f"{number}. run {row['run']}: {sentence}"
+        yield f"{number}. {sentence}" if one else f"{number}. run {row['run']}: {sentence}"
     if count > SHOWN:
         yield f"... and {count - SHOWN:,} more violations; --json has them all"
     if count:
         yield "thence explain TRACE --violation K draws one of them"
     for row in islice(result.rows("possible"), SHOWN):
+        where = "" if one else f"run {row['run']}: "
         yield (
-            f"possible: run {row['run']}: {row['destination']} delivered {row['early']} and no {row['missing']}, which "
-            f"was sent before it, unless a row that is missing or set aside there delivered {row['missing']}"
+            f"possible: {where}{row['destination']} delivered {row['early']} and no {row['missing']}, which was sent "
+            f"before it, unless a row that is missing or set aside there delivered {row['missing']}"
         )
     if (more := sum(run["possible"] for run in result.run_rows) - SHOWN) > 0:
         yield f"... and {more:,} more that are possible; --json has them all"

@@ -144,7 +144,7 @@ def simulate_and_judge(made: Demo) -> None:
 
 def catch_the_liar(made: Demo) -> None:
     """Show that delivery on arrival is found out, and why it is wrong."""
-    from thence.show.results_page import Section, Words
+    from thence.show.results_page import Paragraph, Section
     from thence.tables.explain.diagram import diagram
     from thence.tables.explain.scene import scene_of, violated
     from thence.tables.explain.sentence import path
@@ -164,7 +164,7 @@ def catch_the_liar(made: Demo) -> None:
     made.console.print(f"  {sentence}.\n")
     drawn = diagram(scene_of(result.events).showing(finding))
     made.console.print(drawn)
-    made.sections.append(Section("The liar", [Words(f"{sentence}."), Words(drawn, plain=True)]))
+    made.sections.append(Section("The liar", [Paragraph(f"{sentence}."), Paragraph(drawn, plain=True)]))
     made.result["liar"] = {"sentence": sentence, "path": [step.row() for step in proof]}
 
 
@@ -176,7 +176,7 @@ def audit_on_spark(made: Demo) -> None:
     from thence.tables.engines.spark.audit import audit
     from thence.tables.files.parquet import write_parquet
     from thence.tables.files.read import open_trace
-    from thence.tables.result_table import Cell, Table
+    from thence.tables.result_table import Cell, ResultTable
 
     events = list(open_trace(list(made.traces.values())).events())
     recorded = made.out / "all.parquet"
@@ -190,7 +190,7 @@ def audit_on_spark(made: Demo) -> None:
         if found.get("verdict") != judgement.verdict or found.get("violations") != len(judgement.violations):
             made.failures.append(f"the audit on Spark says {found} of {name}, the definition {judgement.verdict}")
     title = f"The audit on Spark of {len(events)} events, the same verdicts as the definition"
-    audited = Table(title, ("run", "verdict", "violations"), tuple(shown))
+    audited = ResultTable(title, ("run", "verdict", "violations"), tuple(shown))
     print_table(audited, made.console)
     made.sections.append(Section("Audit on Spark", [audited]))
     made.result["audit"] = {name: row["verdict"] for name, row in verdicts.items()}
@@ -199,7 +199,7 @@ def audit_on_spark(made: Demo) -> None:
 def deliver_on_spark(made: Demo) -> None:
     """Deliver the recorded arrivals of ks on Spark: each destination gets what its process got, in that order."""
     from thence.cli._common import working
-    from thence.show.results_page import Section, Words
+    from thence.show.results_page import Paragraph, Section
     from thence.tables.delivery.columns import Columns
     from thence.tables.engines.spark.deliver import deliver, with_rosters
     from thence.tables.engines.spark.read_arrivals import read_arrivals
@@ -225,14 +225,14 @@ def deliver_on_spark(made: Demo) -> None:
         f"and every destination got the order of the run."
     )
     made.console.print(sentence)
-    made.sections.append(Section("Delivery on Spark", [Words(sentence)]))
+    made.sections.append(Section("Delivery on Spark", [Paragraph(sentence)]))
     made.result["deliver"] = {"rows": len(rows), "held": held}
 
 
 def cost_of_the_traffic(made: Demo) -> None:
     """Replay the traffic of ks through every protocol that could be recommended, and recommend one."""
     from thence.cli.simulate import print_table
-    from thence.show.results_page import Section, Words
+    from thence.show.results_page import Paragraph, Section
     from thence.show.simulation import costs_table
     from thence.tables.costing import profile, recommend, replay
     from thence.tables.costing.recommend import recommendable
@@ -245,7 +245,9 @@ def cost_of_the_traffic(made: Demo) -> None:
     made.console.print()
     print_table(priced, made.console)
     made.console.print(f"Recommended for this traffic: {choice.advice}.")
-    made.sections.append(Section("What each protocol would cost", [priced, Words(f"Recommended: {choice.advice}.")]))
+    made.sections.append(
+        Section("What each protocol would cost", [priced, Paragraph(f"Recommended: {choice.advice}.")])
+    )
     made.result["cost"] = {"recommended": choice.row(), "protocols": {name: cost.row() for name, cost in costs.items()}}
 
 

@@ -1,4 +1,4 @@
-"""`thence doctor`: what Spark needs, what was found, what to do about the rest."""
+"""`thence doctor`: what is installed and whether it works, extra by extra, and what else there is."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PACKAGE = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at: `ok`, `missing`, `broken`, or `note` (fine, but there is something to know)."""
+    """One thing looked at: `ok`, `note` (works, with a remark), `absent` (an extra), `missing` or `broken`."""
 
     what: str
     status: str
@@ -39,7 +39,7 @@ class Check:
     @property
     def fine(self) -> bool:
         """Whether nothing needs to be done."""
-        return self.status in ("ok", "note")
+        return self.status in ("ok", "note", "absent")
 
 
 def command(
@@ -51,21 +51,26 @@ def command(
     ] = False,
     json_file: JsonFile = None,
 ) -> None:
-    """Say what is here of Java, Spark, workers and packages, what is missing, and what to do.
+    """Check what is installed, extra by extra, and list what else there is.
 
-    Exit code 0 if all is fine, 1 if something is missing or does not work.
+    Exit code 0 if what is installed works, 1 if some of it does not.
     """
     findings = [*_python(), *_packages()]
-    java = _java(findings)
-    if java is not None and _installed("pyspark"):
-        findings.append(_archive(java, make=warm))
-        if start:
+    if _installed("pyspark"):
+        java = _java(findings)
+        if java is not None:
+            findings.append(_archive(java, make=warm))
+        if start and java is not None:
             findings.extend(_spark(java))
-    elif start:
-        findings.append(Check("spark session", "missing", "not started", "see the lines above"))
+        elif start:
+            findings.append(Check("spark session", "missing", "not started", "see the line on java"))
     fine = all(finding.fine for finding in findings)
-    rows = [(f.what, f.status, f.found, f.advice) for f in findings]
-    console(json_file).print(table("what", "status", "found", "what to do", rows=rows))
+    out = console(json_file)
+    here = [(f.what, f.status, _brief(f), f.advice) for f in findings if f.status != "absent"]
+    out.print(table("what", "status", "found", "what to do", rows=here, title="What you have"))
+    if absent := [(f.what, f.found, f.advice) for f in findings if f.status == "absent"]:
+        out.print(table("extra", "not installed", "to install it", rows=absent, title="What else there is"))
+    out.print("What is installed works." if fine else "Something that is installed does not work: see above.")
     write_json(json_file, {"ok": fine, "findings": [asdict(finding) for finding in findings]})
     finish(0 if fine else 1)
 
@@ -109,18 +114,25 @@ def _sqlite() -> Check:
 
 
 def _packages() -> Iterator[Check]:
-    """Look at every package that an extra of ours names."""
-    seen: set[str] = set()
+    """Look at every extra of ours: the versions of its packages, or those that it lacks."""
+    extras: dict[str, list[str]] = {}
     for requirement in metadata.requires("thence") or ():
         match = re.match(r"""([\w.-]+)[^;]*;\s*extra\s*==\s*["']([\w-]+)["']""", requirement)
-        if match is None or match[1] in seen or match[1] == "thence":
-            continue
-        seen.add(match[1])
-        version = _installed(match[1])
-        if version:
-            yield Check(match[1], "ok", version)
+        if match is not None and match[1] != "thence":
+            extras.setdefault(match[2], []).append(match[1])
+    for extra, packages in sorted(extras.items()):
+        found = {package: _installed(package) for package in packages}
+        if lacking := [package for package, version in found.items() if version is None]:
+            yield Check(f"thence[{extra}]", "absent", ", ".join(lacking), f'pip install "thence[{extra}]"')
         else:
-            yield Check(match[1], "missing", "not installed", f'pip install "thence[{match[2]}]"')
+            versions = ", ".join(f"{package} {version}" for package, version in found.items())
+            yield Check(f"thence[{extra}]", "ok", versions)
+
+
+def _brief(check: Check) -> str:
+    """Return what was found for people: of an extra the first package, since `--json` has all of them."""
+    first, *others = check.found.split(", ") if check.what.startswith("thence[") else [check.found]
+    return f"{first} and {len(others)} more" if others else first
 
 
 def _installed(package: str) -> str | None:

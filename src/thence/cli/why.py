@@ -74,8 +74,8 @@ def _show(answer: Row, json_file: str | None) -> None:
     out.print(table("peer", "link", "on their way", "received", "refused because", rows=links))
     journal = answer["journal"]
     out.print(
-        f"Journal {journal['path']} ({journal['synchronous']}): {journal['inputs']} inputs, "
-        f"{journal['deliveries']} deliveries, {answer['inbox']} of them not done, {journal['bytes']} bytes."
+        f"Journal {journal['path']} ({journal['synchronous']}): {journal['inputs']:,} inputs, "
+        f"{journal['deliveries']:,} deliveries, {answer['inbox']:,} of them not done, {journal['bytes'] / 1e6:.1f} MB."
     )
 
 

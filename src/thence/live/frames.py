@@ -53,29 +53,30 @@ class Framer:
         self._needed = 0
         """bytes that the first frame of what is kept has in all, as far as that is known"""
 
-    def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield (kind, body) of each frame that is complete now."""
+    def feed(self, data: bytes) -> Iterator[tuple[int, bytes | memoryview]]:
+        """Yield (kind, body) of each frame that is complete now; a body is good until the next one is asked for."""
+        got: bytes | memoryview = data
         if self._kept:
             self._kept += data  # in place: a frame of many megabytes comes in thousands of pieces
             if len(self._kept) < self._needed:
                 return
-            data = bytes(self._kept)
-        at, end = 0, len(data)
+            got = memoryview(self._kept)  # a long body is copied once, when it is kept
+        at, end = 0, len(got)
         self._needed = LENGTH.size
         try:
             while end - at >= LENGTH.size:
-                length, kind = LENGTH.unpack_from(data, at)
+                length, kind = LENGTH.unpack_from(got, at)
                 if length > self.limit:
                     raise PeerError(f"a frame of {length} bytes; up to {self.limit} are accepted")
                 stop = at + LENGTH.size + length
                 if stop > end:
                     self._needed = stop - at
                     return
-                body = data[at + LENGTH.size : stop]
+                body = got[at + LENGTH.size : stop]
                 at = stop
                 yield kind, body
         finally:
-            self._kept = bytearray(data[at:])
+            self._kept = bytearray(got[at:])
 
 
 def frame(kind: int, body: bytes = b"") -> bytes:
@@ -83,16 +84,21 @@ def frame(kind: int, body: bytes = b"") -> bytes:
     return LENGTH.pack(len(body), kind) + body
 
 
+def data_head(number: int, head: bytes, size: int) -> bytes:
+    """Return the frame of an item up to its payload, which has this size: a long payload need not be copied."""
+    return _DATA.pack(_NUMBER.size + len(head) + size, DATA, number) + head
+
+
 def data_frame(number: int, head: bytes, body: bytes) -> bytes:
     """Return the frame of an item."""
-    return _DATA.pack(_NUMBER.size + len(head) + len(body), DATA, number) + head + body
+    return data_head(number, head, len(body)) + body
 
 
-def read_data(body: bytes) -> tuple[int, bytes]:
+def read_data(body: bytes | memoryview) -> tuple[int, bytes]:
     """Return the number and the item of a data frame."""
     if len(body) < _NUMBER.size:
         raise PeerError(f"a data frame of {len(body)} bytes; its number alone has {_NUMBER.size}")
-    return _NUMBER.unpack_from(body)[0], body[_NUMBER.size :]
+    return _NUMBER.unpack_from(body)[0], bytes(body[_NUMBER.size :])
 
 
 def ack_frame(number: int, credit: int) -> bytes:

@@ -15,7 +15,7 @@ from thence.core.model.events import Event
 from thence.errors import MisuseError, ThenceError
 from thence.live.core import Core
 from thence.live.database import JournalError
-from thence.live.inputs import KIND_NAMES, KIND_OF, STOP, Crash, Input, Join, read_input
+from thence.live.inputs import KIND_NAMES, STOP, Crash, Input, Join, read_input
 from thence.live.journal import RELEASE, RESTORE, InputRow, Journal, Snapshot
 from thence.live.state import hops_of, load
 
@@ -62,8 +62,7 @@ def recover(
         beginning: list[Input] = [] if found.stopped else [Crash()]
         for given in [*beginning, *_joins(core, processes)]:
             step = core.apply(given, now)
-            row = InputRow(core.number, KIND_OF[type(given)], now, RELEASE, step.data, step.digest)
-            journal.append(row)
+            journal.append(core.seal(core.number, step, now))
             found.events += step.events
     except ThenceError:
         journal.rollback()
@@ -158,7 +157,7 @@ def _replay(journal: Journal, core: Core, row: InputRow, found: Recovered) -> No
         step = core.apply(read_input(row.kind, row.data), row.time)
     except (ThenceError, ValueError, KeyError, IndexError) as error:
         raise JournalError(f"{what} cannot be replayed: {error}; {_advice(row)}") from error
-    if step.digest != row.digest:
+    if core.seal(core.number, step, row.time).digest != row.digest:
         raise JournalError(f"{what} does not set free today what it set free when it was written; {_advice(row)}")
     for peer, entry, spill in step.sent:
         if spill:

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parents[3] / "docs" / "explanation/delivery-rule.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to/stream.md"
 ROWS = (
     "select destination, arrival, Event_ID, depends_on, to_timestamp(moment) moment, to_timestamp_ntz(local) local "
     "from values ('d', 2L, 'b', array('a'), '2024-03-31 01:30:00', '2024-03-31 02:30:00'), "
@@ -64,7 +64,7 @@ def zones(spark: Any, folder: Path, names: list[str]) -> dict[str, Any]:
     from pyspark.sql import functions as F
 
     from thence.errors import MisuseError
-    from thence.spark import deliver, split, waiting
+    from thence.spark import deliver, split, waiting, waiting_in_stream
 
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     table = spark.sql(ROWS).withColumn("deep", F.struct("moment", F.array("moment").alias("more")))
@@ -89,10 +89,10 @@ def zones(spark: Any, folder: Path, names: list[str]) -> dict[str, Any]:
     found["waits"] = [list(row) for row in waiting(batch).collect()]
     found["waits, told"] = [list(row) for row in waiting(batch, **OPTIONS).collect()]
     try:
-        waiting(spark, str(folder / "no arrival" / "checkpoint"))
+        waiting_in_stream(spark, str(folder / "no arrival" / "checkpoint"))
     except MisuseError as error:
         found["waits in a folder with a space"] = str(error)
-    kept = waiting(spark, str(folder / place_of("Asia/Kolkata") / "checkpoint")).drop("held_for")
+    kept = waiting_in_stream(spark, str(folder / place_of("Asia/Kolkata") / "checkpoint")).drop("held_for")
     found["waits of a stream"] = [list(row) for row in kept.collect()]
     return found
 

@@ -20,7 +20,7 @@ import stated  # noqa: E402
 from thence.lab.papers.chapter7.experiments import PUBLISHED, SCENARIOS  # noqa: E402
 
 ERRATA = tomllib.loads((ROOT / "benchmarks" / "explore" / "errata.toml").read_text(encoding="utf-8"))["finding"]
-PAGE = (ROOT / "docs" / "explanation/errata.md").read_text(encoding="utf-8")
+PAGE = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs/explanation/errata").glob("*.md"))
 
 
 def test_the_section_of_the_page_is_made_from_the_results() -> None:

@@ -1,6 +1,8 @@
 # cython: wraparound=False, initializedcheck=False, cdivision=True
-# Bounds checks stay on where bytes of other processes are read. Words and positions are plain memory: every position
-# lies between two that were compared with the roster's size before.
+# wraparound: no index is negative. Bounds checks stay on: these are bytes of other processes. Words and positions are
+# plain memory: every position lies between two that were compared with the roster's size before.
+# initializedcheck: no view is used before it is set.
+# cdivision: no dividend is negative, and divisors are constants.
 # mypy: disable-error-code="attr-defined,name-defined,valid-type,misc,no-redef,type-arg,no-any-return,index,has-type"
 """Numbers and sets in bits, lowest bit of each byte first: exponential Golomb codes and binary interpolative coding.
 

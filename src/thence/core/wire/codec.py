@@ -151,7 +151,7 @@ class Optional(Shape):
         return None if value is None else self.shape.fork(value)
 
 
-class Record(Shape):
+class RecordShape(Shape):
     """A tuple with a shape for each place."""
 
     def __init__(self, *shapes: Shape, make: Callable[..., Value] | None = None) -> None:
@@ -186,7 +186,7 @@ class Record(Shape):
     def in_bits(self) -> Shape:
         """Take the other form of each part that has one."""
         shapes = [shape.in_bits() for shape in self.shapes]
-        return Record(*shapes, make=self.make) if shapes != list(self.shapes) else self
+        return RecordShape(*shapes, make=self.make) if shapes != list(self.shapes) else self
 
     def fork(self, value: Value) -> Value:
         """Fork the parts."""
@@ -291,6 +291,9 @@ class ByProcess(Shape):
         if self.shape is INT:
             pairs: dict[int, Value] = reader.pairs()
             return pairs
+        if isinstance(self.shape, Vector) and self.shape.shape is INT and self.shape.make is tuple:
+            vectors: dict[int, Value] = reader.vectors()
+            return vectors
         found: dict[int, Value] = {}
         last, size, read = -1, reader.size, self.shape.read
         for _ in range(reader.length()):

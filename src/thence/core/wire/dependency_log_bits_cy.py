@@ -1,6 +1,8 @@
 # cython: wraparound=False, initializedcheck=False, cdivision=True
-# Words, positions and entries are plain memory: a position is below the roster's size, and `_grown` makes place for
-# entries before they are read. Bytes of other processes are read by `BitReader`, with bounds checks.
+# wraparound: no index is negative. Words, positions and entries are plain memory: a position is below the roster's
+# size, and `_grown` makes place for entries before they are read. `BitReader` reads bytes, with bounds checks.
+# initializedcheck: no view is used before it is set.
+# cdivision: no dividend is negative, and `_width` divides by a count above 0.
 # mypy: disable-error-code="attr-defined,name-defined,valid-type,misc,no-redef,type-arg,index,assignment"
 """Dependency logs in bits: the form of wire version 2.
 

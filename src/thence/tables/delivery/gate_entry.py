@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from thence.core.model.plain import Fields
 from thence.errors import TraceError
@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from thence.tables.delivery.columns import Key
     from thence.tables.delivery.delivery_rule_cy import Rule
     from thence.tables.delivery.outcome_cy import Outcome
-
-Row = Fields
 
 
 class Refused(TraceError):
@@ -25,7 +23,7 @@ class Refused(TraceError):
         self.outcome, self.reason = outcome, reason
 
 
-class Entry:
+class GateEntry:
     """A row on its way through a gate."""
 
     __slots__ = (
@@ -43,12 +41,12 @@ class Entry:
         "wake",
     )
 
-    def __init__(self, row: Row, wake: Callable[[Entry], None]) -> None:
+    def __init__(self, row: Fields, wake: Callable[[GateEntry], None]) -> None:
         """`wake` is called, outside the lock, when the row may run or will not."""
         self.row, self.wake = row, wake
         self.key: Key = ()
         self.rule: Rule
-        self.identity: tuple[object, object, object] = (None, None, None)
+        self.identity: tuple[str | None, Any, int] = (None, None, 0)
         self.id = ""
         self.ticket, self.attempt, self.state = 0, 1, "new"
         self.made: Outcome | None = None

@@ -16,22 +16,29 @@ from thence.tables.sources.cloudevents import from_cloudevent, from_headers
 from thence.tables.sources.debezium import from_change
 from thence.tables.sources.observed import observed
 from thence.tables.sources.otlp import from_spans, orphans
+from thence.tables.sources.outbox import OUTBOX_PRESETS, from_outbox
 from thence.tables.sources.skew import Skew, skews
+from thence.tables.sources.whole import Transaction, WholeTransactions, whole_transactions
 
 __all__ = [
     "AGENT_PRESETS",
+    "OUTBOX_PRESETS",
     "PRESETS",
     "Arrival",
     "Record",
     "Skew",
+    "Transaction",
+    "WholeTransactions",
     "from_change",
     "from_changes",
     "from_cloudevent",
     "from_event",
     "from_events",
     "from_headers",
+    "from_outbox",
     "from_spans",
     "observed",
     "orphans",
     "skews",
+    "whole_transactions",
 ]

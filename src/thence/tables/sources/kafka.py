@@ -1,6 +1,6 @@
 """Kafka without Spark, over confluent-kafka: a producer that says causes, a consumer that keeps effects behind them.
 
-    from thence import Orderer
+    from thence import Gate, Orderer
     from thence.sources.kafka import CausalConsumer, CausalProducer
 
     producer = CausalProducer({"bootstrap.servers": "..."}, "orders")
@@ -11,6 +11,9 @@
     for row in consumer.poll():
         ...                      # each row once, causes first, with its outcome
     consumer.commit()
+
+    parallel = CausalConsumer(group, ["events"], lambda: Gate("depends_on"), concurrency=32)
+    parallel.run(handle)         # handlers in parallel, each after those of its causes: `kafka_parallel.py`
 
 Law. One consumer of a group is active and reads all partitions of its topics, since messages of two partitions may
 depend on each other; the others stand by, and one of them takes over where it stopped. `commit` writes, in one Kafka
@@ -31,33 +34,35 @@ topic says from where the last state is looked for, and nothing depends on its b
 from __future__ import annotations
 
 import json
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from typing import Any
 
-from thence.core.model.plain import Fields, Option, Row
+from thence.core.model.plain import Field, Fields, Option, Row
 from thence.errors import MisuseError, PeerError
-from thence.tables.delivery import Orderer
+from thence.tables.delivery import Gate, Orderer
+from thence.tables.delivery.gate_map import Handled
 from thence.tables.sources.arrival import Record
 from thence.tables.sources.headers import read_headers
 from thence.tables.sources.kafka_client import (
-    OUTAGE,
     PATIENCE,
     Assigned,
-    Fault,
     Found,
-    Place,
-    Writer,
+    PartitionOffset,
+    TransactionalProducer,
     client,
     connection,
-    passing,
+    ensure_topic,
+    judge,
     patiently,
+    stored,
 )
+from thence.tables.sources.kafka_parallel import ParallelConsumer
 from thence.tables.sources.kafka_producer import CausalProducer
 from thence.tables.sources.kafka_state import StateRecord, state_records, whole_state
 
-Partition = tuple[str, int]
+PartitionName = tuple[str, int]
 __all__ = ["CausalConsumer", "CausalProducer"]
 FETCH = 1 << 16
 """bytes of one partition at a time: a backlog is read evenly, so that few records wait for those of other partitions"""
@@ -72,44 +77,67 @@ class CausalConsumer:
         self,
         config: Fields,
         topics: Iterable[str],
-        orderer: Callable[[], Orderer],
+        orderer: Callable[[], Orderer] | Callable[[], Gate],
         *,
         destination: str | None = None,
         state_topic: str | None = None,
+        concurrency: int | None = None,
+        **parallel: Option,
     ) -> None:
-        """Join a group. `orderer` makes an empty orderer; `destination` is who consumes, the group if not given.
+        """Join a group.
 
-        The state topic, `<group>-thence-state` if not given, is made with one partition if it is not there.
+        Args:
+            config: of confluent-kafka's consumer; `group.id` is needed.
+            topics: what is read.
+            orderer: makes an empty `Orderer`; with `concurrency`, an empty `Gate`.
+            destination: who consumes; the group if not given.
+            state_topic: where the state is kept, `<group>-thence-state` if not given (`<group>-thence-done` with
+                `concurrency`); it is made if it is not there.
+            concurrency: run handlers, as many at once: call `run` in place of `poll` and `commit`.
+            parallel: with `concurrency`: `by_partition=True` shares the partitions among the consumers of the group
+                where the gate's key is the record's key and partitions the topics; `commit_seconds` (1) is the time
+                between commits; `metadata_bytes` (4096) is the broker's `offset.metadata.max.bytes`.
         """
-        self.topics, self._make = list(topics), orderer
         self.group = str(config.get("group.id") or "")
         if not self.group:
             raise MisuseError("config has no group.id; the group that consumes is needed")
+        self._parallel: ParallelConsumer | None = None
+        if concurrency is not None:
+            self._parallel = _parallel_consumer(
+                config, topics, orderer, destination=destination, state_topic=state_topic, concurrency=concurrency,
+                **parallel,
+            )  # fmt: skip
+            return
+        if parallel:
+            raise MisuseError(f"{', '.join(parallel)} goes with concurrency=")
+        self.topics, self._make = list(topics), orderer
         self.destination = destination or self.group
         self.state_topic = state_topic or f"{self.group}-thence-state"
         self._config = connection(config)
-        self.orderer, self.active = orderer(), False
-        self._next: dict[Partition, int] = {}
-        self._unhanded: dict[Partition, set[int]] = defaultdict(set)
+        self.orderer, self.active = self._orderer(), False
+        self._next: dict[PartitionName, int] = {}
+        self._unhanded: dict[PartitionName, set[int]] = defaultdict(set)
         self._forwarded: list[tuple[str, Row]] = []
-        self._writer: Writer
+        self._writer: TransactionalProducer
         self._chosen = False
         """chosen by the group, and not yet active"""
         kafka = client()
-        self._ensure_state_topic()
+        ensure_topic(self._config, self.state_topic, 1, STATE_TOPIC)
         settings = {"auto.offset.reset": "earliest", "enable.auto.commit": False, "isolation.level": "read_committed"}
         self._consumer = kafka.Consumer({**settings, "fetch.message.max.bytes": FETCH, **config})
         self._consumer.subscribe([self.state_topic], on_assign=self._assigned, on_revoke=self._revoked)
 
     def poll(self, timeout: float = 1.0, limit: int = 1000) -> list[Row]:
         """Read up to `limit` records; return the rows that leave now, in order. A stand-by consumer returns none."""
+        if self._parallel is not None:
+            raise MisuseError("with concurrency= handlers take the records: call run(handler)")
         out: list[Row] = []
         records = self._consumer.consume(limit, timeout)
         if self._chosen:
             self._take_over()
         for found in records:
             if found.error() is not None:
-                self._judge(found.error())
+                judge(found.error())
             elif (found.topic(), found.partition()) in self._next:
                 out += self._take(found)
         return out
@@ -135,12 +163,56 @@ class CausalConsumer:
         self._forwarded = []
 
     def waiting(self) -> list[Row]:
-        """Explain every held record, as `Orderer.waiting`."""
-        return self.orderer.waiting()
+        """Explain every held record, as `Orderer.waiting` or `Gate.waiting`."""
+        return self.orderer.waiting() if self._parallel is None else self._parallel.gate.waiting()
 
     def close(self) -> None:
-        """Leave the group, without a commit."""
-        self._consumer.close()
+        """Leave the group, without a commit; with `concurrency`, as `stop`."""
+        if self._parallel is not None:
+            self._parallel.stop()
+        else:
+            self._consumer.close()
+
+    # -- handlers ----------------------------------------------------------------------------------------------------
+
+    def run(self, handler: Callable[[Fields], Any], on_handled: Callable[[Handled], object] | None = None) -> None:
+        """Run the handler, a function or a coroutine function, for every record, until `stop` is called.
+
+        A row has the columns of `poll`, and `repeated`: whether it may have been handled before a crash. `on_handled`
+        is called with what became of each record, in the thread that called `run`.
+        """
+        self._handlers().run(handler, on_handled)
+
+    def stop(self) -> None:
+        """Let `run` return, after the handlers that run and a commit."""
+        self._handlers().stop()
+
+    def failed(self) -> list[Fields]:
+        """Return the records whose handlers failed, which hold their effects back."""
+        return self._handlers().gate.failed()
+
+    def retry(self, id: str, key: Iterable[Field] | None = None) -> None:
+        """Handle a failed record again."""
+        self._handlers().retry(id, key)
+
+    def skip(self, id: str, key: Iterable[Field] | None = None) -> None:
+        """Go on without a record that failed or has not arrived, as `Gate.skip`; later runs go on without it too."""
+        self._handlers().skip(id, key)
+
+    def dead_letter(self, id: str, key: Iterable[Field] | None = None) -> None:
+        """Set aside a failed record with everything behind it, as `Gate.dead_letter`; later runs do so too."""
+        self._handlers().gate.dead_letter(id, key)
+
+    def _handlers(self) -> ParallelConsumer:
+        if self._parallel is None:
+            raise MisuseError("handlers need concurrency=, and a function that makes a Gate as the third argument")
+        return self._parallel
+
+    def _orderer(self) -> Orderer:
+        made = self._make()
+        if not isinstance(made, Orderer):
+            raise MisuseError("without concurrency= the third argument makes an Orderer")
+        return made
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -157,14 +229,9 @@ class CausalConsumer:
             self._unhanded[each["topic"], each["partition"]].discard(each["offset"])
         return out
 
-    def _judge(self, error: Fault) -> None:
-        """A broker that is away comes back; anything else is told."""
-        if error.code() != client().KafkaError._PARTITION_EOF and not passing(error):
-            raise PeerError(f"Kafka: {error.str()}")
-
     # -- taking over -----------------------------------------------------------------------------------------------
 
-    def _assigned(self, consumer: Assigned, partitions: list[Place]) -> None:
+    def _assigned(self, consumer: Assigned, partitions: list[PartitionOffset]) -> None:
         """Note that the group chose this consumer; nothing is asked of the client while it calls back."""
         if partitions:
             self._chosen = True
@@ -181,14 +248,14 @@ class CausalConsumer:
         self.active = True
         self._consumer.assign([kafka.TopicPartition(*where, offset) for where, offset in sorted(self._next.items())])
 
-    def _revoked(self, consumer: Assigned, partitions: list[Place]) -> None:
+    def _revoked(self, consumer: Assigned, partitions: list[PartitionOffset]) -> None:
         """Somebody else goes on from the last commit; what was read since is theirs."""
         self._chosen = False
         self._forget()
         consumer.unassign()
 
     def _forget(self) -> None:
-        self.active, self.orderer = False, self._make()
+        self.active, self.orderer = False, self._orderer()
         self._next, self._forwarded = {}, []
         self._unhanded.clear()
 
@@ -219,26 +286,8 @@ class CausalConsumer:
 
     def _stored_records(self, start: int) -> Iterator[StateRecord]:
         """Read the state topic from where a state is known to be, or all of it, up to its last commit."""
-        kafka = client()
-        settings: Row = {"group.id": f"{self.group}-state-reader", "isolation.level": "read_committed"}
-        settings |= {"auto.offset.reset": "earliest", "enable.partition.eof": True, "enable.auto.commit": False}
-        reader = kafka.Consumer({**self._config, **settings})
-        try:
-            reader.assign([kafka.TopicPartition(self.state_topic, 0, start if start >= 0 else kafka.OFFSET_BEGINNING)])
-            end = time.monotonic() + OUTAGE
-            while time.monotonic() < end:
-                found = reader.poll(1)
-                if found is None:
-                    continue
-                if found.error() is None:
-                    yield StateRecord(found.key(), found.value(), found.headers())
-                elif found.error().code() == kafka.KafkaError._PARTITION_EOF:
-                    return
-                else:
-                    self._judge(found.error())
-            raise PeerError(f"the state of group {self.group} in {self.state_topic} did not come within {OUTAGE:.0f} s")
-        finally:
-            reader.close()
+        for found in stored(self._config, self.group, (self.state_topic, 0), start):
+            yield StateRecord(found.key() or b"", found.value() or b"", found.headers() or [])
 
     # -- committing ------------------------------------------------------------------------------------------------
 
@@ -273,7 +322,7 @@ class CausalConsumer:
         with suppress(kafka.KafkaException):
             self._consumer.commit(offsets=places, asynchronous=True)
 
-    def _handed_on(self) -> list[Place]:
+    def _handed_on(self) -> list[PartitionOffset]:
         """Return, for each partition, the offset up to which everything was handed on."""
         ends = {where: min(self._unhanded[where], default=end) for where, end in self._next.items() if end >= 0}
         return [client().TopicPartition(*where, offset) for where, offset in ends.items()]
@@ -298,16 +347,13 @@ class CausalConsumer:
         self._consumer.assign([kafka.TopicPartition(*where, offset) for where, offset in sorted(self._next.items())])
         self.active = True
 
-    def _ensure_state_topic(self) -> None:
-        from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-        admin = AdminClient(self._config)
-        topic = NewTopic(self.state_topic, 1, config=STATE_TOPIC)
-        try:
-            patiently(lambda: admin.create_topics([topic])[self.state_topic].result())
-        except client().KafkaException as error:
-            if error.args[0].code() != client().KafkaError.TOPIC_ALREADY_EXISTS:
-                raise PeerError(f"state topic {self.state_topic}: {error.args[0].str()}") from None
+def _parallel_consumer(config: Fields, topics: Iterable[str], gate: Any, **more: Any) -> ParallelConsumer:
+    client()
+    try:
+        return ParallelConsumer(config, topics, gate, **more)
+    except TypeError as error:
+        raise MisuseError(f"CausalConsumer: {error}") from None
 
 
 def _forwarded_headers(row: Row) -> list[tuple[str, bytes]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Protocol, TypeVar
 
 from thence.core.model.plain import Fields, Option, Row
-from thence.errors import MisuseError
+from thence.errors import MisuseError, PeerError
 
 PATIENCE = 60.0
 """seconds that one call waits for a broker that is away"""
@@ -56,7 +56,7 @@ class Found(Protocol):
         """Return the kind of its time, and milliseconds."""
 
 
-class Fault(Protocol):
+class ClientFault(Protocol):
     """What the package says is wrong."""
 
     def fatal(self) -> bool:
@@ -75,7 +75,7 @@ class Fault(Protocol):
         """Return its words."""
 
 
-class Place(Protocol):
+class PartitionOffset(Protocol):
     """A partition and an offset in it, as the package names them."""
 
     topic: str
@@ -86,14 +86,14 @@ class Place(Protocol):
 class Assigned(Protocol):
     """The part of a consumer that may be asked while it calls back."""
 
-    def assign(self, partitions: list[Place]) -> None:
+    def assign(self, partitions: list[PartitionOffset]) -> None:
         """Read these."""
 
     def unassign(self) -> None:
         """Read nothing."""
 
 
-class Writer(Protocol):
+class TransactionalProducer(Protocol):
     """A producer with transactions."""
 
     def init_transactions(self, timeout: float) -> None:
@@ -132,7 +132,7 @@ def connection(config: Fields) -> Row:
     return {key: value for key, value in config.items() if key.startswith(_EVERYBODYS)}
 
 
-def passing(error: Fault) -> bool:
+def passing(error: ClientFault) -> bool:
     """Tell whether an error may pass by itself: Kafka says so, or a broker is away."""
     kafka = client().KafkaError
     away = (kafka._ALL_BROKERS_DOWN, kafka._TRANSPORT, kafka._RESOLVE, kafka._TIMED_OUT)
@@ -150,3 +150,43 @@ def patiently(act: Callable[[], T]) -> T:
             if time.monotonic() > end or not passing(error.args[0]):
                 raise
             time.sleep(PAUSE)
+
+
+def judge(error: ClientFault) -> None:
+    """Raise an error that a record stands for, unless it is the end of a partition or may pass by itself."""
+    if error.code() != client().KafkaError._PARTITION_EOF and not passing(error):
+        raise PeerError(f"Kafka: {error.str()}")
+
+
+def ensure_topic(config: Fields, name: str, partitions: int, settings: Mapping[str, str]) -> None:
+    """Make a topic unless it is there."""
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+    admin, topic = AdminClient(dict(config)), NewTopic(name, partitions, config=dict(settings))
+    try:
+        patiently(lambda: admin.create_topics([topic])[name].result())
+    except client().KafkaException as error:
+        if error.args[0].code() != client().KafkaError.TOPIC_ALREADY_EXISTS:
+            raise PeerError(f"state topic {name}: {error.args[0].str()}") from None
+
+
+def stored(config: Fields, group: str, place: tuple[str, int], start: int = -1) -> Iterator[Found]:
+    """Yield the committed records of a state topic's partition, from an offset or from the beginning."""
+    kafka = client()
+    settings: Row = {"group.id": f"{group}-state-reader", "isolation.level": "read_committed"}
+    settings |= {"auto.offset.reset": "earliest", "enable.partition.eof": True, "enable.auto.commit": False}
+    reader = kafka.Consumer({**config, **settings})
+    try:
+        reader.assign([kafka.TopicPartition(*place, start if start >= 0 else kafka.OFFSET_BEGINNING)])
+        end = time.monotonic() + OUTAGE
+        while time.monotonic() < end:
+            for found in reader.consume(1000, 0.2):
+                if found.error() is None:
+                    yield found
+                elif found.error().code() == kafka.KafkaError._PARTITION_EOF:
+                    return
+                else:
+                    judge(found.error())
+        raise PeerError(f"the state of group {group} in {place[0]} did not come within {OUTAGE:.0f} s")
+    finally:
+        reader.close()

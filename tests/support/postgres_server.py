@@ -47,6 +47,7 @@ def postgres() -> Iterator[Postgres]:
     try:
         run(binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8")
         settings = f"-p {port} -h 127.0.0.1 -k {folder} -c wal_level=logical -c fsync=off -c max_wal_senders=4"
+        settings += " -c max_prepared_transactions=4"
         run(binaries / "pg_ctl", "-w", "-t", 300, "-D", data, "-l", folder / "log", "-o", settings, "start")
         try:
             yield Postgres(binaries, port)

@@ -1,0 +1,286 @@
+"""An outbox on a real PostgreSQL: concurrent writers, rollbacks, long transactions; every event once, in order."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import psycopg
+import pytest
+from support.postgres_server import Postgres, postgres
+
+from thence.errors import MisuseError
+from thence.sources.postgres import OutboxReader
+
+WRITERS = 50
+PATIENCE = 0.2
+"""seconds after which the usual reader takes a hole for a rollback"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Postgres]:
+    with postgres() as running:
+        yield running
+
+
+def connect(server: Postgres, *, autocommit: bool = True) -> Any:
+    return psycopg.connect(f"host=127.0.0.1 port={server.port} user=postgres dbname=postgres", autocommit=autocommit)
+
+
+def make(server: Postgres, name: str, column: str = "position bigserial primary key") -> None:
+    server.psql(f"drop table if exists {name}; create table {name} ({column}, transaction text, payload text);")
+
+
+class Writers:
+    """Transactions of several events; some are rolled back, in whole or to a savepoint, and some stay open for long."""
+
+    def __init__(self, server: Postgres, table: str, events: int, seed: int) -> None:
+        self.server, self.table, self.left, self.seed = server, table, events, seed
+        self.lock = threading.Lock()
+        self.began: dict[str, float] = {}
+        self.committed: dict[str, float] = {}
+        self.events: dict[str, str] = {}  # committed payloads, and their transactions
+        self.threads = [threading.Thread(target=self.write, args=(n,)) for n in range(WRITERS)]
+
+    def write(self, writer: int) -> None:
+        random, count = Random(self.seed * 1000 + writer), 0
+        with connect(self.server, autocommit=False) as connection:
+            while self.left > 0:
+                count += 1
+                name = f"{writer}-{count}"
+                self.began[name] = time.monotonic()
+                kept = self.insert(connection, random, name)
+                if random.random() < 0.25:
+                    connection.rollback()
+                    continue
+                connection.commit()
+                self.committed[name] = time.monotonic()
+                with self.lock:
+                    self.events |= dict.fromkeys(kept, name)
+                    self.left -= len(kept)
+
+    def insert(self, connection: Any, random: Random, name: str) -> list[str]:
+        kept, pause = list[str](), random.expovariate(40) if random.random() < 0.97 else random.uniform(0.5, 2)
+        for number in range(random.randint(1, 8)):
+            undone = random.random() < 0.1
+            if undone:
+                connection.execute("savepoint s")
+            statement = f"insert into {self.table} (transaction, payload) values (%s, %s)"
+            connection.execute(statement, [name, f"{name}/{number}"])
+            if undone:
+                connection.execute("rollback to savepoint s")
+            else:
+                kept.append(f"{name}/{number}")
+            if number == 0:
+                time.sleep(pause)
+        return kept
+
+    @property
+    def writing(self) -> bool:
+        return any(thread.is_alive() for thread in self.threads)
+
+
+class TimeoutReader:
+    """What is usually built: a hole that has not been filled within some time after it was seen is skipped."""
+
+    def __init__(self, connection: Any, table: str) -> None:
+        self.connection, self.table, self.position = connection, table, 0
+        self.seen: dict[int, float] = {}  # when the row behind a hole was first read
+
+    def poll(self) -> list[str]:
+        found = self.connection.execute(
+            f"select position, payload from {self.table} where position > %s order by position", [self.position]
+        ).fetchall()
+        now, before, out, open_ = time.monotonic(), self.position, list[str](), False
+        for position, payload in found:
+            if position > before + 1:
+                open_ |= now - self.seen.setdefault(before + 1, now) < PATIENCE
+            if not open_:
+                self.position = position
+                out.append(payload)
+            before = position
+        return out
+
+    def ended(self) -> bool:
+        return self.position == self.connection.execute(f"select max(position) from {self.table}").fetchone()[0]
+
+
+def out_of_order(order: list[str], writers: Writers) -> int:
+    """Count events that came before one of a transaction that had committed before theirs began."""
+    found, earliest = 0, float("inf")
+    for payload in reversed(order):
+        transaction = writers.events[payload]
+        found += writers.began[transaction] > earliest
+        earliest = min(earliest, writers.committed[transaction])
+    return found
+
+
+@pytest.mark.parametrize("events", [10_000, pytest.param(1_000_000, marks=pytest.mark.soak)])
+def test_every_committed_event_once_and_in_order(server: Postgres, events: int) -> None:
+    seed = 5
+    make(server, "outbox")
+    writers = Writers(server, "outbox", events, seed)
+    with connect(server) as one, connect(server) as two:
+        reader, usual = OutboxReader(one, "outbox"), TimeoutReader(two, "outbox")
+        order, skipping, most = list[str](), list[str](), 0
+        for thread in writers.threads:
+            thread.start()
+        quiet = 0
+        while quiet < 3:
+            quiet = 0 if writers.writing else quiet + 1
+            rows = reader.poll()
+            order += [row["payload"] for row in rows]
+            skipping += usual.poll()
+            most = max([most, *(hole["rows"] for hole in reader.waiting())])
+            if rows or len(order) < len(writers.events):
+                quiet = min(quiet, 1)
+            time.sleep(0.01)
+        while not usual.ended():
+            skipping += usual.poll()
+    lost = len(writers.events.keys() - set(skipping))
+    print(
+        f"seed {seed}: {len(writers.events)} events of {len(writers.committed)} transactions, "
+        f"{len(writers.began) - len(writers.committed)} rolled back; most rows behind a hole: {most}; "
+        f"a reader with a time-out of {PATIENCE} s lost {lost} events"
+    )
+    assert len(order) == len(set(order)) == len(writers.events)
+    assert set(order) == set(writers.events)
+    assert out_of_order(order, writers) == 0
+    assert reader.waiting() == []
+    assert lost > 0, "the long transactions are longer than the time-out, so it must lose events"
+
+
+def poll(reader: OutboxReader) -> list[str]:
+    return [row["payload"] for row in reader.poll()]
+
+
+@pytest.mark.parametrize("column", ["position bigserial", "position bigint generated always as identity"])
+def test_a_hole_waits_for_its_transaction_and_no_longer(server: Postgres, column: str) -> None:
+    make(server, "slow", f"{column} primary key")
+    with connect(server) as one, connect(server, autocommit=False) as slow, connect(server) as fast:
+        reader = OutboxReader(one, "slow", transaction="transaction")
+        slow.execute("insert into slow (payload) values ('a')")
+        fast.execute("insert into slow (payload) values ('b')")
+        assert poll(reader) == []
+        (hole,) = reader.waiting()
+        assert (hole["missing"], hole["rows"], len(hole["blockers"])) == ("slow/1", 1, 1)
+        assert "1 transactions" in hole["reason"]
+        slow.commit()
+        assert poll(reader) == ["a", "b"]
+        slow.execute("insert into slow (payload) values ('c'), ('d')")
+        fast.execute("insert into slow (payload) values ('e')")
+        assert poll(reader) == []
+        slow.execute("insert into slow (payload) values ('f')")  # the same transaction
+        assert poll(reader) == []
+        slow.rollback()
+        assert poll(reader) == ["e"]
+        assert reader.position == 5
+        fast.execute("insert into slow (payload) values ('g')")
+        assert poll(OutboxReader(one, "slow", after=5)) == ["g"]
+
+
+def test_a_writer_that_began_after_the_hole_was_seen_is_not_waited_for(server: Postgres) -> None:
+    make(server, "later")
+    with connect(server) as one, connect(server, autocommit=False) as slow, connect(server, autocommit=False) as other:
+        reader = OutboxReader(one, "later")
+        slow.execute("insert into later (payload) values ('a')")
+        one.execute("insert into later (payload) values ('b')")
+        assert poll(reader) == []
+        other.execute("insert into later (payload) values ('c')")
+        slow.rollback()
+        assert poll(reader) == ["b"]
+        other.rollback()
+
+
+def test_a_prepared_transaction_is_waited_for(server: Postgres) -> None:
+    make(server, "prepared")
+    with connect(server) as one, connect(server) as slow, connect(server) as fast:
+        reader = OutboxReader(one, "prepared")
+        slow.execute("begin")
+        slow.execute("insert into prepared (payload) values ('a')")
+        fast.execute("insert into prepared (payload) values ('b')")
+        assert poll(reader) == []
+        slow.execute("prepare transaction 'p'")
+        assert poll(reader) == []
+        assert len(reader.waiting()[0]["blockers"]) == 1
+        fast.execute("commit prepared 'p'")
+        assert poll(reader) == ["a", "b"]
+
+
+def test_numbers_with_a_step(server: Postgres) -> None:
+    server.psql("create sequence by_ten increment by 10 start with 10;")
+    make(server, "steps", "position bigint primary key default nextval('by_ten')")
+    with connect(server) as one, connect(server, autocommit=False) as slow:
+        reader = OutboxReader(one, "steps")
+        slow.execute("insert into steps (payload) values ('a')")
+        one.execute("insert into steps (payload) values ('b')")
+        assert poll(reader) == []
+        assert reader.waiting()[0]["missing"] == "steps/10"
+        slow.rollback()
+        assert poll(reader) == ["b"]
+
+
+def test_numbers_drawn_outside_of_the_insert_must_be_declared_and_are_never_given_up(server: Postgres) -> None:
+    make(server, "pooled", "position bigint primary key")
+    make(server, "cached")
+    server.psql("alter sequence cached_position_seq cache 50;")
+    with connect(server) as one, connect(server) as two:
+        with pytest.raises(MisuseError, match="no default that draws from a sequence"):
+            OutboxReader(one, "pooled")
+        with pytest.raises(MisuseError, match="no default that draws from a sequence"):
+            OutboxReader(one, "pooled", numbers="insert")
+        for numbers in (None, "insert", "transaction"):
+            with pytest.raises(MisuseError, match="CACHE 50"):
+                OutboxReader(one, "cached", numbers=numbers)  # type: ignore[arg-type]
+        reader = OutboxReader(one, "pooled", numbers="client")
+        two.execute("insert into pooled (position, payload) values (1, 'a'), (4, 'd')")
+        for _ in range(3):
+            order = poll(reader)
+        assert order == []
+        assert reader.position == 1
+        assert [(hole["missing"], hole["last"]) for hole in reader.waiting()] == [("pooled/2", "pooled/3")]
+        two.execute("insert into pooled (position, payload) values (3, 'c')")
+        assert poll(reader) == []
+        with pytest.raises(MisuseError, match="7 is not waited for; waited for: 2 to 2"):
+            reader.give_up(7)
+        reader.give_up(2)
+        assert poll(reader) == ["c", "d"]
+
+
+def test_marten_draws_in_the_transaction(server: Postgres) -> None:
+    """The number is drawn before the statement that inserts: a lock on the table would come too late."""
+    server.psql("create sequence mt_events_sequence;")
+    make(server, "mt_events", "seq_id bigint primary key")
+    with connect(server) as one, connect(server, autocommit=False) as slow:
+        with pytest.raises(MisuseError, match="numbers='transaction'"):
+            OutboxReader(one, preset="marten")
+        reader = OutboxReader(one, preset="marten", numbers="transaction")
+        number = slow.execute("select nextval('mt_events_sequence')").fetchone()[0]
+        one.execute("insert into mt_events (seq_id, payload) select nextval('mt_events_sequence'), 'b'")
+        assert poll(reader) == []
+        slow.execute("insert into mt_events (seq_id, payload) values (%s, 'a')", [number])
+        assert poll(reader) == []
+        slow.commit()
+        assert poll(reader) == ["a", "b"]
+
+
+def test_axon_with_jdbc_is_found_in_the_catalogue(server: Postgres) -> None:
+    make(server, "domainevententry", "globalindex bigserial not null primary key")
+    with connect(server) as one:
+        assert OutboxReader(one, preset="axon").numbers == "insert"
+
+
+def test_what_is_missing_is_said(server: Postgres) -> None:
+    with connect(server) as one, connect(server, autocommit=False) as two:
+        make(server, "named")
+        with pytest.raises(MisuseError, match="no column 'number'"):
+            OutboxReader(one, "named", sequence="number")
+        with pytest.raises(MisuseError, match="autocommit"):
+            OutboxReader(two, "named")
+        with pytest.raises(MisuseError, match="marten, axon"):
+            OutboxReader(one, preset="other")
+        with pytest.raises(MisuseError, match="no table"):
+            OutboxReader(one)

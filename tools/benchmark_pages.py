@@ -1,0 +1,470 @@
+"""Writes docs/benchmarks/ from benchmarks/*/results/*.json: one page per area.
+
+    python tools/benchmark_pages.py            write the pages
+    python tools/benchmark_pages.py --check    exit code 1 if a page is not what the results say
+
+A new figure is a new row of one of the functions in `PAGES`. A result that lacks a key is left out of its table, so a
+benchmark may be reshaped before its page is.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks"
+DOCS = ROOT / "docs" / "benchmarks"
+Result = Any
+Rows = Iterator[tuple[object, ...]]
+
+CONDITIONS = """# Benchmarks
+
+Each page lists what was measured, what it is compared with, and the ratio: ours divided by the other, so below 1 is
+faster or smaller than the other. The pages are written from the JSON results by `tools/benchmark_pages.py`.
+
+Conditions, the same for all pages unless a table says otherwise:
+
+- x86_64, two shared cores, Python 3.11, pyspark 4.x, compiled modules. The machine was often loaded: trust ratios
+  measured in turns more than absolute times. The JSON files record load and rounds where a script notes them.
+- "before" is release 0.1.0 or the version that the script was given.
+- Medians of the rounds in the JSON.
+- `make bench` runs the scripts and rewrites their JSON. The audit and Kafka need data or a broker and are run by hand.
+
+"""
+
+
+def result(path: str) -> Result:
+    """Return one result file."""
+    return json.loads((RESULTS / path).read_text(encoding="utf-8"))
+
+
+def shown(value: object) -> str:
+    """Return a value for people: three significant digits, thousands separated."""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def table(heads: tuple[str, ...], rows: Rows) -> str:
+    """Return a Markdown table."""
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    lines += [f"| {' | '.join(map(shown, row))} |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def compared(rows: Rows) -> str:
+    """Return the table of most sections."""
+    return table(("what", "ours", "compared with", "theirs", "ratio"), rows)
+
+
+def deliver() -> str:
+    """Return the page about delivery."""
+
+    def tables() -> Rows:
+        found = result("deliver/results/by_hand.json")
+        for name, called in (("sort", "Polars' sort of the same table"), ("loop", "a loop written by hand")):
+            for ids in ("ids are whole numbers", "ids are texts"):
+                with suppress(KeyError):
+                    ours, theirs = found[ids]["thence"]["cpu"], found[ids][name]["cpu"]
+                    what = f"`thence.deliver`, {found['rows']:,} rows, {ids}, CPU seconds"
+                    yield what, ours, called, theirs, ours / theirs
+
+    def spark() -> Rows:
+        for name, of in result("deliver/results/batch.json").items():
+            with suppress(KeyError, TypeError):
+                ours, theirs = median(of["seconds"]["deliver"]), median(of["seconds"]["identity"])
+                ratio = of["median ratio to identity"]["deliver"]
+                yield f"batch, {name}, {of['rows']:,} rows, seconds", ours, "an identity function", theirs, ratio
+        for name, of in result("deliver/results/stream.json").items():
+            with suppress(KeyError, TypeError):
+                times = of["median ms of a micro-batch, turn by turn"]
+                what = f"stream, {name}, {of['rows']:,} rows, {of['keys']:,} keys, ms a micro-batch"
+                other = "the same stateful pipeline, passing rows through"
+                yield what, median(times["delivering"]), other, median(times["passing through"]), of["ratio"]
+
+    def rivals() -> Rows:
+        for name, of in result("deliver/results/rivals.json").items():
+            with suppress(KeyError, TypeError):
+                held = of["held, micro-batches"]
+                state = of.get("state bytes written in all", 0) / 1e6
+                yield name, of["rows a second"], of["violations"], f"{held['p50']:.0f}, {held['p99']:.0f}", state
+
+    def rule() -> Rows:
+        found = result("deliver/results/rule.json")
+        for case, times in found.get("microseconds of CPU a row, unless seconds are named", {}).items():
+            if "now" in times and "before" in times:
+                now, before = median(times["now"]), median(times["before"])
+                yield case, now, "0.1.0", before, now / before
+
+    clocks = result("deliver/results/by_time.json")["violations"]
+    return f"""# Delivery
+
+## Tables in this process
+
+{compared(tables())}
+Scripts: `benchmarks/deliver/by_hand.py`.
+
+## On Spark
+
+64 destinations, a roster of 64, 20 entries a stamp, a quarter to a half of the rows held for a while.
+
+{compared(spark())}
+Scripts: `batch.py`, `stream.py`.
+
+## What people use instead
+
+One stream with explicit causes, 160,000 rows in 64 keys; half of the rows have a cause from another sender, and the
+senders' clocks differ.
+
+{table(("", "rows a second", "rows before a cause", "held, micro-batches, p50 and p99", "state written, MB"), rivals())}
+The buffer by hand keeps order and nothing else: no duplicates, no cycles, no lost causes, no reasons. Script:
+`rivals.py`.
+
+Sorting by time is right only while clocks agree. Of {result("deliver/results/by_time.json")["copies at sinks"]:,}
+copies, sorted by time:
+
+{table(("order", "violations"), iter(clocks.items()))}
+## The rule alone
+
+Microseconds of CPU a row in one process, 200,000 rows; rows of the command line in seconds.
+
+{compared(rule())}
+Script: `rule.py`.
+"""
+
+
+def audit() -> str:
+    """Return the page about audits."""
+    ways = {
+        "local, one core": "thence, one core",
+        "local, two cores": "thence, two cores",
+        "Spark, cold": "thence on Spark, cold",
+        "Spark, warm": "thence on Spark, second audit of a session",
+        "a loop by hand": "a loop by hand (39 lines, no proofs, trusts its input)",
+        "Polars": "Polars (25 lines)",
+    }
+    traces = {"5k": "5 thousand events", "500k": "500 thousand", "10m": "10 million", "chains": "chains, 500 thousand"}
+    found = result("audit/results/table.json")
+
+    def cell(trace: str, way: str) -> str:
+        row, known = found.get(f"{trace}: {way}"), found.get(f"{trace}: local, two cores")
+        if row is None:
+            return "not measured"
+        best = min(row["rounds"], key=lambda each: float(each["seconds"]))
+        missed = known["violations"] - row["violations"] if known else 0
+        return f"{best['seconds']:.1f} s, {best['peak_mb']:,} MB" + (
+            f", misses {missed:,} of {known['violations']:,}" if known and missed else ""
+        )
+
+    def layouts() -> Rows:
+        names = {
+            "files-10m": "files that the workers open",
+            "files-10m-random": "the same, rows scattered at random",
+            "files-10m-hosts": "the same, one file per process",
+            "frame-10m": "a DataFrame with `order`, a range in each partition",
+            "frame-10m-overlapping": "the same in Spark's default partitions",
+            "frame-10m-random": "a DataFrame, rows scattered at random",
+            "frame-10m-hosts": "a DataFrame, files by process",
+            "plain-10m": "a DataFrame without `order`",
+        }
+        for name, what in names.items():
+            of = result(f"audit/results/{name}.json")
+            with suppress(KeyError):
+                ours, theirs = median(of["audit_seconds"]), median(of["yardstick_seconds"])
+                yield f"{what}, seconds", ours, "reading and sorting the same files", theirs, of["ratio"]
+
+    def many() -> Rows:
+        of = result("audit/results/violations.json")
+        for name in ("verdict alone", "a hundred proofs", "JSON", "Parquet"):
+            with suppress(KeyError):
+                yield name, of[name]["cpu_seconds"], of[name]["peak_mb"]
+
+    growth = result("audit/results/growth.json")["median_seconds"]
+    rows = ((called, *(cell(trace, way) for trace in traces)) for way, called in ways.items())
+    violations = result("audit/results/violations.json")
+    return f"""# Audit
+
+64 processes, two copies a message, one delivery in a thousand late, Parquet.
+
+## Against what one would write instead
+
+Seconds from start to end of the command (the faster round), peak memory, violations missed. In `chains` every late
+message is overtaken over five relays.
+
+{table(("", *traces.values()), rows)}
+Script: `benchmarks/audit/table.py`.
+
+## On Spark, by layout, 10 million events
+
+{compared(layouts())}
+Script: `run.py`.
+
+## Growth on Spark
+
+{table(("events", "seconds"), ((f"{int(size):,}", seconds) for size, seconds in growth.items()))}
+## Many violations
+
+{violations["events"]:,} events with {violations["violations"]:,} violations.
+
+{table(("output", "CPU seconds", "peak MB"), many())}
+Script: `violations.py`.
+"""
+
+
+def live() -> str:
+    """Return the page about live endpoints."""
+    found = result("live/results/live.json")
+
+    def rows() -> Rows:
+        for row in found["rows"]:
+            busy, calm = row["busy"], row["calm"]
+            connection = row["connection"] + (", asyncio" if row["loop"] == "asyncio" else "")
+            delivered = busy["copies a second"] / min(3, row["processes"] - 1)
+            yield (
+                row["processes"],
+                row["journal"],
+                connection,
+                row["protocol"],
+                round(min(delivered, busy["multicasts a second"])),
+                busy["cpu us a copy"],
+                f"{calm['p50 ms']:.1f}, {calm['p99 ms']:.0f}",
+            )
+
+    def ratios() -> Rows:
+        cpu = {
+            (row["processes"], row["journal"], row["protocol"]): row["busy"]["cpu us a copy"]
+            for row in found["rows"]
+            if row["connection"] == "plain" and row["loop"] != "asyncio"
+        }
+        for (processes, journal, protocol), ours in cpu.items():
+            if protocol == "ks" and (theirs := cpu.get((processes, journal, "unordered"))):
+                what = f"`ks`, {processes} processes, journal {journal}, us of CPU a copy"
+                yield what, ours, "delivery on arrival", theirs, ours / theirs
+
+    heads = ("processes", "journal", "connection", "protocol", "multicasts a second", "CPU us a copy", "p50, p99 ms")
+    socket = found["bare socket, us CPU a frame there and back"]
+    return f"""# Live endpoints
+
+Every process by itself on one machine, each multicast goes to three others, payloads of 100 bytes, 8 sends in flight.
+Latencies are from `send` to delivery at a quarter of the full rate. A frame of 200 bytes over a bare socket, there and
+back, takes {socket} us of CPU.
+
+## What causal order costs
+
+{compared(ratios())}
+## All runs
+
+`recorded` also writes a trace of every event.
+
+{table(heads, rows())}
+Script: `benchmarks/live/run.py`.
+"""
+
+
+def protocols() -> str:
+    """Return the page about protocols."""
+    rows = result("protocols/results/log.json")["rows"]
+
+    def sizes() -> Rows:
+        of = {(row["protocol"], row["n"], row["traffic"]): row for row in rows}
+        for (name, n, traffic), row in of.items():
+            other = of.get(("rst", n, traffic))
+            if name == "ks" and other:
+                for what in ("bytes", "send_us", "receive_us"):
+                    words = f"`ks`, {n} processes, {traffic}, {what.replace('_us', ', us')}"
+                    yield words, row[what], "`rst` (a full matrix)", other[what], row[what] / other[what]
+
+    def literal() -> Rows:
+        for row in result("protocols/results/literal.json")["rows"]:
+            for step in ("send", "receive"):
+                ours, theirs = row[f"ks_{step}_us"], row[f"literal_{step}_us"]
+                what = f"`ks`, {row['n']} processes, {row['traffic']}, {step}, us"
+                yield what, ours, "the paper's text, line by line", theirs, ours / theirs
+
+    def every() -> Rows:
+        for row in sorted(rows, key=lambda row: (row["n"], row["traffic"], row["protocol"])):
+            names = ("protocol", "n", "traffic", "send_us", "receive_us", "encode_us", "decode_us", "bytes")
+            yield tuple(row[name] for name in names)
+
+    heads = ("protocol", "processes", "traffic", "send us", "receive us", "encode us", "decode us", "bytes a copy")
+    return f"""# Protocols
+
+In steady state, one process.
+
+## `ks` against a matrix
+
+{compared(sizes())}
+## `ks` against the paper's text
+
+{compared(literal())}
+## Every protocol
+
+{table(heads, every())}
+Scripts: `benchmarks/protocols/run.py`, `literal.py`.
+"""
+
+
+def handlers() -> str:
+    """Return the page about gates and Kafka."""
+    gate, kafka = result("gate/results/run.json"), result("kafka/results/run.json")
+
+    def turns() -> Rows:
+        times = gate["processor microseconds a row"]
+        bare = times["tasks without a gate"]
+        for name, ours in times.items():
+            if name != "tasks without a gate":
+                yield f"{name}, us of CPU a row", ours, "tasks without a gate", bare, ours / bare
+
+    def slow() -> Rows:
+        times = gate["handlers of 5 ms"]["seconds"]
+        for name, theirs in times.items():
+            if name != "gate":
+                yield "handlers of 5 ms on a real graph, seconds", times["gate"], name, theirs, times["gate"] / theirs
+
+    def consumed() -> Rows:
+        for name, of in kafka.items():
+            if isinstance(of, dict):
+                ours, theirs = of["seconds"]["ordered"], of["seconds"]["alone"]
+                yield f"{kafka['events']:,} events, {name}, seconds", ours, "without ordering", theirs, of["ratio"]
+
+    return f"""# Gate and Kafka
+
+## Gate
+
+{compared(turns())}
+{compared(slow())}
+Script: `benchmarks/gate/run.py`.
+
+## Kafka
+
+{compared(consumed())}
+Script: `benchmarks/kafka/run.py`.
+"""
+
+
+def page() -> str:
+    """Return the page about the space-time page."""
+    found = result("page/results/page.json")
+
+    def rows() -> Rows:
+        for way, size in dict.fromkeys((row["way"], row["events"]) for row in found["rows"]):
+            mine = [row for row in found["rows"] if (row["way"], row["events"]) == (way, size)]
+            firsts = [row["first_picture_ms"] for row in mine]
+            first = f"not in {found['limit_s']:.0f} s" if None in firsts else f"{median(firsts) / 1000:.2f} s"
+            windows = [name for name in mine[0] if name.startswith("frames_")]
+            worst = [median(row[name]["p95_ms"] for row in mine if row[name]) for name in windows]
+            frames = f"{max(worst):.0f} ms" if worst else "not panned"
+            yield size, way, first, frames, f"{mine[0]['bytes'] / 1e6:.2f} MB"
+
+    heads = ("events", "way", "first picture", "p95 of frames, worst window", "file")
+    return f"""# The page of `thence show`
+
+Time to the first picture and of frames while panning, against an SVG with every arrow and Mermaid's sequence diagrams;
+{found["processes"]} processes, Chromium without a GPU.
+
+{table(heads, rows())}
+Script: `benchmarks/page/run.py`.
+"""
+
+
+def laboratory() -> str:
+    """Return the page about the simulator, the explorer and sweeps."""
+    sweep = result("sweep/results/sweep.json")
+
+    def simulated() -> Rows:
+        for row in result("sim/results/sim.json")["simpy"]:
+            what = f"simulator, `{row['protocol']}`, {row['n']} processes, messages a second"
+            yield what, row["ours_per_s"], "SimPy, stores", row["simpy_store_per_s"], row["ratio"]
+
+    def explored() -> Rows:
+        for row in result("explore/results/speed.json")["rows"]:
+            with suppress(KeyError, TypeError):
+                setting = ", ".join(f"{key} {value}" for key, value in row["setting"].items())
+                ours, theirs = row["reduced"]["states"], row["naive"]["states"]
+                yield f"{setting}, states", ours, "without reduction", theirs, ours / theirs
+
+    seconds = sweep["seconds"]
+    swept = iter([(f"{sweep['scenarios']} scenarios, seconds, two cores", seconds["local[2]"], "one core",
+                   seconds["local[1]"], seconds["local[2]"] / seconds["local[1]"])])  # fmt: skip
+    return f"""# Laboratory
+
+## Simulator
+
+For messages a second a ratio above 1 is faster.
+
+{compared(simulated())}
+## Explorer
+
+{compared(explored())}
+## Sweep on Spark
+
+{compared(swept)}
+Scripts: `benchmarks/sim/run.py`, `explore/speed.py`, `sweep/run.py`.
+"""
+
+
+def first() -> str:
+    """Return the page about the first answer and sizes."""
+
+    def starts() -> Rows:
+        for row in result("first/results/first.json")["rows"]:
+            now, before = row["cpu_seconds_now"], row["cpu_seconds_before"]
+            yield f"{row['what']}, CPU seconds", now, "before", before, now / before
+
+    extras = result("install/results/sizes.json")["extras"]
+    return f"""# First answer and size
+
+## CPU until the first answer
+
+{compared(starts())}
+Script: `benchmarks/first/run.py`.
+
+## Disk, with everything an extra needs
+
+{table(("extra", "MB"), ((f"`{name}`" if name else "(none)", of["MB"]) for name, of in extras.items()))}
+Script: `benchmarks/install/run.py`.
+"""
+
+
+PAGES: dict[str, tuple[str, Callable[[], str]]] = {
+    "deliver": ("Delivery", deliver),
+    "audit": ("Audit", audit),
+    "live": ("Live endpoints", live),
+    "protocols": ("Protocols", protocols),
+    "handlers": ("Gate and Kafka", handlers),
+    "page": ("The page of `thence show`", page),
+    "laboratory": ("Laboratory", laboratory),
+    "first": ("First answer and size", first),
+}
+
+
+def pages() -> dict[Path, str]:
+    """Return every page with its text."""
+    listed = "\n".join(f"- [{title}]({name}.md)" for name, (title, _) in PAGES.items())
+    return {DOCS / "index.md": f"{CONDITIONS}{listed}\n"} | {
+        DOCS / f"{name}.md": make() for name, (_, make) in PAGES.items()
+    }
+
+
+def main() -> int:
+    """Write or check the pages."""
+    made = pages()
+    stale = [path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    if "--check" in sys.argv:
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} is not what the results say; run python tools/benchmark_pages.py")
+        return 1 if stale else 0
+    DOCS.mkdir(exist_ok=True)
+    for path in stale:
+        path.write_text(made[path], encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
