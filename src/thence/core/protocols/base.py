@@ -425,10 +425,7 @@ class Member(Fielded, abc.ABC):
     # -- the wire --------------------------------------------------------------------------------------------------
 
     def encode(self, copy: Copy, version: int = wire.WIRE_VERSION) -> bytes:
-        """Return the stamp of a copy on the wire; its length is what every table here calls bytes.
-
-        `version=2` takes about half the bytes or less and is for destinations that read it: releases after 0.1.0.
-        """
+        """Return the stamp of a copy; `version=2` is shorter, for destinations that read it (releases after 0.1.0)."""
         return wire.encode(type(self), copy, self.roster, version)
 
     def decode(self, data: bytes, *, source: str | int) -> Copy:
