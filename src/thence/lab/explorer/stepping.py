@@ -123,13 +123,12 @@ class Stepper:
         if before is None or after is None or before == after:
             return []
         words = [
-            f"{verb} {', '.join(sorted(facts))}"
-            for verb, facts in (("adds", after - before), ("drops", before - after))
-            if facts
+            f"{verb} {', '.join(sorted(some))}"
+            for verb, some in (("adds", after - before), ("drops", before - after))
+            if some
         ]
-        return [
-            f"log of {self.moves.roster.name(process)} {' and '.join(words)}: {len(after)} fact{'s' * (len(after) != 1)} now"
-        ]
+        facts = f"{len(after)} fact{'s' * (len(after) != 1)} now"
+        return [f"log of {self.moves.roster.name(process)} {' and '.join(words)}: {facts}"]
 
     def _led_to(self, process: int, effect: Answer) -> str:
         roster = self.moves.roster
