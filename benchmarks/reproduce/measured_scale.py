@@ -152,7 +152,8 @@ SCALE = (
     ),
     Sentence(
         "explanation/audit.md",
-        "64 -> 1,000 processes makes judging {times} times more expensive ({judge} ns an event) and a summary {summaries} MB",
+        "64 -> 1,000 processes makes judging {times} times more expensive ({judge} ns an event) "
+        "and a summary {summaries} MB",
         many_processes,
     ),
     Sentence("explanation/audit.md", "composition takes {seconds} s a chunk (it grows with", many_processes),
