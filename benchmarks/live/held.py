@@ -3,7 +3,7 @@
     python benchmarks/live/held.py [--messages 4000] [--against SOURCE] [--rounds 3]
 
 c lacks a1; whatever b says after it is held there. Then a1 comes, everything is delivered, and the payloads (100 bytes
-each) are taken out of the inbox. A station with its journal on disk, no sockets. `--against` runs the same on another
+each) are taken out of the inbox. A process with its journal on disk, no sockets. `--against` runs the same on another
 source tree in turns, each in a process of its own. Writes results/held.json.
 """
 
@@ -23,11 +23,11 @@ RESULT = HERE / "results" / "held.json"
 def measure(messages: int) -> dict:
     from thence.live.core import Core
     from thence.live.database import StandardDatabase
-    from thence.live.group import Asked
+    from thence.live.group import QueuedInput
     from thence.live.inbox import Inbox
     from thence.live.inputs import Receive, Send
     from thence.live.journal import Journal
-    from thence.live.process import Station
+    from thence.live.process import LiveProcess
     from thence.live.recovery import recover
 
     names = ["a", "b", "c"]
@@ -37,23 +37,23 @@ def measure(messages: int) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         database = StandardDatabase(Path(folder) / "c.journal", synchronous="normal")
         journal = Journal(database)
-        station, inbox = Station(recover(journal, "ks", names, "c", record=False).core, journal), Inbox(journal)
+        process, inbox = LiveProcess(recover(journal, "ks", names, "c", record=False).core, journal), Inbox(journal)
 
         def work() -> None:
-            while not station.idle:
-                station.prepare(1.0)
-                station.commit()
-                released = station.release()
+            while not process.idle:
+                process.prepare(1.0)
+                process.commit()
+                released = process.release()
                 for delivery in released.delivered:
                     inbox.put(delivery, released.bodies.get(delivery.ref))
 
         for number in range(1, messages + 1):
             entry = b.apply(Send(0b100, b"x" * 100), 0.0).sent[0][1]
             b.outboxes[2].acknowledge(entry.number)
-            station.queue.append(Asked(Receive(1, number, entry.head + b"x" * 100)))
+            process.queue.append(QueuedInput(Receive(1, number, entry.head + b"x" * 100)))
         work()
         began = time.process_time()
-        station.queue.append(Asked(Receive(0, 1, first[2].head + b"question")))
+        process.queue.append(QueuedInput(Receive(0, 1, first[2].head + b"question")))
         work()
         assert len([inbox.take() for _ in range(len(inbox))]) == messages + 1
         spent = time.process_time() - began

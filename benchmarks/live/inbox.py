@@ -2,7 +2,7 @@
 
     python benchmarks/live/inbox.py [--waiting 0,1000,20000,40000] [--messages 8000] [--against SOURCE] [--rounds 2]
 
-A station with its journal on disk (`normal`), no sockets: so many messages wait for the application; then each group
+A process with its journal on disk (`normal`), no sockets: so many messages wait for the application; then each group
 receives 50 more and is done with 50, the oldest. `--against` runs the same on another source tree (`src` of another
 clone) in turns, each in a process of its own. Writes results/inbox.json.
 """
@@ -25,34 +25,34 @@ def measure(waiting: int, messages: int) -> dict:
     """Return CPU a message and the longest group, with so many waiting."""
     from thence.live.core import Core
     from thence.live.database import StandardDatabase
-    from thence.live.group import Asked
+    from thence.live.group import QueuedInput
     from thence.live.inputs import Receive, Send
     from thence.live.journal import Journal
-    from thence.live.process import Station
+    from thence.live.process import LiveProcess
     from thence.live.recovery import recover
 
     sender, number = Core.fresh("ks", ["a", "b"], "a", record=False), 0
     with tempfile.TemporaryDirectory() as folder:
         database = StandardDatabase(Path(folder) / "b.journal", synchronous="normal")
         journal = Journal(database)
-        station = Station(recover(journal, "ks", ["a", "b"], "b", record=False).core, journal)
+        process = LiveProcess(recover(journal, "ks", ["a", "b"], "b", record=False).core, journal)
 
         def group(count: int, done: int) -> float:
             nonlocal number
             for _ in range(count):
                 number += 1
                 entry = sender.apply(Send(2, b"x" * 100), 0.0).sent[0][1]
-                station.queue.append(Asked(Receive(0, number, entry.head + b"x" * 100)))
+                process.queue.append(QueuedInput(Receive(0, number, entry.head + b"x" * 100)))
                 sender.outboxes[1].acknowledge(entry.number)
-            for each in list(station.core.inbox)[:done]:
-                station.finish(each)
+            for each in list(process.core.inbox)[:done]:
+                process.finish(each)
             began = time.process_time()
-            station.prepare(1.0)
-            station.commit()
-            station.release()
+            process.prepare(1.0)
+            process.commit()
+            process.release()
             return time.process_time() - began
 
-        while len(station.core.inbox) < waiting:
+        while len(process.core.inbox) < waiting:
             group(500, 0)
         spent = [group(GROUP, GROUP) for _ in range(messages // GROUP)]
         database.close()

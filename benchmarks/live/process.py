@@ -81,7 +81,7 @@ async def main() -> None:
                 message.finish()
 
         reader = asyncio.create_task(read())
-        while not all(link.open for position, link in enumerate(me.station.links) if position != me.station.core.me):
+        while not all(link.open for position, link in enumerate(me.process.links) if position != me.process.core.me):
             await asyncio.sleep(0.05)
         print("ready", flush=True)
         while line := await lines.get():

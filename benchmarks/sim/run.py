@@ -29,7 +29,7 @@ from thence.core.model.roster import Roster
 from thence.core.protocols.registry import REGISTRY, lookup
 from thence.errors import MisuseError
 from thence.lab.simulator import Scenario, Simulation, simulate
-from thence.lab.simulator.cpu import Clock
+from thence.lab.simulator.cpu import CpuClock
 
 RESULTS = Path(__file__).parent / "results" / "sim.json"
 SIZES = (10, 30, 50)
@@ -82,7 +82,7 @@ def timed(work: Callable[[], int]) -> float:
 def engine_row(scenario: Scenario, rounds: int) -> dict[str, Any]:
     """Measure one protocol at one size."""
     best = max(timed(lambda: Simulation(scenario).run().deliveries) for _ in range(rounds))
-    clock = Clock(scenario.members())
+    clock = CpuClock(scenario.members())
     simulation = Simulation(scenario, members=clock.members)
     start = thread_time()
     outcome = simulation.run()

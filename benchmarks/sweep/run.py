@@ -77,7 +77,7 @@ def allowed(guessed: list[float], taken: list[float], cores: int) -> float:
 
 def looped() -> dict[str, Any]:
     from thence.lab.sweep.grid import read_grid
-    from thence.lab.sweep.task import Store, run_one
+    from thence.lab.sweep.task import ResultStore, run_one
 
     grid = read_grid(HERE / "grid.toml")
     works = []
@@ -85,7 +85,7 @@ def looped() -> dict[str, Any]:
         start, cpu = perf_counter(), process_time()
         for each in grid.scenarios:
             spec = json.dumps(each.scenario.row())
-            done = run_one(Store(folder), each.id, spec, traces=False, warmup=grid.warmup, batches=grid.batches)
+            done = run_one(ResultStore(folder), each.id, spec, traces=False, warmup=grid.warmup, batches=grid.batches)
             works.append(done["cpu_seconds"])
         seconds = perf_counter() - start
         return {

@@ -61,7 +61,7 @@ def test_a_scenario_that_fails_is_told(
 ) -> None:
     run_one, done = sweep_task.run_one, []
 
-    def failing(store: sweep_task.Store, id: str, spec: str, **how: object) -> object:
+    def failing(store: sweep_task.ResultStore, id: str, spec: str, **how: object) -> object:
         run = None if done else _broken
         done.append(id)
         return run_one(store, id, spec, **how, **({"run": run} if run else {}))  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from thence.core.model.minimum import Minimum
 from thence.core.protocols.registry import REGISTRY
 from thence.errors import MisuseError
 from thence.lab.explorer.graph import state_graph
-from thence.lab.explorer.judge_memory import Needed, Past, Space
+from thence.lab.explorer.judge_memory import CausalPast, Needed, Space
 from thence.lab.explorer.search import explore
 from thence.lab.explorer.setting import Setting, Step
 from thence.lab.explorer.witness import Start, replay
@@ -192,7 +192,7 @@ def _same_facts(result, space: Space) -> int:
 def test_two_pasts_that_differ_only_in_what_is_over_are_one() -> None:
     first = explore(Setting("unordered", 2, 4), properties=frozenset({"no duplicates"}))
     assert first.verdict == "holds"
-    assert Past((0, 0)) == Past((0, 0), (), 0, 0, 0, 0)
+    assert CausalPast((0, 0)) == CausalPast((0, 0), (), 0, 0, 0, 0)
 
 
 def test_a_time_limit_is_reported() -> None:

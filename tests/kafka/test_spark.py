@@ -12,7 +12,7 @@ from support.jars import connector
 from support.traffic import ROSTER, Traffic
 
 from thence.sources.kafka import CausalProducer
-from thence.spark import deliver, waiting
+from thence.spark import deliver, waiting_in_stream
 from thence.spark.sources import from_changes, from_kafka, kafka_options, read_kafka
 
 
@@ -61,7 +61,7 @@ def test_a_stream_goes_on_where_it_stopped_and_in_equals_out_plus_waiting(
         query = query.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
         query.start().awaitTermination()
     rows = spark.read.parquet(str(tmp_path / "out")).orderBy("position").collect()
-    held = waiting(spark, str(tmp_path / "checkpoint")).collect()
+    held = waiting_in_stream(spark, str(tmp_path / "checkpoint")).collect()
     assert [row["message"] for row in held] == ["stuck"]
     assert len(rows) + len(held) == sent + 1
     traffic.judge(row["message"] for row in rows)

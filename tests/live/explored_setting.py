@@ -13,13 +13,13 @@ from typing import Any, ClassVar, cast
 
 from thence.core.model.message import MESSAGE, Copy, MessageId
 from thence.core.protocols.effects import Deferred, Deliver, Effect, Pending, Sent, Transmit
-from thence.core.protocols.registry import Entry
-from thence.core.wire.codec import INT, TEXT, Record, Shape
+from thence.core.protocols.registry import ProtocolEntry
+from thence.core.wire.codec import INT, TEXT, RecordShape, Shape
 from thence.errors import MisuseError
 from thence.lab.explorer.judge_memory import Perm
 from thence.lab.explorer.setting import Setting
 from thence.live.core import Core
-from thence.live.deliveries import Step
+from thence.live.deliveries import InputResult
 from thence.live.inputs import CopyItem, Input, Receive, Send, Trusted, read_item
 from thence.live.link import Link
 from thence.live.state import dump, load
@@ -74,10 +74,10 @@ class Carried:
         assert not link.accept(number, len(item))
         return self._effects(step)
 
-    def _apply(self, given: Input) -> Step:
+    def _apply(self, given: Input) -> InputResult:
         return self.core.apply(given, 0.0)
 
-    def _effects(self, step: Step) -> list[Effect]:
+    def _effects(self, step: InputResult) -> list[Effect]:
         """Return what a step set free, deliveries first: a send that was held back leaves after them."""
         own: dict[int, list[Copy]] = {}
         others: list[Copy] = []
@@ -107,11 +107,14 @@ class LiveSetting(Setting):
     """A setting whose members are cores."""
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> ProtocolEntry:
         ours = lookup(self.protocol)
-        options = {"kinds": dict.fromkeys(ours.protocol.kinds, Record(INT, TEXT)), "options": ours.protocol.options}
+        options = {
+            "kinds": dict.fromkeys(ours.protocol.kinds, RecordShape(INT, TEXT)),
+            "options": ours.protocol.options,
+        }
         shaped: Any = type("Shaped", (Carried,), {**options, "name": ours.name})
-        return Entry(shaped, ours.summary, ours.source, ours.needs, ours.guarantee, ours.waits)
+        return ProtocolEntry(shaped, ours.summary, ours.source, ours.needs, ours.guarantee, ours.waits)
 
     def member(self, process: int) -> Any:
         names, carried = self.roster().names, cast(type[Carried], self.entry.protocol)

@@ -13,7 +13,7 @@ from random import Random
 
 import apsw
 
-from thence.live.database import PRAGMAS, JournalError, Row, Synchronous, Value
+from thence.live.database import PRAGMAS, JournalError, SqlRow, SqlValue, SyncMode
 
 SECTOR = 512
 
@@ -69,19 +69,19 @@ class LoggedDisk(apsw.VFS):
 class ApswDatabase:
     """The journal's interface over the other SQLite."""
 
-    def __init__(self, path: Path, *, synchronous: Synchronous = "full", vfs: str | None = None) -> None:
+    def __init__(self, path: Path, *, synchronous: SyncMode = "full", vfs: str | None = None) -> None:
         self.path = str(path)
         self._connection = apsw.Connection(self.path, vfs=vfs)
         for pragma in PRAGMAS:
             self.execute(pragma.format(synchronous=synchronous.upper()))
 
-    def execute(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+    def execute(self, sql: str, parameters: Sequence[SqlValue] = ()) -> list[SqlRow]:
         try:
             return list(self._connection.cursor().execute(sql, tuple(parameters)))
         except apsw.Error as error:
             raise JournalError(f"journal {self.path}: {error}") from error
 
-    def execute_many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+    def execute_many(self, sql: str, rows: Iterable[Sequence[SqlValue]]) -> None:
         try:
             self._connection.cursor().executemany(sql, [tuple(row) for row in rows])
         except apsw.Error as error:

@@ -12,27 +12,27 @@ from thence.errors import ThenceError
 from thence.live.core import Core
 from thence.live.frames import ack_frame
 from thence.live.group import Released
-from thence.live.process import Station
+from thence.live.process import LiveProcess
 from thence.live.session import Session
 
 SEEDS = range(40)
 
 
-class AcknowledgesBeforeCommit(Station):
+class AcknowledgesBeforeCommit(LiveProcess):
     def item(self, session: Session, number: int, item: bytes) -> None:
         super().item(session, number, item)
         assert session.peer is not None
         session.channel.write(ack_frame(number, self.links[session.peer].grant()))
 
 
-class SkipsTheDuplicateCheck(Station):
+class SkipsTheDuplicateCheck(LiveProcess):
     def __init__(self, core: Core, *args: object, **options: object) -> None:
         super().__init__(core, *args, **options)  # type: ignore[arg-type]
         for link in self.links:
             link.accept = lambda number, size: True  # type: ignore[method-assign]
 
 
-class HandsOverBeforeCommit(Station):
+class HandsOverBeforeCommit(LiveProcess):
     def prepare(self, now: float) -> None:
         super().prepare(now)
         assert self.group is not None
@@ -64,26 +64,26 @@ def found(seed: int, **options: object) -> bool:
     with TemporaryDirectory(dir=SHARED) as folder:
         world = World(Path(folder), 3, seed, **options)  # type: ignore[arg-type]
         for position, process in enumerate(world.processes):
-            process.station.world = (world, position)  # type: ignore[union-attr]
+            process.live.world = (world, position)  # type: ignore[union-attr]
         return not survives(world)
 
 
 @pytest.mark.parametrize(
-    "station", [AcknowledgesBeforeCommit, SkipsTheDuplicateCheck, HandsOverBeforeCommit], ids=lambda s: s.__name__
+    "process", [AcknowledgesBeforeCommit, SkipsTheDuplicateCheck, HandsOverBeforeCommit], ids=lambda s: s.__name__
 )
-def test_a_broken_station_is_found(station: type[Station]) -> None:
+def test_a_broken_station_is_found(process: type[LiveProcess]) -> None:
     start = World.start
 
     class Marked(World):
         def start(self, position: int) -> None:
             start(self, position)
-            self.processes[position].station.world = (self, position)  # type: ignore[union-attr]
+            self.processes[position].live.world = (self, position)  # type: ignore[union-attr]
 
     for seed in SEEDS:
         with TemporaryDirectory(dir=SHARED) as folder:
-            if not survives(Marked(Path(folder), 3, seed, station=station)):
+            if not survives(Marked(Path(folder), 3, seed, process=process)):
                 return
-    raise AssertionError(f"{station.__name__} was not found in {len(SEEDS)} seeds")
+    raise AssertionError(f"{process.__name__} was not found in {len(SEEDS)} seeds")
 
 
 def test_a_reused_count_is_found() -> None:

@@ -133,8 +133,8 @@ def test_random_cancellations_lose_double_and_wedge_nothing(folder: Path, synchr
             await b.send({"a"}, b"tell")
 
             def over() -> bool:
-                quiet = all(m.station.idle and not m.station.core.inbox and not m.inbox for m in (a, b))
-                return quiet and all(link.outbox.sent == link.outbox.acked for m in (a, b) for link in m.station.links)
+                quiet = all(m.process.idle and not m.process.core.inbox and not m.inbox for m in (a, b))
+                return quiet and all(link.outbox.sent == link.outbox.acked for m in (a, b) for link in m.process.links)
 
             await until(over)
             enough.set()
@@ -186,7 +186,7 @@ def test_cancelled_starts_and_stops_leave_an_endpoint_that_can_be_started(folder
             await asyncio.wait({task})
         async with Endpoint(files[0]) as a, Endpoint(files[1]) as b:
             await a.send({"b"}, b"the last one")
-            found = await take(b, a.station.core.member.count)
+            found = await take(b, a.process.core.member.count)
             assert found[-1].payload == b"the last one"
             assert len(found) > sent
 
@@ -206,7 +206,7 @@ def test_a_cancelled_send_that_was_not_applied_is_withdrawn(folder: Path) -> Non
                 for task in tasks:
                     task.cancel()
                 await asyncio.wait(tasks)
-            assert b.station.core.member.count == 0
+            assert b.process.core.member.count == 0
             await b.send({"a"}, b"2")
             assert [m.payload for m in await take(a, 1)] == [b"2"]
 

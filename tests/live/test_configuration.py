@@ -149,10 +149,10 @@ def test_health_and_readiness(folder: Path) -> None:
                 await a.send({"b"}, b"x")
                 await take(b, 1)
                 assert (await get(at, "/readyz"))[1]["away"] == []
-            a.station.full = True
+            a.process.full = True
             assert (await get(at, "/readyz"))[0] == 503
             assert (await get(at, "/healthz"))[0] == 200
-            a.station.broken(RuntimeError("boom"))
+            a.process.broken(RuntimeError("boom"))
             status, body = await get(at, "/healthz")
             assert status == 503
             assert "RuntimeError: boom" in str(body["failure"])

@@ -18,7 +18,7 @@ from thence.errors import PeerError
 from thence.live.frames import Hello
 from thence.live.link import Link
 from thence.live.outbox import Outbox
-from thence.live.process import Station
+from thence.live.process import LiveProcess
 from thence.runtime import Endpoint
 
 assert folder is not None
@@ -44,7 +44,7 @@ def test_any_load_goes_over_one_connection(
             async with Endpoint(second) as b:
                 assert len(await take(b, count)) == count
                 await asyncio.gather(*sends)
-                await until(lambda: a.station.links[1].outbox.acked == count)
+                await until(lambda: a.process.links[1].outbox.acked == count)
 
     run(go())
     assert connections(caplog) == 2  # both ends say it once
@@ -90,7 +90,7 @@ def test_what_a_sender_may_do_a_receiver_takes(seed: int, window: int) -> None:
 
 def test_worlds_with_little_credit_refuse_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused: list[str] = []
-    monkeypatch.setattr(Station, "refuse", lambda self, session, error: refused.append(str(error)))
+    monkeypatch.setattr(LiveProcess, "refuse", lambda self, session, error: refused.append(str(error)))
     for seed in range(40):
         target = folder / str(seed)
         target.mkdir()

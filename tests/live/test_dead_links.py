@@ -70,7 +70,7 @@ def test_a_quiet_link_stays(folder: Path, caplog: pytest.LogCaptureFixture) -> N
             beats = max(channel.quiet for channel in b.transport.channels)
             assert beats <= 5
             await asyncio.sleep(3)
-            assert a.station.links[1].open
+            assert a.process.links[1].open
             (channel,) = a.transport.channels
             made = channel.transport.get_extra_info("socket")  # type: ignore[union-attr]
             assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)

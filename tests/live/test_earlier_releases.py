@@ -34,7 +34,7 @@ def test_journals_of_0_1_0_are_read_after_a_crash(folder: Path) -> None:
 
     async def go() -> None:
         async with Endpoint(files[0]) as a, Endpoint(files[1]) as b, Endpoint(files[2]) as c:
-            assert a.station.core.number > 10
+            assert a.process.core.number > 10
             assert [(m.id, m.redelivered) for m in await take(a, 3)] == [("b2", True), ("b2/red", True), ("b3", True)]
             assert len(await take(b, 5)) == 5
             found = await take(c, 11)
@@ -43,7 +43,7 @@ def test_journals_of_0_1_0_are_read_after_a_crash(folder: Path) -> None:
             assert (await take(b, 1))[0].payload == b"on"
             rows = a.database.execute("SELECT id FROM effects")
             assert rows == [("b1",)]
-            await until(lambda: a.station.links[1].outbox.acked == a.station.links[1].outbox.sent)
+            await until(lambda: a.process.links[1].outbox.acked == a.process.links[1].outbox.sent)
 
     run(go())
     found = thence.audit(sorted(folder.glob("*.jsonl")))

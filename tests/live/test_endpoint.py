@@ -13,7 +13,7 @@ from support.live_pair import configure, folder, run, take, until
 
 from thence.errors import MisuseError
 from thence.live import outbox
-from thence.live import process as station
+from thence.live import process as process
 from thence.live.detector import Detector
 from thence.live.inputs import TRUSTED
 from thence.runtime import Endpoint, JournalError, RolledBackError, load
@@ -28,7 +28,7 @@ def test_a_message_arrives_over_tls_and_is_done(folder: Path) -> None:
             assert await a.send({"b"}, b"hello") == "a1"
             (message,) = await take(b, 1)
             assert (message.id, message.sender, message.payload, message.redelivered) == ("a1", "a", b"hello", False)
-            await until(lambda: a.station.links[1].outbox.acked == 1)
+            await until(lambda: a.process.links[1].outbox.acked == 1)
 
     run(go())
 
@@ -71,7 +71,7 @@ def test_a_transaction_is_one_commit(folder: Path) -> None:
                 tx.send({"a"}, b"done")
             assert b.database.execute("SELECT item FROM stock") == [("book",)]
             assert [m.payload for m in await take(a, 1)] == [b"done"]
-            assert not b.station.core.inbox
+            assert not b.process.core.inbox
 
     run(go())
 
@@ -85,10 +85,10 @@ def test_what_arrives_during_a_transaction_keeps_its_order(folder: Path) -> None
             async with message.transaction():
                 for number in range(1, 20):
                     await a.send({"b"}, b"%d" % number)
-                await until(lambda: b.station.links[0].arrived == 20)
-                assert b.station.links[0].received == 1  # nothing is acknowledged meanwhile
+                await until(lambda: b.process.links[0].arrived == 20)
+                assert b.process.links[0].received == 1  # nothing is acknowledged meanwhile
             assert [int(m.payload) for m in await take(b, 19)] == list(range(1, 20))
-            await until(lambda: a.station.links[1].outbox.acked == 20)
+            await until(lambda: a.process.links[1].outbox.acked == 20)
 
     run(go())
 
@@ -183,7 +183,7 @@ def test_a_destination_that_stays_away_can_be_given_up(folder: Path) -> None:
                 await a.send({"b"}, b"x")
             with pytest.raises(MisuseError, match="b"):
                 await a.send({"b"}, b"y")
-            assert a.station.links[1].outbox.closed
+            assert a.process.links[1].outbox.closed
             assert await a.send({"c"}, b"z") is not None
 
     run(go())
@@ -198,7 +198,7 @@ def test_nobody_can_be_given_up_where_the_protocol_needs_everybody(folder: Path)
 
 
 def test_what_waits_for_somebody_away_spills_into_the_journal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (outbox, station):
+    for module in (outbox, process):
         monkeypatch.setattr(module, "LIMIT_ITEMS", 8)
 
     async def go() -> None:
@@ -206,11 +206,11 @@ def test_what_waits_for_somebody_away_spills_into_the_journal(folder: Path, monk
         async with Endpoint(first) as a:
             for number in range(40):
                 await a.send({"b"}, b"%d" % number)
-            assert len(a.station.core.outboxes[1].front) == 8
+            assert len(a.process.core.outboxes[1].front) == 8
             assert a.database.execute("SELECT count(*) FROM thence_outbox") == [(32,)]
         async with Endpoint(first) as a, Endpoint(second) as b:
             assert [int(m.payload) for m in await take(b, 40)] == list(range(40))
-            await until(lambda: a.station.links[1].outbox.acked == 40)
+            await until(lambda: a.process.links[1].outbox.acked == 40)
             await a.send({"b"}, b"the last one")
             await until(lambda: a.database.execute("SELECT count(*) FROM thence_outbox") == [(0,)])
 
@@ -223,11 +223,11 @@ def test_a_spilling_send_waits_for_room_in_the_journal(folder: Path) -> None:
         async with Endpoint(first) as a:
             await a.send({"b"}, b"x")
             await a.send({"b"}, b"x")
-            a.station.full = True
+            a.process.full = True
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.2):
                     await a.send({"b"}, b"one too many")
-            a.station.full = False
+            a.process.full = False
             assert await a.send({"b"}, b"later") == "a3"
 
     run(go())
@@ -243,8 +243,8 @@ def test_a_lost_journal_is_refused_by_the_peer_and_stops_the_process(folder: Pat
             for file in folder.glob("b.j*"):
                 file.unlink()
             async with Endpoint(second) as b:
-                await until(lambda: "another journal" in (a.station.links[1].refusal or ""))
-                await until(lambda: "lost its memory" in (b.station.links[0].refusal or ""))
+                await until(lambda: "another journal" in (a.process.links[1].refusal or ""))
+                await until(lambda: "lost its memory" in (b.process.links[0].refusal or ""))
 
     run(go())
 
@@ -314,7 +314,7 @@ def test_pruning_keeps_the_journal_small(folder: Path) -> None:
     async def go() -> None:
         first, second = configure(folder)
         async with Endpoint(first) as a, Endpoint(second) as b:
-            a.station.snapshot_every = b.station.snapshot_every = 50
+            a.process.snapshot_every = b.process.snapshot_every = 50
             for _ in range(12):
                 await asyncio.gather(*(a.send({"b"}, b"x" * 1000) for _ in range(50)))
                 await take(b, 50)
@@ -433,7 +433,7 @@ def test_a_journal_that_fails_answers_everybody_with_the_reason(folder: Path, mo
             assert all("no room" in str(answer) for answer in answers)
             with pytest.raises(JournalError, match="no room"):
                 await take(b, 1)
-            await until(lambda: not a.station.links[1].open)
+            await until(lambda: not a.process.links[1].open)
         monkeypatch.undo()
         async with Endpoint(second) as b:
             (again,) = await take(b, 1)

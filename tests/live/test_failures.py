@@ -14,7 +14,7 @@ from thence.errors import MisuseError, ThenceError
 from thence.live import endpoint, tcp
 from thence.live.frames import ACK, BEAT, DATA, HELLO, data_frame, frame
 from thence.live.listener import Listener
-from thence.live.process import Station
+from thence.live.process import LiveProcess
 from thence.runtime import Endpoint, FailedError, JournalError
 
 assert folder is not None
@@ -41,7 +41,7 @@ async def everyone_hears(me: Endpoint, kind: type[ThenceError], reason: str) -> 
         with pytest.raises(kind, match=reason):
             async with asyncio.timeout(PATIENCE):
                 await each()
-    assert not any(link.open for link in me.station.links)
+    assert not any(link.open for link in me.process.links)
     assert not me.transport.channels
 
 
@@ -91,7 +91,7 @@ def test_who_waits_hears_of_it(folder: Path, monkeypatch: pytest.MonkeyPatch, ca
             await opened.wait()
             tasks += [asyncio.create_task(each) for each in (three.done(), b.send({"a"}, b"y"))]  # type: ignore[arg-type]
             await asyncio.sleep(0.05)
-            b.station.broken(RuntimeError("boom"))
+            b.process.broken(RuntimeError("boom"))
             for error in await asyncio.gather(reading, *tasks, return_exceptions=True):
                 assert isinstance(error, FailedError), error
                 assert "RuntimeError: boom" in str(error)
@@ -110,17 +110,17 @@ def _raise(*args: object, **options: object) -> None:
 
 
 BROKEN: dict[str, tuple[object, str, object]] = {
-    "applying": (Station, "_apply_group", _raise),
-    "committing": (Station, "commit", _raise),
-    "releasing": (Station, "release", _raise),
+    "applying": (LiveProcess, "_apply_group", _raise),
+    "committing": (LiveProcess, "commit", _raise),
+    "releasing": (LiveProcess, "release", _raise),
     "renewing": (tcp.TcpTransport, "renew", _raise),
     "the heartbeat": (tcp.TcpTransport, "beat", _raise),
     "listening": (Listener, "_place", _break),
     "dialling": (tcp.TcpTransport, "_connect", _break),
-    "an item": (Station, "item", _raise),
-    "an acknowledgement": (Station, "acknowledged", _raise),
-    "the first words": (Station, "meet", _raise),
-    "the end of a connection": (Station, "lost", _raise),
+    "an item": (LiveProcess, "item", _raise),
+    "an acknowledgement": (LiveProcess, "acknowledged", _raise),
+    "the first words": (LiveProcess, "meet", _raise),
+    "the end of a connection": (LiveProcess, "lost", _raise),
 }
 
 

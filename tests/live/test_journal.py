@@ -17,7 +17,7 @@ import thence
 from thence.live import core, journal, recovery
 from thence.live.core import Core
 from thence.live.database import StandardDatabase
-from thence.live.deliveries import Step
+from thence.live.deliveries import InputResult
 from thence.live.journal import InputRow
 from thence.runtime import Endpoint, JournalError
 
@@ -108,7 +108,7 @@ def test_rows_that_set_something_else_free_are_refused(folder: Path, monkeypatch
     world.crash(0)
     seal = Core.seal
 
-    def other(self: Core, number: int, step: Step, time: float) -> InputRow:
+    def other(self: Core, number: int, step: InputResult, time: float) -> InputRow:
         for _, entry, _ in step.sent:
             entry.head += b"!"
         return seal(self, number, step, time)
@@ -129,9 +129,9 @@ def test_many_messages_freed_at_once_are_handed_over_in_slices(folder: Path) -> 
                 await take(b, 1)
             await asyncio.gather(*(b.send({"c"}, b"answer") for _ in range(600)))
             async with Endpoint(files[2]) as c:
-                await until(lambda: c.station.core.held == 600)
+                await until(lambda: c.process.core.held == 600)
                 async with Endpoint(files[0]):
-                    await until(lambda: c.station.core.deliveries == 601)
+                    await until(lambda: c.process.core.deliveries == 601)
                 turns = 0
 
                 async def other() -> None:

@@ -69,7 +69,7 @@ def test_a_process_joins_takes_part_and_leaves(folder: Path, plain: bool) -> Non
             await a.send({"b", "c"}, b"after")
             await asyncio.gather(take(b, 1), take(c, 1))
         async with Endpoint(files[0]) as a, Endpoint(files[2]) as c:  # their configurations know nothing of d
-            assert list(a.station.core.roster) == ["a", "b", "c", "d"]
+            assert list(a.process.core.roster) == ["a", "b", "c", "d"]
             await c.send({"a"}, b"still")
             await take(a, 1)
 
@@ -198,14 +198,14 @@ async def _story(folder: Path, killed: Killed) -> None:
         await sent("a", {"b", "c"})
         expected = {"a": 2, "b": 3, "c": 3, "d": 1}
         if not killed.reached:  # a send that was committed when its process ended is made once more
-            await until(lambda: all(life[n].station.core.deliveries == k for n, k in expected.items()))
-        await until(lambda: all(life[n].station.core.deliveries >= k for n, k in expected.items()))
-        await until(lambda: all(len(each.station.core.membership.changes) == 2 for each in life.values()))
+            await until(lambda: all(life[n].process.core.deliveries == k for n, k in expected.items()))
+        await until(lambda: all(life[n].process.core.deliveries >= k for n, k in expected.items()))
+        await until(lambda: all(len(each.process.core.membership.changes) == 2 for each in life.values()))
 
         def rest() -> bool:
             for p, each in enumerate(life[n] for n in "abcd"):
                 for q, name in enumerate("abcd"):
-                    if p != q and life[name].station.links[p].received != each.station.links[q].outbox.sent:
+                    if p != q and life[name].process.links[p].received != each.process.links[q].outbox.sent:
                         return False
             return True
 

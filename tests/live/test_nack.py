@@ -57,7 +57,7 @@ def test_after_so_many_seconds(folder: Path) -> None:
             assert not b.inbox
             assert [m.attempt for m in await take(b, 1)] == [2]
             assert asyncio.get_running_loop().time() - began >= 0.29
-            await until(lambda: not b.station.attempts)
+            await until(lambda: not b.process.attempts)
             assert b.database.execute("SELECT * FROM thence_attempts") == []
 
     run(go())
@@ -83,7 +83,7 @@ def test_what_was_tried_often_enough_goes_to_the_dead_letters_in_one_commit(fold
                 "attempts": 3,
                 "reason": "cannot be read",
             }
-            assert not b.station.core.inbox
+            assert not b.process.core.inbox
             assert not b.inbox
 
     run(go())
@@ -114,7 +114,7 @@ def test_a_message_that_ends_the_process_is_given_up_too(folder: Path) -> None:
                 for file in folder.glob("killed-*"):
                     shutil.move(file, folder / file.name.removeprefix("killed-"))
             assert lives == 4  # the first attempt is not in the journal, so there is one more than the limit says
-            assert not b.station.core.inbox
+            assert not b.process.core.inbox
 
     run(go())
 

@@ -35,7 +35,7 @@ def test_prometheus_finds_the_counters(folder: Path) -> None:
         async with Endpoint(first) as a, Endpoint(second) as b:
             await a.send({"b"}, b"x")
             await take(b, 1)
-            await until(lambda: a.station.links[1].outbox.acked == 1)
+            await until(lambda: a.process.links[1].outbox.acked == 1)
 
             def read() -> list[str]:
                 with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
@@ -81,7 +81,7 @@ def test_logs_are_sentences_and_facts(folder: Path, caplog: pytest.LogCaptureFix
             for file in folder.glob("b.j*"):
                 file.unlink()
             async with Endpoint(second):
-                await until(lambda: a.station.links[1].refusal is not None)
+                await until(lambda: a.process.links[1].refusal is not None)
 
     run(go())
     rows = [json.loads(JsonFormatter().format(record)) for record in caplog.records if record.name == "thence.runtime"]
@@ -113,7 +113,7 @@ async def exchange(first: Path, second: Path, count: int) -> None:
         for _ in range(count):
             await a.send({"b"}, b"x")
         await take(b, count)
-        await until(lambda: a.station.links[1].outbox.acked == a.station.links[1].outbox.sent)
+        await until(lambda: a.process.links[1].outbox.acked == a.process.links[1].outbox.sent)
 
 
 def test_the_trace_goes_on_in_new_files(folder: Path) -> None:
@@ -189,18 +189,18 @@ def test_why_names_the_root_of_a_jam_first(folder: Path, capsys: pytest.CaptureF
         files = configure(folder, "abc")
         async with Endpoint(files[1]) as b, Endpoint(files[2]) as c:
             async with Endpoint(files[0]) as a:
-                await until(lambda: all(link.open for link in a.station.links[1:]))
-                a.station.sessions[2].flush = lambda: None  # type: ignore[method-assign]
+                await until(lambda: all(link.open for link in a.process.links[1:]))
+                a.process.sessions[2].flush = lambda: None  # type: ignore[method-assign]
                 await a.send({"b", "c"}, b"question")
                 await take(b, 1)
                 for _ in range(30):
                     await b.send({"c"}, b"answer")
-                await until(lambda: len(c.station.core.payloads) == 30)
-                a.station.sessions[2].channel.abort()  # type: ignore[attr-defined]
+                await until(lambda: len(c.process.core.payloads) == 30)
+                a.process.sessions[2].channel.abort()  # type: ignore[attr-defined]
                 a.transport._stopping = True  # type: ignore[attr-defined]
                 for task in a.transport._diallers:  # type: ignore[attr-defined]
                     task.cancel()
-                await until(lambda: not c.station.links[0].open)
+                await until(lambda: not c.process.links[0].open)
                 answer = why(c)
                 (root,) = answer["roots"]
                 assert (root["process"], root["reachable"], root["messages"]) == ("a", False, 30)

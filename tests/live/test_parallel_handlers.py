@@ -55,7 +55,7 @@ def test_effects_wait_until_their_causes_are_done(folder: Path) -> None:
                 listener = asyncio.create_task(listen())
                 for _ in range(40):
                     past = sorted(known)
-                    number = me.station.core.member.count + 1
+                    number = me.process.core.member.count + 1
                     known.add(f"{me.config.name}{number}")
                     to = {"d", chance.choice(sorted(others))} if chance.random() < 0.3 else {"d"}
                     assert await me.send(to, json.dumps(past).encode()) == f"{me.config.name}{number}"
@@ -63,7 +63,7 @@ def test_effects_wait_until_their_causes_are_done(folder: Path) -> None:
 
             await asyncio.gather(talk(a, {"b", "c"}), talk(b, {"a", "c"}), talk(c, {"a", "b"}))
             await until(lambda: len(set(done)) == 120)
-            await until(lambda: not d.station.core.inbox)
+            await until(lambda: not d.process.core.inbox)
             working.cancel()
             await asyncio.wait({working})
 
@@ -90,7 +90,7 @@ def test_a_handler_may_say_itself_what_becomes_of_a_message(folder: Path) -> Non
             working = asyncio.create_task(b.run(handle))
             for text in (b"tx", b"later", b"last"):
                 await a.send({"b"}, text)
-            await until(lambda: (b"last", 1) in seen and not b.station.core.inbox)
+            await until(lambda: (b"last", 1) in seen and not b.process.core.inbox)
             assert seen == [(b"tx", 1), (b"later", 1), (b"later", 2), (b"later", 3), (b"last", 1)]
             assert [m.payload for m in await take(a, 1)] == [b"reply"]
             working.cancel()
@@ -136,7 +136,7 @@ def test_a_run_ends_with_its_endpoint(folder: Path) -> None:
         async with Endpoint(first) as a:
             working = asyncio.create_task(a.run(handle))
             await asyncio.sleep(0)
-            a.station.broken(RuntimeError("boom"))
+            a.process.broken(RuntimeError("boom"))
             with pytest.raises(FailedError, match="boom"):
                 await working
 

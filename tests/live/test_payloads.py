@@ -16,7 +16,7 @@ from support.live_pair import configure, folder, run, take, until
 
 from thence.live import payloads
 from thence.live.core import Core
-from thence.live.deliveries import Step
+from thence.live.deliveries import InputResult
 from thence.live.frames import DATA, Framer, frame
 from thence.live.inbox import Inbox
 from thence.live.journal import InputRow, Journal
@@ -44,8 +44,8 @@ def test_held_messages_come_with_their_payloads(folder: Path, monkeypatch: pytes
     """b answers a question that c does not have yet; the answers are held, and need not be read back."""
     monkeypatch.setattr(payloads, "MEMORY_BYTES", bound)
     world = World(folder, 3, 1, snapshot_every=10**6)
-    stations = [process.station for process in world.processes]
-    a, b, c = (station for station in stations if station is not None)
+    processes = [each.live for each in world.processes]
+    a, b, c = (process for process in processes if process is not None)
     inbox, reads = Inbox(c.journal), 0
     real = Journal.payload
 
@@ -57,12 +57,12 @@ def test_held_messages_come_with_their_payloads(folder: Path, monkeypatch: pytes
     def work() -> None:
         for _ in range(200):
             world.network.step()
-            for station in (a, b, c):
-                if not station.idle:
-                    station.prepare(1.0)
-                    station.commit()
-                    released = station.release()
-                    for delivery in released.delivered if station is c else ():
+            for process in (a, b, c):
+                if not process.idle:
+                    process.prepare(1.0)
+                    process.commit()
+                    released = process.release()
+                    for delivery in released.delivered if process is c else ():
                         inbox.put(delivery, released.bodies.get(delivery.ref))
 
     world.connect(0, 1)
@@ -149,7 +149,7 @@ def test_a_large_payload_is_committed_beside_the_loop(
     sealed: list[tuple[int, bool]] = []
     real = Core.seal
 
-    def seal(self: Core, number: int, step: Step, time: float) -> InputRow:
+    def seal(self: Core, number: int, step: InputResult, time: float) -> InputRow:
         row = real(self, number, step, time)
         sealed.append((len(row.data), threading.current_thread() is threading.main_thread()))
         return row
@@ -178,7 +178,7 @@ def test_a_large_payload_survives_a_kill_of_either_side(folder: Path) -> None:
 
     async def go() -> None:
         async with Endpoint(files[0]) as a, Endpoint(files[1]) as b:
-            await until(lambda: a.station.links[1].open and b.station.links[0].open)
+            await until(lambda: a.process.links[1].open and b.process.links[0].open)
             heard = 0
             real = Framer.feed
 

@@ -13,37 +13,37 @@ from support.live_pair import folder
 
 from thence.errors import ThenceError
 from thence.live.core import Core
-from thence.live.database import Database, JournalError, StandardDatabase, Synchronous
+from thence.live.database import Database, JournalError, StandardDatabase, SyncMode
 from thence.live.frames import Hello
 from thence.live.inputs import Send
-from thence.live.journal import Journal, Mark
-from thence.live.link import Link, Refused
-from thence.live.process import Station
+from thence.live.journal import Journal, JournalPosition
+from thence.live.link import Link, LinkRefused
+from thence.live.process import LiveProcess
 from thence.live.recovery import recover
 
 assert folder is not None
 
 
-def open_station(database: Database, mark: Mark | None = None) -> Station:
+def open_station(database: Database, mark: JournalPosition | None = None) -> LiveProcess:
     journal = Journal(database, mark)
     found = recover(journal, "ks", ["a", "b"], "a", record=False)
-    return Station(found.core, journal, snapshot_every=15)
+    return LiveProcess(found.core, journal, snapshot_every=15)
 
 
-def work(station: Station, log: Log | None, groups: int, chance: Random) -> list[tuple[int, int, int]]:
+def work(process: LiveProcess, log: Log | None, groups: int, chance: Random) -> list[tuple[int, int, int]]:
     """Send in groups; return for each commit (steps of the disk by then, inputs, items that may have left)."""
     promised = [(len(log.steps) if log else 0, 0, 0)]
     for _ in range(groups):
         for _ in range(chance.randrange(1, 5)):
-            station.ask(Send(2, chance.randbytes(chance.randrange(600))))
-        station.prepare(1.0)
-        station.commit()
-        station.release()
-        promised.append((len(log.steps) if log else 0, station.core.number, station.core.outboxes[1].sent))
+            process.ask(Send(2, chance.randbytes(chance.randrange(600))))
+        process.prepare(1.0)
+        process.commit()
+        process.release()
+        promised.append((len(log.steps) if log else 0, process.core.number, process.core.outboxes[1].sent))
     return promised
 
 
-def cut_power(folder: Path, synchronous: Synchronous, images: int, seed: int) -> dict[str, int]:
+def cut_power(folder: Path, synchronous: SyncMode, images: int, seed: int) -> dict[str, int]:
     """Cut the power at many moments of one run, and look at what is left."""
     print(f"seed {seed}, {synchronous}")
     chance, log, name = Random(seed), Log(), f"logged-{folder.name}-{synchronous}-{seed}"
@@ -51,9 +51,9 @@ def cut_power(folder: Path, synchronous: Synchronous, images: int, seed: int) ->
     run = folder / f"run-{synchronous}"
     run.mkdir()
     database = ApswDatabase(run / "a.journal", synchronous=synchronous, vfs=name)
-    station = open_station(database)
+    process = open_station(database)
     created = len(log.steps)
-    promised = work(station, log, 40, chance)
+    promised = work(process, log, 40, chance)
     database.close()
     disk.unregister()
     totals = {"images": 0, "whole": 0, "forgot": 0}
@@ -85,7 +85,7 @@ def found_out(core: Core, left: int) -> bool:
     mine = link.greet("a", "0" * 32, ["a", "b"], "ks", "")
     try:
         link.meet(mine, Hello("b", "1" * 32, ["a", "b"], "ks", "", 0, left, 1 << 20))
-    except Refused as refused:
+    except LinkRefused as refused:
         return refused.forgetful == "a"
     return False
 
@@ -110,19 +110,19 @@ def test_a_disk_that_fails_stops_the_journal_and_loses_nothing(folder: Path, fai
         disk = LoggedDisk(name, log)
         path = folder / f"{failure.__name__}{after}.journal"
         database = ApswDatabase(path, vfs=name)
-        station = open_station(database)
+        process = open_station(database)
         log.fail_after = after
         done = 0
         try:
             for group in range(50):
-                station.ask(Send(2, b"x" * 300))
-                station.prepare(1.0)
-                station.commit()
-                station.release()
+                process.ask(Send(2, b"x" * 300))
+                process.prepare(1.0)
+                process.commit()
+                process.release()
                 done = group + 1
         except JournalError:
             with pytest.raises(JournalError):
-                station.prepare(1.0)
+                process.prepare(1.0)
         log.fail_after = None
         try:
             database.close()
@@ -136,14 +136,14 @@ def test_flipped_bits_are_refused_or_harmless(folder: Path) -> None:
     print(f"seed {seed}")
     path = folder / "a.journal"
     database = StandardDatabase(path)
-    station = open_station(database, Mark(folder / "a.journal.mark"))
-    work(station, None, 40, chance)
+    process = open_station(database, JournalPosition(folder / "a.journal.mark"))
+    work(process, None, 40, chance)
     kept = {name: (folder / name).read_bytes() for name in ("a.journal", "a.journal-wal", "a.journal.mark")}
     sound = folder / "sound"
     sound.mkdir()
     for each, content in kept.items():
         (sound / each).write_bytes(content)
-    wanted = state_of(open_station(StandardDatabase(sound / "a.journal"), Mark(sound / "a.journal.mark")))
+    wanted = state_of(open_station(StandardDatabase(sound / "a.journal"), JournalPosition(sound / "a.journal.mark")))
     refused = 0
     for number in range(250):
         target = folder / f"flip{number}"
@@ -155,7 +155,7 @@ def test_flipped_bits_are_refused_or_harmless(folder: Path) -> None:
                 data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
             (target / each).write_bytes(data)
         try:
-            mark = Mark(target / "a.journal.mark")
+            mark = JournalPosition(target / "a.journal.mark")
             opened = open_station(StandardDatabase(target / "a.journal"), mark)
             assert state_of(opened) == wanted, f"flip {number} in {name} went unnoticed"
             opened.journal.close()
@@ -166,8 +166,8 @@ def test_flipped_bits_are_refused_or_harmless(folder: Path) -> None:
     assert refused > 20
 
 
-def state_of(station: Station) -> tuple[object, ...]:
-    core, journal = station.core, station.journal
+def state_of(process: LiveProcess) -> tuple[object, ...]:
+    core, journal = process.core, process.journal
     entries = list(core.outboxes[1].front)
     return (core.number, core.digest, core.outboxes[1].sent, [journal.payload(e.ref) for e in entries])
 

@@ -146,7 +146,7 @@ def test_text_of_a_peer_is_escaped(folder: Path, caplog: pytest.LogCaptureFixtur
         async with Endpoint(configure(folder)[1]) as b:
             said = "\x1b[2Jgone\nERROR forged \u202e\x9b"
             await talk(b, hello(b, "a") + frame(REFUSED, said.encode()))
-            assert b.station.links[0].refusal == r"a refuses: \x1b[2Jgone\nERROR forged \u202e\x9b"
+            assert b.process.links[0].refusal == r"a refuses: \x1b[2Jgone\nERROR forged \u202e\x9b"
             await talk(b, hello(b, "z\r\n\x1b[31m"))
 
     run(go())
@@ -178,16 +178,16 @@ def test_a_pair_that_refuse_each_other_do_not_flood_the_log(folder: Path, caplog
         second.write_text(second.read_text().replace('protocol = "ks"', 'protocol = "rst"'))
         count = 0
         async with Endpoint(first) as a, Endpoint(second) as b:
-            real: Callable[[str, str, str | None], None] = b.station.notice
+            real: Callable[[str, str, str | None], None] = b.process.notice
 
             def counted(event: str, peer: str, reason: str | None) -> None:
                 nonlocal count
                 count += event == "refused"
                 real(event, peer, reason)
 
-            b.station.notice = counted
+            b.process.notice = counted
             await until(lambda: count >= 5)
-            assert a.station.links[1].refusal is not None
+            assert a.process.links[1].refusal is not None
 
     run(go())
     assert len(warnings(caplog)) <= 4  # refused and refuses, by both

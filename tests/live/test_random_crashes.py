@@ -15,7 +15,7 @@ from support.live_pair import folder
 from thence.core.protocols.ack_member import AckMember
 from thence.errors import MisuseError, PeerError
 from thence.live import core
-from thence.live import process as station
+from thence.live import process as process_module
 from thence.live.inputs import PAYLOAD, RECEIVE, WANT, Receive, Send, Trusted, read_input
 
 assert folder is not None
@@ -72,8 +72,8 @@ def test_large_payloads_travel_once_and_by_reference_after_that(folder: Path) ->
         world.heal()
         world.check()
         for process in world.processes:
-            assert process.station is not None
-            for (data,) in process.station.journal.database.execute(
+            assert process.live is not None
+            for (data,) in process.live.journal.database.execute(
                 "SELECT data FROM thence_inputs WHERE kind = ?", (RECEIVE,)
             ):
                 given = read_input(RECEIVE, data)  # type: ignore[arg-type]
@@ -97,13 +97,13 @@ def test_labels_are_orders_of_their_own(folder: Path) -> None:
 
 def test_whom_a_process_trusts_is_in_its_journal(folder: Path) -> None:
     world = World(folder, 3, 1, protocol="ks-ft", options={"groups": "abc"})
-    first = world.processes[0].station
+    first = world.processes[0].live
     assert first is not None
     world.work(0)
     first.ask(Trusted(("a", "b")))
     world.work(0, "committed")
     world.start(0)
-    restarted = world.processes[0].station
+    restarted = world.processes[0].live
     assert restarted is not None
     assert isinstance(restarted.core.member, AckMember)
     assert restarted.core.member.receiver.trust == 0b011
@@ -112,7 +112,7 @@ def test_whom_a_process_trusts_is_in_its_journal(folder: Path) -> None:
 
 def test_held_messages_are_bounded_and_drain(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """c lacks a1; whatever b says after it is held there, and b runs out of credit long before all has come."""
-    for module in (core, station):
+    for module in (core, process_module):
         monkeypatch.setattr(module, "HELD_LIMIT", 20)
     world = World(folder, 3, 1, window=1024)
     world.connect(0, 1)
@@ -122,7 +122,7 @@ def test_held_messages_are_bounded_and_drain(folder: Path, monkeypatch: pytest.M
     for number in range(300):
         world.send(1, 0b100, b"answer %d" % number)
     settle(world)
-    third = world.processes[2].station
+    third = world.processes[2].live
     assert third is not None
     assert 20 <= third.core.held <= 20 + 1024 // 20
     assert third.core.member.pending()[0].waits_for[0].sender == "a"
@@ -138,8 +138,8 @@ def settle(world: World) -> None:
         for position, process in enumerate(world.processes):
             while process.waiting:
                 world.done(position)
-            assert process.station is not None
-            if not process.station.idle:
+            assert process.live is not None
+            if not process.live.idle:
                 moved = True
                 world.work(position)
         if not moved:
@@ -148,7 +148,7 @@ def settle(world: World) -> None:
 
 
 def test_what_is_not_done_holds_the_others_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(station, "INBOX_LIMIT", 20)
+    monkeypatch.setattr(process_module, "INBOX_LIMIT", 20)
     world = World(folder, 2, 1, window=1024)
     world.connect(0, 1)
     for number in range(300):
@@ -157,7 +157,7 @@ def test_what_is_not_done_holds_the_others_up(folder: Path, monkeypatch: pytest.
         world.work(0)
         world.work(1)
         world.move()
-    second = world.processes[1].station
+    second = world.processes[1].live
     assert second is not None
     assert 20 <= len(second.core.inbox) <= 20 + 1024 // 20
     world.heal()

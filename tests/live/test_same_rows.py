@@ -15,7 +15,7 @@ from thence.core.protocols.registry import lookup
 from thence.lab.simulator import Observer, Scenario, simulate
 from thence.live.core import Core
 from thence.live.inputs import Receive, Send, Trusted
-from thence.live.outbox import Entry
+from thence.live.outbox import OutboxItem
 
 
 class Replay(Observer):
@@ -24,7 +24,7 @@ class Replay(Observer):
     def __init__(self, scenario: Scenario) -> None:
         names = scenario.roster.names
         self.cores = [Core.fresh(scenario.protocol, names, name, run=scenario.name) for name in names]
-        self.links = defaultdict[tuple[int, int], deque[Entry]](deque)
+        self.links = defaultdict[tuple[int, int], deque[OutboxItem]](deque)
         self.events: list[Event] = []
         self.last: Copy | None = None
         if "failure detector" in lookup(scenario.protocol).needs:

@@ -61,8 +61,8 @@ def test_certificates_that_do_not_do(folder: Path) -> None:
             bare.verify_mode = ssl.CERT_NONE
             assert await shut_out(b, bare)
             assert await shut_out(b, None)
-            assert not b.station.links[0].open
-            assert b.station.core.number == 0
+            assert not b.process.links[0].open
+            assert b.process.core.number == 0
 
     run(go())
 
@@ -84,7 +84,7 @@ def test_logs_say_who_refuses_whom(folder: Path, caplog: pytest.LogCaptureFixtur
         for kind in ("crt", "key"):
             shutil.copy(folder / f"a.{kind}", folder / f"b.{kind}")
         async with Endpoint(files[0]) as a, Endpoint(files[1]) as b:
-            await until(lambda: a.station.links[1].refusal is not None and b.station.links[0].refusal is not None)
+            await until(lambda: a.process.links[1].refusal is not None and b.process.links[0].refusal is not None)
 
     run(go())
     told = "the certificate is of a, but the connection says it is b"
@@ -96,7 +96,7 @@ def test_an_authority_that_does_not_fit_is_logged_once(folder: Path, caplog: pyt
         files = configure(folder, plain=False)
         issue(authority("somebody else"), ["b"], folder / "b.crt", folder / "b.key")
         async with Endpoint(files[0]) as a, Endpoint(files[1]):
-            await until(lambda: a.station.links[1].refusal is not None)
+            await until(lambda: a.process.links[1].refusal is not None)
             await asyncio.sleep(0.5)
 
     run(go())
@@ -113,7 +113,7 @@ def test_an_authenticated_peer_cannot_forge_a_sender(folder: Path) -> None:
             item = data_frame(1, forged.head, b"forged")
             (refusal,) = await talk(c, hello(c, "b") + item)
             assert b"b brings a message of a" in refusal
-            assert c.station.core.number == 0
+            assert c.process.core.number == 0
 
     run(go())
 
@@ -129,7 +129,7 @@ def test_a_replayed_item_is_passed_over(folder: Path) -> None:
             with pytest.raises(TimeoutError):
                 await talk(b, hello(b, "a", sent=1) + 2 * item, wait=0.5)
             assert len(await take(b, 1)) == 1
-            assert (b.station.core.deliveries, b.station.core.received[0]) == (1, 1)
+            assert (b.process.core.deliveries, b.process.core.received[0]) == (1, 1)
 
     run(go())
 
@@ -187,7 +187,7 @@ def test_frames_beyond_the_terms(folder: Path) -> None:
             ):
                 (refusal,) = await talk(b, hello(b, "a") + bad)
                 assert told in refusal
-            assert b.station.core.number == 0
+            assert b.process.core.number == 0
 
     run(go())
 
@@ -226,7 +226,7 @@ def test_noise_changes_nothing(folder: Path) -> None:
                 if data == good:
                     continue
                 try:
-                    await talk(b, hello(b, "a", sent=b.station.core.received[0]) + data, wait=0.05)
+                    await talk(b, hello(b, "a", sent=b.process.core.received[0]) + data, wait=0.05)
                 except TimeoutError:
                     pass
             assert b.failure is None

@@ -13,10 +13,10 @@ from support.live_pair import folder
 from thence.live import snapshots
 from thence.live.core import Core
 from thence.live.database import StandardDatabase
-from thence.live.group import Asked
+from thence.live.group import QueuedInput
 from thence.live.inputs import Receive, Send, read_input
 from thence.live.journal import Journal
-from thence.live.process import Station
+from thence.live.process import LiveProcess
 from thence.live.recovery import recover
 from thence.live.state import dump, load
 from thence.runtime import JournalError
@@ -35,31 +35,31 @@ class Counted(StandardDatabase):
 
 
 class Receiver:
-    """A station that receives, and whose application is slow."""
+    """A process that receives, and whose application is slow."""
 
     def __init__(self, path: Path, every: int = 100) -> None:
         self.sender, self.number = Core.fresh("ks", "ab", "a", record=False), 0
         self.database = Counted(path, synchronous="normal")
         journal = Journal(self.database)
-        self.station = Station(recover(journal, "ks", "ab", "b", record=False).core, journal, snapshot_every=every)
+        self.process = LiveProcess(recover(journal, "ks", "ab", "b", record=False).core, journal, snapshot_every=every)
 
     def receive(self, count: int) -> None:
         for _ in range(count):
             self.number += 1
             entry = self.sender.apply(Send(2, b"x"), 0.0).sent[0][1]
-            self.station.queue.append(Asked(Receive(0, self.number, entry.head + b"x")))
+            self.process.queue.append(QueuedInput(Receive(0, self.number, entry.head + b"x")))
         self.work()
 
     def finish(self, count: int) -> None:
-        for number in list(self.station.core.inbox)[:count]:
-            self.station.finish(number)
+        for number in list(self.process.core.inbox)[:count]:
+            self.process.finish(number)
         self.work()
 
     def work(self) -> None:
-        while not self.station.idle:
-            self.station.prepare(1.0)
-            self.station.commit()
-            self.station.release()
+        while not self.process.idle:
+            self.process.prepare(1.0)
+            self.process.commit()
+            self.process.release()
 
 
 def test_a_snapshot_costs_what_has_changed_not_what_waits(folder: Path) -> None:
@@ -72,8 +72,8 @@ def test_a_snapshot_costs_what_has_changed_not_what_waits(folder: Path) -> None:
             made.receive(100)
             made.finish(100)
         rows.append(made.database.rows - before)
-        sizes.append(len(made.station.journal.snapshots()[0].data))
-        assert len(made.station.core.inbox) == waiting
+        sizes.append(len(made.process.journal.snapshots()[0].data))
+        assert len(made.process.core.inbox) == waiting
         made.database.close()
     assert abs(sizes[0] - sizes[1]) < 50
     assert rows[0] == rows[1] <= 10 * 220
@@ -102,8 +102,8 @@ def test_both_snapshots_lead_to_the_same_state(folder: Path) -> None:
                 world.connect(first, second)
         wander(world, 400, sends=60)
         for process in world.processes:
-            if process.station is not None:
-                _check(process.station)
+            if process.live is not None:
+                _check(process.live)
         world.close()
 
 
@@ -117,8 +117,8 @@ def slow(world: World, chance: Random) -> None:
     world.done = done  # type: ignore[method-assign]
 
 
-def _check(station: Station) -> None:
-    core, journal = station.core, station.journal
+def _check(process: LiveProcess) -> None:
+    core, journal = process.core, process.journal
     refs = [ref.number for ref in core.payloads.values()] + [delivery.ref for delivery in core.inbox.values()]
     assert core.kept == Counter(refs)
     stored = {row[0] for row in journal.database.execute("SELECT number FROM thence_inputs")}

@@ -33,9 +33,9 @@ def test_a_transaction_of_any_size_survives_the_end_of_its_process(folder: Path,
             await a.send({"b"}, b"go")
             assert await asyncio.to_thread(process.wait, PATIENCE) == -signal.SIGKILL
             async with Endpoint(second) as b:
-                assert not b.station.core.inbox
+                assert not b.process.core.inbox
                 assert b.database.execute("SELECT message FROM effects") == [("a1",)]
-                assert b.station.core.outboxes[0].sent == sends
+                assert b.process.core.outboxes[0].sent == sends
                 seen = 0
                 async with asyncio.timeout(PATIENCE):
                     async for message in a.deliveries():
@@ -79,9 +79,9 @@ def test_a_transaction_takes_what_its_limits_say_and_not_one_more(folder: Path) 
                     with pytest.raises(MisuseError, match=told):
                         await burst(sizes, caught=caught)
             assert b.database.execute("SELECT message FROM effects") == kept
-            assert b.station.core.outboxes[0].sent == 602
+            assert b.process.core.outboxes[0].sent == 602
             assert len(await take(a, 602)) == 602
-            await until(lambda: not b.station.core.inbox)
+            await until(lambda: not b.process.core.inbox)
 
     run(go())
 

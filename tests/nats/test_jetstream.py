@@ -17,7 +17,7 @@ from support.ports import free_ports
 from thence.errors import MisuseError
 from thence.live import jetstream_link
 from thence.live.init import SERVER, initialise
-from thence.live.nats_server import Names
+from thence.live.nats_server import Subjects
 from thence.runtime import Endpoint, load
 
 assert folder is not None
@@ -67,7 +67,7 @@ def test_messages_arrive_in_order_and_are_removed_from_the_stream(pair: Pair) ->
             async def left() -> int:
                 return (await client.jetstream().stream_info("orders")).state.messages
 
-            await until(lambda: a.station.links[1].outbox.acked == 300)
+            await until(lambda: a.process.links[1].outbox.acked == 300)
             async with asyncio.timeout(60):
                 while await left():
                     await asyncio.sleep(0.05)
@@ -80,7 +80,7 @@ def test_a_destination_that_is_away_finds_its_messages_when_the_sender_is_gone(p
     async def go() -> None:
         async with Endpoint(pair.files[0]) as a:
             await a.send({"b"}, b"while b is away")
-            await until(lambda: a.station.links[1].outbox.acked == 1)
+            await until(lambda: a.process.links[1].outbox.acked == 1)
         async with Endpoint(pair.files[1]) as b:
             (message,) = await take(b, 1)
             assert message.payload == b"while b is away"
@@ -144,7 +144,7 @@ def test_the_receiver_removes_duplicates_itself(pair: Pair) -> None:
         async with Endpoint(pair.files[0]) as a, Endpoint(pair.files[1]) as b:
             stored: list[tuple[str, bytes, dict[str, str]]] = []
             client = a.transport.client  # type: ignore[attr-defined]
-            await until(lambda: a.station.links[1].open)
+            await until(lambda: a.process.links[1].open)
             client = a.transport.client  # type: ignore[attr-defined]
             real = client.publish
 
@@ -168,7 +168,7 @@ def test_the_receiver_removes_duplicates_itself(pair: Pair) -> None:
             await a.send({"b"}, b"last")
             assert [m.payload for m in await take(b, 1)] == [b"last"]
             assert (await client.jetstream().stream_info("orders")).state.last_seq == before + 21
-            assert b.station.core.deliveries == 21
+            assert b.process.core.deliveries == 21
 
     run(go())
 
@@ -178,7 +178,7 @@ def test_an_item_that_is_lost_on_the_way_is_published_anew(pair: Pair, monkeypat
 
     async def go() -> None:
         async with Endpoint(pair.files[0]) as a, Endpoint(pair.files[1]) as b:
-            await until(lambda: a.station.links[1].open)
+            await until(lambda: a.process.links[1].open)
             client = a.transport.client  # type: ignore[attr-defined]
             real, lost = client.publish, []
 
@@ -202,13 +202,13 @@ def test_an_item_that_is_lost_on_the_way_is_published_anew(pair: Pair, monkeypat
 def test_the_journal_commits_before_the_server_hears_so(pair: Pair) -> None:
     async def go() -> None:
         async with Endpoint(pair.files[0]) as a, Endpoint(pair.files[1]) as b:
-            await until(lambda: b.station.links[0].open)
+            await until(lambda: b.process.links[0].open)
             client, real = b.transport.client, b.transport.client.publish  # type: ignore[attr-defined]
             early = []
 
             async def watched(subject: str, data: bytes = b"", *rest: object, **more: object) -> None:
                 if data == b"+ACK":
-                    early.append(b.station.links[0].received)
+                    early.append(b.process.links[0].received)
                 await real(subject, data, *rest, **more)
 
             client.publish = watched
@@ -234,7 +234,7 @@ def test_a_journal_that_forgot_is_refused(pair: Pair, copy: str) -> None:
         shutil.copy(pair.folder / "a.journal", kept)
         async with Endpoint(pair.files[0]) as a:
             await a.send({"b"}, b"2")
-            await until(lambda: a.station.links[1].outbox.acked == 2)
+            await until(lambda: a.process.links[1].outbox.acked == 2)
         for each in pair.folder.glob("a.journal*"):
             each.unlink()
         (pair.folder / "a.jsonl").unlink()
@@ -298,7 +298,7 @@ def test_no_more_is_promised_than_the_server_keeps(folder: Path) -> None:
 
 
 def test_names_of_any_kind_are_subjects() -> None:
-    names = Names("s")
+    names = Subjects("s")
     for name in ("a", "a.b", "*", ">", "=2A", "ä ö", "a-b_c", "x=y"):
         token = names.token(name)
         assert names.name(token) == name

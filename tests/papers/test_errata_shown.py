@@ -17,7 +17,7 @@ from thence.core.protocols.ech_r9 import ECHR9
 from thence.core.wire.dependency_log_cy import Log
 from thence.lab.papers.variants.topology import Letter
 from thence.lab.simulator import Scenario, simulate
-from thence.lab.topology.joins import Membership
+from thence.lab.topology.joins import TopologyMembership
 
 FOLDER = Path(__file__).parents[2] / "docs/explanation/errata"
 PAGE = "\n".join(page.read_text(encoding="utf-8") for page in FOLDER.glob("*.md"))
@@ -46,7 +46,7 @@ def test_r63_as_printed_lets_histories_grow_for_ever() -> None:
 
 def hand_over_too_early() -> list[str]:
     """x takes what s knew before it heard of b1, and s counts x as told of everything."""
-    membership = Membership(*separators.members_of("b-c b-s c-s s-f", "s"))
+    membership = TopologyMembership(*separators.members_of("b-c b-s c-s s-f", "s"))
     run = Changing(membership)
     early = membership.members["s"].fork().hand_over()
     run.send("b", "c")

@@ -14,7 +14,7 @@ from thence.lab.explorer.variant import Variant
 from thence.lab.papers.chapter7.networks import broadcasts, gateway, office
 from thence.lab.papers.variants.topology import LINE, SQUARE, VARIANTS, Anywhere, Unreported
 from thence.lab.topology.graph import Graph, broadcast, graph_of
-from thence.lab.topology.joins import Join, Membership
+from thence.lab.topology.joins import JoinResult, TopologyMembership
 from thence.lab.topology.routed import Routed
 from thence.lab.topology.routed_driver import drive
 from thence.lab.topology.routes import Routes
@@ -125,24 +125,24 @@ def members_of(links: str, *sets: str) -> tuple[Graph, list]:
     return graph, [separator for members in sets for separator in both_ways(graph, members)]
 
 
-class Amnesia(Membership):
+class Amnesia(TopologyMembership):
     """A newcomer that takes over nothing."""
 
-    def sources(self, join: Join) -> list[str]:
+    def sources(self, join: JoinResult) -> list[str]:
         return []
 
 
-class LastToFail(Membership):
+class LastToFail(TopologyMembership):
     """Only the stable memory of the last member to fail is read."""
 
-    def sources(self, join: Join) -> list[str]:
+    def sources(self, join: JoinResult) -> list[str]:
         return list(self.failed)[-1:]
 
 
-class Hasty(Membership):
+class Hasty(TopologyMembership):
     """A newcomer waits for nothing."""
 
-    def owed(self, join: Join) -> list[str]:
+    def owed(self, join: JoinResult) -> list[str]:
         return []
 
 
@@ -153,7 +153,7 @@ def round_trip(run: Changing, newcomer: str, *, source: str = "f", destination: 
     return [violation.missing for violation in run.drain().violations]
 
 
-def expanded(kind: type[Membership]) -> list[str]:
+def expanded(kind: type[TopologyMembership]) -> list[str]:
     """(iii) Separator {s} between {b, c} and {f}. b1 to c is slow; s knows of it and leaves it out of s1; x joins s."""
     run = Changing(kind(*members_of("b-c b-s c-s s-f", "s")))
     run.send("b", "c")
@@ -165,11 +165,11 @@ def expanded(kind: type[Membership]) -> list[str]:
 
 
 def test_a_newcomer_to_a_separator_takes_over_its_history() -> None:
-    assert expanded(Membership) == []
+    assert expanded(TopologyMembership) == []
     assert expanded(Amnesia) == ["b1"]
 
 
-def reconnected(kind: type[Membership], *, stable: bool) -> list[str]:
+def reconnected(kind: type[TopologyMembership], *, stable: bool) -> list[str]:
     """(iv) As before, but s has failed when x reconnects the two sides."""
     run = Changing(kind(*members_of("b-c b-s c-s s-f", "s"), stable=stable))
     run.send("b", "c")
@@ -182,12 +182,12 @@ def reconnected(kind: type[Membership], *, stable: bool) -> list[str]:
 
 
 def test_who_reconnects_takes_over_stable_memory_or_a_checkpoint() -> None:
-    assert reconnected(Membership, stable=True) == []
-    assert reconnected(Membership, stable=False) == []
+    assert reconnected(TopologyMembership, stable=True) == []
+    assert reconnected(TopologyMembership, stable=False) == []
     assert reconnected(Amnesia, stable=True) == ["b1"]
 
 
-def own_message(kind: type[Membership], *, wait: bool) -> list[str]:
+def own_message(kind: type[TopologyMembership], *, wait: bool) -> list[str]:
     """(iv) s1 to c is slow, s2 to f leaves it out, s fails: nobody alive knows of s1."""
     run = Changing(kind(*members_of("b-c b-s c-s s-f", "s")))
     (slow,) = run.send("s", "c")
@@ -204,10 +204,10 @@ def own_message(kind: type[Membership], *, wait: bool) -> list[str]:
 def test_a_checkpoint_waits_for_what_the_failed_had_sent() -> None:
     """As printed, "obtain the causal histories of all members of the backward set", it is not enough."""
     assert own_message(Hasty, wait=False) == ["s1"]
-    assert own_message(Membership, wait=True) == []
+    assert own_message(TopologyMembership, wait=True) == []
 
 
-def two_members(kind: type[Membership], *, second: bool, wait: bool = False, stable: bool = False) -> list[str]:
+def two_members(kind: type[TopologyMembership], *, second: bool, wait: bool = False, stable: bool = False) -> list[str]:
     """Separator {s, t} between {c} and {f}. s1 to c is slow, s2 tells t of it and is slow too, s3 to f leaves s1 out.
     Then s fails, and t too if `second`; x joins before t has got s2."""
     run = Changing(kind(*members_of("c-s c-t s-f t-f s-t", "st"), stable=stable))
@@ -230,14 +230,14 @@ def two_members(kind: type[Membership], *, second: bool, wait: bool = False, sta
 def test_reported_to_a_survivor_does_not_mean_known_to_it() -> None:
     """(iii) after a failure: the history of the remaining members is not enough until what was under way to them is."""
     assert two_members(Hasty, second=False) == ["s1"]
-    assert two_members(Membership, second=False, wait=True) == []
-    assert two_members(Membership, second=False, stable=True) == []
+    assert two_members(TopologyMembership, second=False, wait=True) == []
+    assert two_members(TopologyMembership, second=False, stable=True) == []
 
 
 def test_the_memory_of_the_last_to_fail_is_not_enough() -> None:
     """(iv) The paper reads "the stable memory of the last member to fail"; all members' memories are needed."""
     assert two_members(LastToFail, second=True, stable=True) == ["s1"]
-    assert two_members(Membership, second=True, stable=True) == []
+    assert two_members(TopologyMembership, second=True, stable=True) == []
 
 
 def test_a_history_is_handed_over_in_the_step_that_takes_the_new_separator() -> None:
@@ -245,7 +245,7 @@ def test_a_history_is_handed_over_in_the_step_that_takes_the_new_separator() -> 
     violations = []
     for atomic in (True, False):
         graph, separators = members_of("b-c b-s c-s s-f", "s")
-        membership = Membership(graph, separators)
+        membership = TopologyMembership(graph, separators)
         run = Changing(membership)
         early = membership.members["s"].fork().hand_over()
         run.send("b", "c")

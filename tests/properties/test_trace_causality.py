@@ -16,7 +16,7 @@ from thence.tables.explain.around import around, overtakings
 from thence.tables.explain.causality import Causality, causal_order, vector_clocks
 from thence.tables.explain.clock_findings import audit_clocks
 from thence.tables.explain.scene import shown_by, violated
-from thence.tables.explain.sentence import Step, path, sentence
+from thence.tables.explain.sentence import PathStep, path, sentence
 from thence.tables.export.shiviz import write_shiviz
 from thence.tables.files.shiviz import ClockEvent, parse_log
 
@@ -124,7 +124,7 @@ def fewest(events: list[Event], missing: str, early: str) -> int:
     return best[goal]
 
 
-def hops(events: list[Event], steps: list[Step]) -> int:
+def hops(events: list[Event], steps: list[PathStep]) -> int:
     """Check that a path is a chain of rows of the trace, step by step; return how many messages it takes."""
     rows = {(e.process, e.index): e for e in events}
     count = 0

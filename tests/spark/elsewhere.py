@@ -116,7 +116,7 @@ def streams(spark: Any) -> None:
     from support.tables_of_arrivals import SCHEMA, comparable, many, rows_of
 
     from thence import Orderer
-    from thence.spark import deliver, waiting
+    from thence.spark import deliver, waiting_in_stream
     from thence.tables.engines.spark.stream import PROVIDER, ROCKSDB
 
     spark.conf.set(PROVIDER, ROCKSDB)
@@ -134,7 +134,7 @@ def streams(spark: Any) -> None:
         assert query.lastProgress["batchId"] == 2
         out = spark.read.parquet(str(folder / "out")).collect()
         assert comparable(row.asDict(recursive=True) for row in out) == comparable(ours)
-        shown = {row["message"] for row in waiting(spark, folder / "checkpoint").collect()}
+        shown = {row["message"] for row in waiting_in_stream(spark, folder / "checkpoint").collect()}
         assert shown == {row["message"] for row in orderer.waiting()} != set()
 
 
@@ -183,7 +183,7 @@ def sweeps(spark: Any) -> None:
     """Sweep four scenarios; the files are those of a plain loop, byte for byte."""
     from thence.lab.sweep.driver import sweep
     from thence.lab.sweep.grid import parse_grid
-    from thence.lab.sweep.task import Store, run_one
+    from thence.lab.sweep.task import ResultStore, run_one
 
     def files(folder: str) -> dict[str, bytes]:
         found = [path for what in ("results", "traces") for path in Path(folder, what).rglob("*.parquet")]
@@ -194,7 +194,7 @@ def sweeps(spark: Any) -> None:
         assert sweep(spark, grid, there, traces=True).results.count() == 4
         for each in grid.scenarios:
             spec = json.dumps(each.scenario.row())
-            run_one(Store(here), each.id, spec, traces=True, warmup=grid.warmup, batches=grid.batches)
+            run_one(ResultStore(here), each.id, spec, traces=True, warmup=grid.warmup, batches=grid.batches)
         assert files(here) == files(there)
         assert len(files(here)) == 8
 

@@ -17,7 +17,7 @@ from thence.lab.simulator import simulate
 from thence.lab.simulator.confidence import estimate
 from thence.lab.sweep.driver import LEAST, OVERHEAD, SHARE, places, sweep
 from thence.lab.sweep.grid import Grid, parse_grid
-from thence.lab.sweep.task import MEASURES, Store, run_one
+from thence.lab.sweep.task import MEASURES, ResultStore, run_one
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ def alone(grid: Grid, out: Path) -> None:
     """Run a grid in this process, one scenario after the other."""
     for each in reversed(grid.scenarios):
         spec = json.dumps(each.scenario.row())
-        run_one(Store(str(out)), each.id, spec, traces=True, warmup=grid.warmup, batches=grid.batches)
+        run_one(ResultStore(str(out)), each.id, spec, traces=True, warmup=grid.warmup, batches=grid.batches)
 
 
 def rows(frame: Any) -> list[dict[str, Any]]:

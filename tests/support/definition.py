@@ -9,17 +9,30 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from thence.core.model.events import Event, order_of
-from thence.core.model.order import Judgement, Place, Violation, by_label, judge, usable
+from thence.core.model.order import Judgement, RowPlace, Violation, by_label, judge, usable
 from thence.tables.explain.causality import Causality
-from thence.tables.explain.sentence import Step, shortest
-from thence.tables.judge.result import ABSENT, COLUMNS, TAGS, Findings, Key, ListName, Row, key_of, sort_key
+from thence.tables.explain.sentence import PathStep, shortest
+from thence.tables.judge.result import (
+    ABSENT,
+    COLUMNS,
+    TAGS,
+    FindingRow,
+    Findings,
+    ListName,
+    ViolationKey,
+    key_of,
+    sort_key,
+)
 
 
 class DefinitionFindings(Findings):
     """What the definition says of some events; `refused` are rows that are no events."""
 
     def __init__(
-        self, events: Iterable[Event], refused: Iterable[Row] = (), places: dict[int, tuple[str, int]] | None = None
+        self,
+        events: Iterable[Event],
+        refused: Iterable[FindingRow] = (),
+        places: dict[int, tuple[str, int]] | None = None,
     ) -> None:
         """Judge the events, run by run; `places` says for `id(event)` from which file and line it is."""
         self._events: dict[str, list[Event]] = defaultdict(list)
@@ -28,7 +41,7 @@ class DefinitionFindings(Findings):
         self._judged: dict[str, Judgement] = {}
         self._refused = list(refused)
         self._places = places or {}
-        refused_at: dict[str, list[Place]] = defaultdict(list)
+        refused_at: dict[str, list[RowPlace]] = defaultdict(list)
         for row in self._refused:
             if row["run"] is not None:
                 refused_at[str(row["run"])].append((row["process"], row["index"]))  # type: ignore[arg-type]
@@ -47,14 +60,14 @@ class DefinitionFindings(Findings):
                 "events": judged.events + judged.refused, "messages": judged.messages, "gaps": len(judged.gaps)
             }  # fmt: skip
 
-    def rows(self, name: ListName) -> Iterator[Row]:
+    def rows(self, name: ListName) -> Iterator[FindingRow]:
         """Yield the rows of a list, sorted."""
         found = [row for judged in self._judged.values() for row in self._rows(judged, name)]
         if name == "quarantine":
             found += self._refused
         yield from sorted(found, key=lambda row: sort_key(name, row))
 
-    def _rows(self, judged: Judgement, name: ListName) -> Iterator[Row]:
+    def _rows(self, judged: Judgement, name: ListName) -> Iterator[FindingRow]:
         if name == "quarantine":
             for rejected in judged.quarantine:
                 file, line = self._places.get(id(rejected.event), (None, None))
@@ -69,9 +82,9 @@ class DefinitionFindings(Findings):
         for each in own + (absent if name == "possible" else []):
             yield {column: getattr(each, column) for column in COLUMNS[name]}
 
-    def paths(self, violations: Sequence[Row]) -> dict[Key, list[Step]]:
+    def paths(self, violations: Sequence[FindingRow]) -> dict[ViolationKey, list[PathStep]]:
         """Return the paths that prove violations, over the rows that the judge used."""
-        found: dict[Key, list[Step]] = {}
+        found: dict[ViolationKey, list[PathStep]] = {}
         lanes: dict[str, list[Causality]] = {}
         for row in violations:
             run = str(row["run"])

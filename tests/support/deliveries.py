@@ -50,7 +50,7 @@ def agree(spark: SparkSession, folder: Path, by: str, runs: list[Arrivals], poli
 
     The rows of the batch are returned; the stream reads three files in three micro-batches.
     """
-    from thence.spark import deliver, waiting
+    from thence.spark import deliver, waiting_in_stream
 
     rows = rows_of(runs)
     roster = runs[0].roster if by == "stamp" else None
@@ -72,7 +72,7 @@ def agree(spark: SparkSession, folder: Path, by: str, runs: list[Arrivals], poli
     assert comparable(stream) == comparable(ours)
     assert sum(p.numInputRows for p in query.recentProgress) == len(rows) == len(stream) + len(held)
 
-    shown = [row.asDict() for row in waiting(spark, folder / "checkpoint").collect()]
+    shown = [row.asDict() for row in waiting_in_stream(spark, folder / "checkpoint").collect()]
     assert sorted(shown, key=_name) == sorted(held, key=_name)
     told = [p.observedMetrics["thence"].asDict() for p in query.recentProgress if "thence" in p.observedMetrics]
     assert sum(t["delivered"] or 0 for t in told) == sum(r["outcome"] == "delivered" for r in ours)

@@ -1,4 +1,4 @@
-"""A world of stations in memory: real cores, links and journals, a network drawn from a seed, crashes at any boundary.
+"""A world of processes in memory: real cores, links and journals, a network drawn from a seed, crashes at any boundary.
 
 The application of each process writes what it is handed into a list of its own, the witness. At the end witness,
 trace and journal must agree, and the trace must be causal by definition.
@@ -23,8 +23,8 @@ from thence.errors import ThenceError
 from thence.live.core import Core
 from thence.live.database import Database, StandardDatabase
 from thence.live.inputs import RECEIVE, Receive, Send, Trusted, read_input
-from thence.live.journal import Journal, Mark
-from thence.live.process import Station
+from thence.live.journal import Journal, JournalPosition
+from thence.live.process import LiveProcess
 from thence.live.recovery import recover
 from thence.live.trace_files import TraceFiles
 from thence.protocols import lookup
@@ -53,10 +53,10 @@ class Expected:
 
 @dataclass
 class Process:
-    """One process: its station while it runs, and what its application keeps outside."""
+    """One process: its live process while it runs, and what its application keeps outside."""
 
     name: str
-    station: Station | None = None
+    live: LiveProcess | None = None
     recorder: TraceFiles | None = None
     witness: list[str] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)
@@ -75,15 +75,15 @@ class World:
         *,
         protocol: str = "ks",
         snapshot_every: int = 7,
-        station: type[Station] = Station,
+        process: type[LiveProcess] = LiveProcess,
         options: dict[str, int | str | bool] | None = None,
         window: int = 1 << 20,
         restored: Callable[[Core], None] = lambda core: None,
     ) -> None:
-        """`station` and `restored` (called with each core that comes back) are where mutants enter."""
+        """`process` and `restored` (called with each core that comes back) are where mutants enter."""
         self.restored = restored
         self.folder, self.protocol, self.snapshot_every = folder, protocol, snapshot_every
-        self.station_class, self.options, self.window = station, options or {}, window
+        self.process_class, self.options, self.window = process, options or {}, window
         self.roster = Roster.of(count)
         self.chance = Random(seed)
         self.network = MemoryNetwork(self.chance)
@@ -100,26 +100,24 @@ class World:
         process = self.processes[position]
         name = process.name
         process.recorder = TraceFiles(self.folder / f"{name}.jsonl", name)
-        journal = Journal(self.database(position), Mark(self.folder / f"{name}.journal.mark"))
+        journal = Journal(self.database(position), JournalPosition(self.folder / f"{name}.journal.mark"))
         found = recover(
             journal, self.protocol, self.roster.names, name, options=self.options, recorded=process.recorder.last
         )
         process.recorder.write(found.events)
         if found.replayed:
             self.restored(found.core)
-        process.station = self.station_class(
-            found.core, journal, snapshot_every=self.snapshot_every, window=self.window
-        )
+        process.live = self.process_class(found.core, journal, snapshot_every=self.snapshot_every, window=self.window)
         process.waiting = []
         if "failure detector" in lookup(self.protocol).needs and found.core.number == 0:
-            process.station.ask(Trusted(self.roster.names))
+            process.live.ask(Trusted(self.roster.names))
         for delivery in found.core.inbox.values():
             self.hand_over(position, delivery.number, found.core.name(delivery.key), delivery.ref, again=True)
 
     def hand_over(self, position: int, number: int, message: str, ref: int, *, again: bool = False) -> None:
         process = self.processes[position]
-        assert process.station is not None
-        body = process.station.journal.payload(ref)
+        assert process.live is not None
+        body = process.live.journal.payload(ref)
         assert body == self.payloads.setdefault(message, body), f"{message} came with another payload"
         if not again or message not in process.witness:
             process.witness.append(message)
@@ -129,48 +127,48 @@ class World:
 
     def send(self, position: int, destinations: int, payload: bytes, label: str | None = None) -> None:
         process = self.processes[position]
-        if process.station is not None:
-            process.station.ask(Send(destinations, payload, label), Expected(process.promised))
+        if process.live is not None:
+            process.live.ask(Send(destinations, payload, label), Expected(process.promised))
 
     def work(self, position: int, stop: str | None = None) -> None:
         """Take one group through; `stop` crashes at a boundary: applied, committed, released."""
         process = self.processes[position]
-        station = process.station
-        if station is None or (station.idle and stop is None):
+        live = process.live
+        if live is None or (live.idle and stop is None):
             return
         self.now += 1
-        station.prepare(self.now)
+        live.prepare(self.now)
         if stop == "applied":
-            station.journal.rollback()
+            live.journal.rollback()
             return self.crash(position)
-        station.commit()
+        live.commit()
         if stop == "committed":
             return self.crash(position)
-        released = station.release()
+        released = live.release()
         assert process.recorder is not None
         process.recorder.write(released.events)
         for delivery in released.delivered:
-            self.hand_over(position, delivery.number, station.core.name(delivery.key), delivery.ref)
+            self.hand_over(position, delivery.number, live.core.name(delivery.key), delivery.ref)
         if stop == "released":
             self.crash(position)
 
     def done(self, position: int) -> None:
         process = self.processes[position]
-        if process.station is not None and process.waiting:
-            process.station.finish(process.waiting.pop(0))
+        if process.live is not None and process.waiting:
+            process.live.finish(process.waiting.pop(0))
 
     def crash(self, position: int) -> None:
         process = self.processes[position]
-        if process.station is not None:
+        if process.live is not None:
             self.network.crash(position)
-            process.station.journal.rollback()
-            process.station.journal.close()
-            process.station = None
+            process.live.journal.rollback()
+            process.live.journal.close()
+            process.live = None
             assert process.recorder is not None
             process.recorder.close()
 
     def connect(self, first: int, second: int) -> None:
-        one, other = self.processes[first].station, self.processes[second].station
+        one, other = self.processes[first].live, self.processes[second].live
         if first != second and one is not None and other is not None and not self.network.connected(first, second):
             self.network.connect(one, other)
 
@@ -183,7 +181,7 @@ class World:
     def heal(self) -> None:
         """Start whoever is down, connect everybody, and let everything happen that can."""
         for position, process in enumerate(self.processes):
-            if process.station is None:
+            if process.live is None:
                 self.start(position)
         for wire in self.network.wires:
             wire.still.clear()
@@ -193,10 +191,10 @@ class World:
                     self.connect(first, second)
             moved = self.network.step()
             for position, process in enumerate(self.processes):
-                assert process.station is not None
+                assert process.live is not None
                 while process.waiting:
                     self.done(position)
-                if not process.station.idle:
+                if not process.live.idle:
                     moved = True
                     self.work(position)
             if not moved:
@@ -211,9 +209,9 @@ class World:
     def items_once(self) -> None:
         """Every item of a link is in the journal once, in order."""
         for process in self.processes:
-            assert process.station is not None
+            assert process.live is not None
             last: dict[int, int] = {}
-            for kind, data in process.station.journal.database.execute(
+            for kind, data in process.live.journal.database.execute(
                 "SELECT kind, data FROM thence_inputs ORDER BY number"
             ):
                 if kind == RECEIVE:
@@ -256,10 +254,10 @@ class World:
         """Judge the trace, and compare it with the witnesses."""
         events = self.events()
         for process in self.processes:
-            assert process.station is not None
-            refusals = [link.refusal for link in process.station.links if link.refusal]
+            assert process.live is not None
+            refusals = [link.refusal for link in process.live.links if link.refusal]
             assert not refusals, refusals
-            assert not process.station.core.member.pending()
+            assert not process.live.core.member.pending()
         judged = judge(events, lookup(self.protocol).guarantee)
         assert judged.verdict == "causal", judged
         bad = [*judged.quarantine, *judged.undelivered, *judged.duplicates, *judged.misdelivered]
@@ -321,7 +319,7 @@ def wander(
             world.work(position)
         elif what < 0.50:
             world.work(position, chance.choice(("applied", "committed", "released")))
-        elif what < 0.55 and world.processes[position].station is None:
+        elif what < 0.55 and world.processes[position].live is None:
             world.start(position)
         elif what < 0.60:
             world.done(position)

@@ -20,7 +20,7 @@ from pathlib import Path
 from random import Random
 
 from thence.live.journal import Journal
-from thence.live.process import Station
+from thence.live.process import LiveProcess
 from thence.runtime import DoneError, Endpoint, Message, RolledBackError
 
 TORTURE = "THENCE_TORTURE" in os.environ
@@ -172,15 +172,15 @@ def main() -> None:
     config, witness, sends, seed, *rest = sys.argv[1:]
     kill = KillPoint(rest[0] if rest else "")
     kill.around(Journal, "commit", "commit")
-    kill.around(Station, "_acknowledge", "acknowledgement")
-    kill.around(Station, "snapshot", "snapshot")
+    kill.around(LiveProcess, "_acknowledge", "acknowledgement")
+    kill.around(LiveProcess, "snapshot", "snapshot")
     from thence.live.database import StandardDatabase
 
     kill.around(StandardDatabase, "checkpoint", "checkpoint")
-    from thence.live import process as station
+    from thence.live import process as process
 
-    station.SNAPSHOT_EVERY = 200
-    Station.__init__.__kwdefaults__["snapshot_every"] = 200  # type: ignore[index]
+    process.SNAPSHOT_EVERY = 200
+    LiveProcess.__init__.__kwdefaults__["snapshot_every"] = 200  # type: ignore[index]
     asyncio.run(Application(config, witness, int(sends), int(seed), kill).run())
 
 

@@ -1,4 +1,4 @@
-"""A network in memory: deterministic, seeded, adversarial. It carries stations of one process to and fro.
+"""A network in memory: deterministic, seeded, adversarial. It carries processes of one process to and fro.
 
 Law. What happens next is drawn from the seed: which direction of which connection moves, and how many bytes. A
 connection keeps its bytes in order and loses all that are on their way when it is cut; one direction can stand still
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from thence.live.process import Station
+from thence.live.process import LiveProcess
 from thence.live.session import Session
 
 
@@ -34,7 +34,7 @@ class MemoryChannel:
 
 
 class Wire:
-    """A connection between two stations."""
+    """A connection between two processes."""
 
     def __init__(self, first: int, second: int) -> None:
         """Take the positions of the one that dials and the one that is dialled."""
@@ -47,16 +47,16 @@ class Wire:
 
 
 class MemoryNetwork:
-    """Connections between stations, moved one step at a time."""
+    """Connections between processes, moved one step at a time."""
 
     def __init__(self, seed: int | Random) -> None:
         """Take the seed, or a source of chance."""
         self.chance = seed if isinstance(seed, Random) else Random(seed)
         self.wires: list[Wire] = []
 
-    def connect(self, first: Station, second: Station) -> None:
-        """Let the station with the lower position dial the other."""
-        dials, waits = sorted((first, second), key=lambda station: station.core.me)
+    def connect(self, first: LiveProcess, second: LiveProcess) -> None:
+        """Let the process with the lower position dial the other."""
+        dials, waits = sorted((first, second), key=lambda process: process.core.me)
         wire = Wire(dials.core.me, waits.core.me)
         self.wires.append(wire)
         wire.sessions.append(dials.connect(wire.channels[0], waits.core.me))

@@ -26,6 +26,6 @@ async def talk(
 
 
 def hello(endpoint: Endpoint, by: str, **changes: object) -> bytes:
-    core = endpoint.station.core
+    core = endpoint.process.core
     said = Hello(by, "0" * 32, list(core.roster), core.member.name, "[('explicit', False)]", 0, 0, 1 << 20)
     return hello_frame(said if not changes else Hello(**{**{s: getattr(said, s) for s in said.__slots__}, **changes}))

@@ -18,7 +18,7 @@ from thence.core.model.order import Judgement, judge
 from thence.core.model.roster import letters
 from thence.core.protocols.ech_r9 import ECHR9
 from thence.lab.topology.graph import Graph, components
-from thence.lab.topology.joins import Join, Membership
+from thence.lab.topology.joins import JoinResult, TopologyMembership
 from thence.lab.topology.separators import Separator, both_ways, option_text
 from thence.protocols import Deliver, Sent
 
@@ -102,12 +102,12 @@ def hop_walk(seed: int, protocol: type[ECHR9] = ECHR9, *, self_addressed: bool =
 class Changing:
     """A membership under random traffic, recorded."""
 
-    def __init__(self, membership: Membership, rng: Random | None = None, *, slow: float = 0.0) -> None:
+    def __init__(self, membership: TopologyMembership, rng: Random | None = None, *, slow: float = 0.0) -> None:
         self.membership, self.rng, self.slow = membership, rng or Random(0), slow
         self.quick: list[Copy] = []
         self.stuck: list[Copy] = []
         self.events: list[Event] = []
-        self.joins: list[Join] = []
+        self.joins: list[JoinResult] = []
         self.last: str | None = None
         self._index: dict[str, int] = {}
 
@@ -176,7 +176,7 @@ class Changing:
     def fail(self, process: str) -> None:
         self.membership.fail(process, self.under_way)
 
-    def join(self, process: str, *links: str) -> Join:
+    def join(self, process: str, *links: str) -> JoinResult:
         self.joins.append(self.membership.join(process, links))
         self.last = process
         return self.joins[-1]
@@ -191,7 +191,7 @@ class Changing:
 
 
 def changing(
-    seed: int, kind: type[Membership] = Membership, *, wait: bool = True, stable: bool | None = None
+    seed: int, kind: type[TopologyMembership] = TopologyMembership, *, wait: bool = True, stable: bool | None = None
 ) -> Changing:
     """Let members of separators fail and others join, amid traffic; `wait` delivers what a join is owed first."""
     rng = Random(f"joins {seed}")

@@ -7,10 +7,22 @@ from typing import Any
 from thence.core.model.message import MESSAGE, Copy
 from thence.core.model.roster import HASH_BYTES, Roster
 from thence.core.protocols.base import Member
-from thence.core.protocols.history import Past
+from thence.core.protocols.history import SenderHistory
 from thence.core.protocols.timestamp_vectors import ROW
 from thence.core.protocols.wire import MOST_LABEL_BYTES, WIRE_VERSION
-from thence.core.wire.codec import INT, MASK, PROCESS, TEXT, ByCount, ByProcess, Optional, Record, Seq, Shape, Vector
+from thence.core.wire.codec import (
+    INT,
+    MASK,
+    PROCESS,
+    TEXT,
+    ByCount,
+    ByProcess,
+    Optional,
+    RecordShape,
+    Seq,
+    Shape,
+    Vector,
+)
 from thence.core.wire.entries import Entries
 from thence.errors import PeerError
 
@@ -156,7 +168,7 @@ class Slow:
         return self.composed(shape)
 
     def composed(self, shape: Shape) -> Any:
-        if isinstance(shape, Record):
+        if isinstance(shape, RecordShape):
             parts = tuple(self.read(part) for part in shape.shapes)
             return parts if shape.make is None else shape.make(*parts)
         if isinstance(shape, Optional):
@@ -185,7 +197,7 @@ class Slow:
         start_of_sets = self.length()  # a past of `history`
         start = self.at
         masks = tuple(self.mask() for _ in range(start_of_sets))
-        return Past(masks, self.data[start : self.at])
+        return SenderHistory(masks, self.data[start : self.at])
 
 
 def slow_decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: int, source: int | None) -> Copy:

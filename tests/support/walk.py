@@ -27,10 +27,10 @@ from thence.protocols import (
     Deliver,
     Duplicate,
     Effect,
-    Entry,
     Hold,
     Member,
     Pending,
+    ProtocolEntry,
     Sent,
     Transmit,
 )
@@ -40,7 +40,7 @@ Facts = set[tuple[str, str]]
 NETWORKS = ("random", "newest", "starve")
 
 
-def entry_of(protocol: str | type[Member]) -> Entry:
+def entry_of(protocol: str | type[Member]) -> ProtocolEntry:
     """Return the registry's entry of a name or class; a printed variant has that of its parent."""
     if isinstance(protocol, str):
         return REGISTRY[protocol]
@@ -131,7 +131,7 @@ class Network:
 class Walk:
     """A run: its members, its rows, and what was left when nothing could move any more."""
 
-    entry: Entry
+    entry: ProtocolEntry
     roster: Roster
     members: list[Member]
     about: str

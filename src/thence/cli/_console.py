@@ -26,11 +26,11 @@ class Console:
         self.wraps = stream.isatty()
         self.width = width or (get_terminal_size().columns if self.wraps else WIDE)
 
-    def print(self, shown: str | Table = "") -> None:
+    def print(self, shown: str | ConsoleTable = "") -> None:
         """Print a text, or a table."""
         if self.quiet:
             return
-        if isinstance(shown, Table):
+        if isinstance(shown, ConsoleTable):
             lines = list(shown.lines(self.width))
         else:
             lines = [part for line in visible_lines(shown).split("\n") for part in self._wrapped(line)]
@@ -42,7 +42,7 @@ class Console:
         return wrap(line, self.width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
-class Table:
+class ConsoleTable:
     """A table for `Console.print`; several, each with the first column, where lines are too short for one.
 
     *Invariant.* No word is broken that takes less than a third of a line.
@@ -98,9 +98,9 @@ class Table:
             yield f"  {'   '.join(padded)}".rstrip()
 
 
-def table(*columns: str, rows: Iterable[Iterable[object]], title: str | None = None) -> Table:
+def table(*columns: str, rows: Iterable[Iterable[object]], title: str | None = None) -> ConsoleTable:
     """Return a plain table; a column of numbers stands to the right, None is empty."""
-    return Table(columns, [list(row) for row in rows], title)
+    return ConsoleTable(columns, [list(row) for row in rows], title)
 
 
 def cells(text: str) -> int:

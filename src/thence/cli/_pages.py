@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from thence.cli._common import working
 from thence.show.page import Wanted, unread, wanted_events, written_pages
-from thence.tables.engines.choice import Choice, Engine
+from thence.tables.engines.choice import Engine, EngineChoice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def recorded(
     opened: Trace,
     result: AuditResult,
-    choice: Choice | None,
+    choice: EngineChoice | None,
     asked: Wanted,
     title: str,
     *,

@@ -13,7 +13,7 @@ import typer
 from thence.cli._common import (
     CORES,
     ColumnsOption,
-    Engine,
+    EngineOption,
     JsonFile,
     KindsOption,
     by_reason,
@@ -29,13 +29,13 @@ from thence.cli._common import (
     working,
     write_pieces,
 )
-from thence.cli._console import Console, Table, table
+from thence.cli._console import Console, ConsoleTable, table
 from thence.errors import MisuseError
 from thence.tables.contract.columns import JUDGED_COLUMNS
 
 if TYPE_CHECKING:
-    from thence.tables.engines.choice import Choice
-    from thence.tables.engines.local.audit import Progress
+    from thence.tables.engines.choice import EngineChoice
+    from thence.tables.engines.local.audit import AuditProgress
     from thence.tables.files.read import Trace
     from thence.tables.judge.result import AuditResult, RunRow
 
@@ -62,7 +62,7 @@ def command(
     delimiter: DelimiterOption = None,
     columns: ColumnsOption = None,
     kinds: KindsOption = None,
-    engine: Engine = "auto",
+    engine: EngineOption = "auto",
     paths: Annotated[int, typer.Option(help="Prove this many violations by a causal path.", min=0)] = 100,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also write the findings as Parquet files, to a new folder.")
@@ -104,7 +104,7 @@ def command(
 
 
 @contextmanager
-def _collecting(result: AuditResult) -> Iterator[Progress]:
+def _collecting(result: AuditResult) -> Iterator[AuditProgress]:
     """Show how far Spark is while findings are collected from it, on a terminal."""
     with counted() as progress:
         if result.engine != "spark":
@@ -116,7 +116,7 @@ def _collecting(result: AuditResult) -> Iterator[Progress]:
             yield progress
 
 
-def _tallied(pieces: Iterator[str], progress: Progress) -> Iterator[str]:
+def _tallied(pieces: Iterator[str], progress: AuditProgress) -> Iterator[str]:
     """Pass pieces of JSON on, and tell how many there have been."""
     for count, piece in enumerate(pieces):
         if count % SHARE == 0:
@@ -129,7 +129,7 @@ SHARE = 10_000
 
 
 def _write_page(
-    opened: Trace, result: AuditResult, choice: Choice | None, page: Path, paths: int, cores: int, out: Console
+    opened: Trace, result: AuditResult, choice: EngineChoice | None, page: Path, paths: int, cores: int, out: Console
 ) -> None:
     from thence.cli._pages import recorded, said, write_pages
     from thence.show.page import Wanted, recorded_log
@@ -142,9 +142,9 @@ def _write_page(
 
 
 @contextmanager
-def audited(opened: Trace, engine: str, cores: int) -> Iterator[tuple[AuditResult, Choice | None]]:
+def audited(opened: Trace, engine: str, cores: int) -> Iterator[tuple[AuditResult, EngineChoice | None]]:
     """Audit an opened trace, its tables and its logs, by the engine that is asked for."""
-    from thence.tables.engines.choice import Choice, Engine, choose
+    from thence.tables.engines.choice import Engine, EngineChoice, choose
 
     tables = [path for path, kind in opened.files.items() if kind != "shiviz"]
     choice = choose(engine, tables)
@@ -153,7 +153,7 @@ def audited(opened: Trace, engine: str, cores: int) -> Iterator[tuple[AuditResul
             raise MisuseError(
                 "spans, events and changes in files are audited in this process; leave --engine spark out"
             )
-        choice = Choice(Engine.LOCAL, "records are read here alone")
+        choice = EngineChoice(Engine.LOCAL, "records are read here alone")
     logs_only = not tables and "shiviz" in opened.files.values()
     if choice.engine is Engine.SPARK and not logs_only:
         result = _on_spark(opened, cores)
@@ -206,7 +206,7 @@ def _audit_logs(opened: Trace, result: AuditResult) -> None:
 # -- for people --------------------------------------------------------------------------------------------------------
 
 
-def tell(result: AuditResult, choice: Choice | None, opened: Trace, paths: int, out: Console) -> None:
+def tell(result: AuditResult, choice: EngineChoice | None, opened: Trace, paths: int, out: Console) -> None:
     """Print what people want to know, the worst first."""
     say = out.print
     if choice is not None:
@@ -256,7 +256,7 @@ _COUNTS = (
 _ALWAYS = ("events", "messages", "violations")
 
 
-def _run_table(runs: list[RunRow], title: str | None) -> Table:
+def _run_table(runs: list[RunRow], title: str | None) -> ConsoleTable:
     """Return one row per run; columns that are zero everywhere are left out, so that the table fits a terminal."""
     columns = [name for name in _COUNTS if name in _ALWAYS or any(run[name] for run in runs)]  # type: ignore[literal-required]
     rows = [[run["run"], run["verdict"], *(run[name] for name in columns)] for run in runs]  # type: ignore[literal-required]

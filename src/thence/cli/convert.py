@@ -14,7 +14,7 @@ import typer
 from thence.cli._common import (
     CORES,
     ColumnsOption,
-    Engine,
+    EngineOption,
     JsonFile,
     KindsOption,
     SparkCores,
@@ -33,7 +33,7 @@ from thence.errors import MisuseError, TraceError
 
 if TYPE_CHECKING:
     from thence.core.model.events import Event
-    from thence.tables.engines.choice import Choice
+    from thence.tables.engines.choice import EngineChoice
     from thence.tables.files.read import Trace
 
 EXAMPLE = "thence convert trace.parquet --to shiviz --around a7 --out around-a7.log"
@@ -72,7 +72,7 @@ def command(
     ] = None,
     columns: ColumnsOption = None,
     kinds: KindsOption = None,
-    engine: Engine = "auto",
+    engine: EngineOption = "auto",
     cores: SparkCores = CORES,
     json_file: JsonFile = None,
 ) -> None:
@@ -95,7 +95,7 @@ def command(
     source = open_trace(trace, format, pattern, delimiter, columns=named_columns(columns), kinds=named_kinds(kinds))
     if out is not None and out.resolve() in {path.resolve() for path in source.files}:
         raise MisuseError(f"{out} is read and cannot be written at once")
-    asked = Asked(to, around, out, files)
+    asked = Conversion(to, around, out, files)
     choice = _choose(engine, source, asked)
     logs = sum(kind == "shiviz" for kind in source.files.values())
     left_out: list[dict[str, object]] = []
@@ -120,7 +120,7 @@ def command(
         finish(1)
 
 
-class Asked(NamedTuple):
+class Conversion(NamedTuple):
     """What is to be written, and where."""
 
     to: To
@@ -129,14 +129,14 @@ class Asked(NamedTuple):
     files: int
 
 
-def _choose(engine: str, source: Trace, asked: Asked) -> Choice:
+def _choose(engine: str, source: Trace, asked: Conversion) -> EngineChoice:
     """Choose who works; what is written as it is read takes no memory, so no size is too large for this process."""
     from thence.tables.engines import choice as engines
 
     kinds = set(source.files.values())
     flows = asked.to in (To.jsonl, To.parquet) and asked.around is None and asked.files == 1
     if engine == engines.Engine.AUTO and ("shiviz" in kinds or (flows and _ordered_files(source))):
-        return engines.Choice(engines.Engine.LOCAL, "rows are written as they are read")
+        return engines.EngineChoice(engines.Engine.LOCAL, "rows are written as they are read")
     return engines.choose(engine, source.files)
 
 
@@ -150,7 +150,9 @@ def _ordered_files(source: Trace) -> bool:
 
 
 @contextmanager
-def _events(source: Trace, choice: Choice, asked: Asked, cores: int) -> Iterator[tuple[int | None, Iterator[Event]]]:
+def _events(
+    source: Trace, choice: EngineChoice, asked: Conversion, cores: int
+) -> Iterator[tuple[int | None, Iterator[Event]]]:
     """Hand out the events, as this process or Spark reads them; Spark says how many there are, and sorts them."""
     from thence.tables.engines.choice import Engine
 
@@ -164,7 +166,9 @@ def _events(source: Trace, choice: Choice, asked: Asked, cores: int) -> Iterator
         yield count, progress(events, "Writing", count)
 
 
-def _write_table(events: Iterator[Event], asked: Asked, known: int | None, left_out: list[dict[str, object]]) -> int:
+def _write_table(
+    events: Iterator[Event], asked: Conversion, known: int | None, left_out: list[dict[str, object]]
+) -> int:
     from thence.tables.explain.around import around as slice_around
     from thence.tables.files.jsonl import write_jsonl
 
@@ -182,12 +186,12 @@ def _write_table(events: Iterator[Event], asked: Asked, known: int | None, left_
     return write_parquet(rows, out, files=files, count=known if around is None else None)
 
 
-def _write_picture(events: Iterator[Event], asked: Asked, left_out: list[dict[str, object]]) -> int:
-    from thence.core.model.order import Rejected
+def _write_picture(events: Iterator[Event], asked: Conversion, left_out: list[dict[str, object]]) -> int:
+    from thence.core.model.order import RejectedRow
     from thence.tables.explain.around import around as slice_around
     from thence.tables.export.shiviz import write_shiviz
 
-    rejected: list[Rejected] = []
+    rejected: list[RejectedRow] = []
     target = asked.out or sys.stdout.buffer
     if asked.to is To.shiviz:
         count = write_shiviz(events, target, around=asked.around, rejected=rejected)
@@ -220,7 +224,7 @@ def _write_log(source: Trace, out: Path | None) -> int:
     return write_clock_events(progress(source.clocks(), "Reading"), out or sys.stdout.buffer)
 
 
-def _tell(count: int, left_out: list[dict[str, object]], out: Path | None, choice: Choice) -> None:
+def _tell(count: int, left_out: list[dict[str, object]], out: Path | None, choice: EngineChoice) -> None:
     """Say what was done on stderr: stdout may carry the trace itself."""
     where = "standard output" if out is None else out
     left = f"{len(left_out)} row{'s' * (len(left_out) != 1)} left out"

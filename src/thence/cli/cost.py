@@ -11,6 +11,7 @@ import typer
 from thence.cli._common import (
     CORES,
     ColumnsOption,
+    EngineOption,
     JsonFile,
     KindsOption,
     SparkCores,
@@ -25,7 +26,6 @@ from thence.cli._common import (
     working,
     write_json,
 )
-from thence.cli._common import Engine as EngineOption
 from thence.cli._console import Console, table
 from thence.cli._packages import needs
 from thence.core.model.plain import Row

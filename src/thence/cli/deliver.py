@@ -15,6 +15,7 @@ import typer
 from thence.cli._common import (
     CORES,
     ColumnsOption,
+    EngineOption,
     JsonFile,
     SparkCores,
     console,
@@ -26,13 +27,12 @@ from thence.cli._common import (
     working,
     write_json,
 )
-from thence.cli._common import Engine as EngineOption
 from thence.cli._console import table
 from thence.cli._packages import needs
 from thence.cli._targets import check_target
 from thence.core.model.plain import Field, Row
 from thence.errors import Argument, MisuseError, TraceError
-from thence.tables.engines.choice import Choice, Engine, choose
+from thence.tables.engines.choice import Engine, EngineChoice, choose
 from thence.tables.files.formats import RECORDS, WHOLE
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ EXAMPLE = "thence deliver events.parquet --id event_id --causes parent_id --key 
 SHOWN = 20
 
 
-class Asked(NamedTuple):
+class DeliveryRequest(NamedTuple):
     """What is to be delivered, and how."""
 
     files: ArrivalFiles
@@ -159,7 +159,7 @@ def command(
     options |= {"filter_limit": filter_limit, "wait_seconds": wait_seconds}
     options |= {"idle_seconds": idle_seconds, "ttl_seconds": ttl_seconds, "shards": shards}
     if checkpoint is not None:
-        options["give_up"] = checkpoint / "give-up"
+        options["commands"] = checkpoint / "give-up"
     names = roster.split(",") if roster is not None else None
     keys = None if key is None else [name.strip() for name in key.split(",")]
     if stream and arrivals == "-" and not Path("-").exists():
@@ -171,7 +171,7 @@ def command(
         if found.kind in RECORDS:
             by = "depends_on"
         by, named = _named(by, id, causes, named)
-        asked = Asked(found, file, out, by, names, named, keys, separator, options)
+        asked = DeliveryRequest(found, file, out, by, names, named, keys, separator, options)
         choice = _choice(engine, found, stream, one_file=kind is not None)
         _refuse_own_input(found, out)
         with _alone(checkpoint):
@@ -212,7 +212,7 @@ def _failure(result: Row) -> str | None:
     return f"{of_all}, {unusable} quarantined" + (f" ({shown})" if shown else "") + waits
 
 
-def _delivered(asked: Asked, choice: Choice, streaming: Streaming, cores: int) -> Row:
+def _delivered(asked: DeliveryRequest, choice: EngineChoice, streaming: Streaming, cores: int) -> Row:
     return _local(asked) if choice.engine is Engine.LOCAL else _on_spark(asked, streaming, cores)
 
 
@@ -280,19 +280,19 @@ def _found(arrivals: str, form: str | None, stream: bool, *, records: bool) -> A
     return arrival_files(arrivals, form, records=records and not stream)
 
 
-def _choice(engine: str, found: ArrivalFiles, stream: bool, *, one_file: bool) -> Choice:
+def _choice(engine: str, found: ArrivalFiles, stream: bool, *, one_file: bool) -> EngineChoice:
     if stream or engine == Engine.SPARK:
         found.check_for_spark()
     if found.kind in (*WHOLE, *RECORDS):
-        return Choice(Engine.LOCAL, f"{found.kind.upper()} is read here alone")
+        return EngineChoice(Engine.LOCAL, f"{found.kind.upper()} is read here alone")
     if one_file and engine == Engine.SPARK:
         raise MisuseError("Spark writes a folder; give --out the name of one, or leave --engine spark out")
     if one_file:
-        return Choice(Engine.LOCAL, "one file is written here alone")
-    return Choice(Engine.SPARK, "a stream") if stream else choose(engine, found.files)
+        return EngineChoice(Engine.LOCAL, "one file is written here alone")
+    return EngineChoice(Engine.SPARK, "a stream") if stream else choose(engine, found.files)
 
 
-def _local(asked: Asked) -> Row:
+def _local(asked: DeliveryRequest) -> Row:
     """Deliver in this process; what comes out is one file, which is Parquet in a folder."""
     needs("pyarrow", "numpy")
     from thence.tables.files.without_pandas import without_pandas
@@ -330,7 +330,7 @@ def _emptied(folder: Path) -> None:
         file.unlink()
 
 
-def _on_spark(asked: Asked, streaming: Streaming, cores: int) -> Row:
+def _on_spark(asked: DeliveryRequest, streaming: Streaming, cores: int) -> Row:
     from thence.tables.engines.spark.worker_errors import errors_of_workers
 
     session = start_spark(cores)
@@ -365,9 +365,10 @@ def _result(out: Path, counts: dict[tuple[str, str | None], int], waiting: list[
     return report | {"quarantined": unusable, "waiting": waiting}
 
 
-def _ordered(session: SparkSession, asked: Asked, streaming: Streaming) -> DataFrame:
+def _ordered(session: SparkSession, asked: DeliveryRequest, streaming: Streaming) -> DataFrame:
+    from thence.tables.contract.columns import By
     from thence.tables.delivery.columns import Columns
-    from thence.tables.delivery.reading import BYS, By
+    from thence.tables.delivery.reading import BYS
     from thence.tables.engines.spark.deliver import deliver as on_spark
     from thence.tables.engines.spark.read_arrivals import read_arrivals, with_lines_named
 
@@ -404,10 +405,10 @@ def _counts(session: SparkSession, out: Path) -> dict[tuple[str, str | None], in
 
 
 def _waiting(session: SparkSession, out: Path, checkpoint: Path | None, key: list[str] | None) -> list[Row]:
-    from thence.tables.engines.spark.waiting import waiting
+    from thence.tables.engines.spark.waiting import waiting, waiting_in_stream
 
     if checkpoint is not None:
-        found = waiting(session, checkpoint)
+        found = waiting_in_stream(session, checkpoint)
     else:
         found = waiting(session.read.parquet(str(out)), key=None if key is None else tuple(key))
     return [row.asDict() for row in found.collect()]

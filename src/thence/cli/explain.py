@@ -9,7 +9,7 @@ import typer
 from thence.cli._common import (
     CORES,
     ColumnsOption,
-    Engine,
+    EngineOption,
     JsonFile,
     KindsOption,
     console,
@@ -40,7 +40,7 @@ def command(
     format: FormatOption = "auto",
     columns: ColumnsOption = None,
     kinds: KindsOption = None,
-    engine: Engine = "auto",
+    engine: EngineOption = "auto",
     cores: CoresOption = CORES,
     json_file: JsonFile = None,
 ) -> None:

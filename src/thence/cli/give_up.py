@@ -19,8 +19,8 @@ def command(
     key: Annotated[
         str | None, typer.Option(metavar="A,B,...", help="One key, by its values; without a cause it is drained.")
     ] = None,
-    folder: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the stream listens; default: CHECKPOINT/give-up.")
+    commands: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The stream's folder of commands; default: CHECKPOINT/give-up.")
     ] = None,
     cores: SparkCores = CORES,
     json_file: JsonFile = None,
@@ -33,7 +33,7 @@ def command(
     from thence.tables.engines.spark.give_up import give_up as on_spark
 
     with working("Reading the state"):
-        keys = on_spark(session, checkpoint, cause, None if key is None else key.split(","), folder)
+        keys = on_spark(session, checkpoint, cause, None if key is None else key.split(","), commands=commands)
     what = "let go what is held" if cause is None else f"give up {cause}"
     sentence = f"{len(keys)} key{' is' if len(keys) == 1 else 's are'} told to {what}"
     nothing = "nothing waits" + ("" if key is None else f" at {key}") + ("" if cause is None else f" for {cause}")

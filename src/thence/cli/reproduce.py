@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from thence.lab.papers.paper import Paper, Scale
     from thence.lab.sweep.grid import Grid, Planned
-    from thence.lab.sweep.task import Store
-    from thence.tables.result_table import Table
+    from thence.lab.sweep.task import ResultStore
+    from thence.tables.result_table import ResultTable
 
 EXAMPLE = "thence reproduce ci-dc separators --out reproduce"
 
@@ -108,11 +108,11 @@ def _command(papers: list[str], scale: Scale) -> str:
     return " ".join([*words, *([f"--seed {scale.seed}"] if scale.seed != 1 else [])])
 
 
-def _short(claims: Table, name: str) -> Table:
+def _short(claims: ResultTable, name: str) -> ResultTable:
     """Return the verdicts for a terminal: the thresholds are on the page."""
-    from thence.tables.result_table import Table
+    from thence.tables.result_table import ResultTable
 
-    return Table(name, claims.columns[:4], tuple(row[:4] for row in claims.rows))
+    return ResultTable(name, claims.columns[:4], tuple(row[:4] for row in claims.rows))
 
 
 class _Runner:
@@ -123,9 +123,9 @@ class _Runner:
         self.spark: SparkSession | None = None
 
     def __call__(self, grid: Grid, folder: Path) -> Iterable[Row]:
-        from thence.lab.sweep.task import RESULT, Store
+        from thence.lab.sweep.task import RESULT, ResultStore
 
-        store, done = Store(str(folder)), Store(str(folder)).finished()
+        store, done = ResultStore(str(folder)), ResultStore(str(folder)).finished()
 
         def row(each: Planned) -> Row:
             return dict(store.read(f"results/scenario={each.id}/{RESULT}").to_pylist()[0])
@@ -137,7 +137,7 @@ class _Runner:
             self._spread(grid, folder)
         return [row(each) for each in sorted(grid.scenarios, key=lambda each: each.id)]
 
-    def _here(self, grid: Grid, left: list[Planned], store: Store) -> None:
+    def _here(self, grid: Grid, left: list[Planned], store: ResultStore) -> None:
         from thence.lab.sweep.task import run_one
 
         for each in progress(left, "Simulating", len(left)):

@@ -10,7 +10,7 @@ import typer
 from thence.cli._common import (
     CORES,
     ColumnsOption,
-    Engine,
+    EngineOption,
     JsonFile,
     KindsOption,
     console,
@@ -48,7 +48,7 @@ def command(
     format: FormatOption = "auto",
     columns: ColumnsOption = None,
     kinds: KindsOption = None,
-    engine: Engine = "auto",
+    engine: EngineOption = "auto",
     cores: CoresOption = CORES,
     json_file: JsonFile = None,
 ) -> None:

@@ -15,7 +15,7 @@ from thence.errors import MisuseError
 
 if TYPE_CHECKING:
     from thence.lab.simulator import Result
-    from thence.tables.result_table import Table
+    from thence.tables.result_table import ResultTable
 
 EXAMPLE = "thence simulate --protocol ks --processes 8 --messages 1000 --fanout uniform --seed 1 --trace trace.jsonl"
 SHOWN = 10
@@ -155,7 +155,7 @@ def _tell(result: Result, written: dict[str, int], out: Console) -> None:
         out.print(f"No dependencies in the clear: stamps of {result.scenario.protocol} name no messages.")
 
 
-def print_table(made: Table, out: Console) -> None:
+def print_table(made: ResultTable, out: Console) -> None:
     """Print a table and its note."""
     from thence.tables.result_table import text
 

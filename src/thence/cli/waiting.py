@@ -27,10 +27,10 @@ def command(
     Each has the causes it still misses, and the one at the root of its wait, which has not arrived at all.
     """
     session = session_for(checkpoint, cores)
-    from thence.tables.engines.spark.waiting import waiting as on_spark
+    from thence.tables.engines.spark.waiting import waiting_in_stream
 
     with working("Reading the state"):
-        rows = [row.asDict() for row in on_spark(session, checkpoint).collect()]
+        rows = [row.asDict() for row in waiting_in_stream(session, checkpoint).collect()]
     show_waiting(rows, json_file)
     write_json(json_file, {"checkpoint": str(checkpoint), "waiting": rows})
 

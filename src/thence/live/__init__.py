@@ -1,6 +1,6 @@
 """Live processes: members of a protocol, carried by a journal and by connections.
 
-`core`, `link` and `station` do no I/O and know no clock and no task; `journal` writes; `tcp` and `memory` carry bytes;
+`core`, `link` and `process` do no I/O and know no clock and no task; `journal` writes; `tcp` and `memory` carry bytes;
 `endpoint` is the thin driver on asyncio, and what an application uses.
 """
 

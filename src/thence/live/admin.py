@@ -76,8 +76,8 @@ class Admin:
 
 def why(endpoint: Endpoint) -> Answered:
     """Tell what an endpoint holds, for which cause, from whom, since when; its links; its journal."""
-    station = endpoint.station
-    core, journal = station.core, station.journal
+    process = endpoint.process
+    core, journal = process.core, process.journal
     pending = core.member.pending()
     since = {core.name(key): journal.time(ref.number) for key, ref in core.payloads.items()}
     return {
@@ -89,7 +89,7 @@ def why(endpoint: Endpoint) -> Answered:
         "deferred": [_explained(each) for each in pending if each.what != "copy"],
         "payloads_awaited": [core.name(key) for key in core.aside],
         "inbox": len(core.inbox),
-        "links": [_described(link) for position, link in enumerate(station.links) if position != core.me],
+        "links": [_described(link) for position, link in enumerate(process.links) if position != core.me],
         "journal": {
             "identity": journal.identity,
             "inputs": core.number,
@@ -106,7 +106,7 @@ def _roots(endpoint: Endpoint, pending: list[Pending], since: dict[str, float | 
 
     A cause that is itself held here is no root; what it waits for is.
     """
-    station = endpoint.station
+    process = endpoint.process
     held = {_name(each): each for each in pending if each.what == "copy"}
     lacks: dict[str, frozenset[str]] = {}
 
@@ -126,16 +126,16 @@ def _roots(endpoint: Endpoint, pending: list[Pending], since: dict[str, float | 
         return lacks[name]
 
     waiting: dict[str, list[str]] = {}
-    for name in held:
-        for process in sorted(lacking(name)):
-            waiting.setdefault(process, []).append(name)
+    for message in held:
+        for name in sorted(lacking(message)):
+            waiting.setdefault(name, []).append(message)
     here = endpoint.transport.reachable()
     rows: list[Answered] = []
-    for process, names in waiting.items():
-        times = [at for at in map(since.get, names) if at is not None]
-        reachable = station.core.roster.position(process) in here
+    for name, messages in waiting.items():
+        times = [at for at in map(since.get, messages) if at is not None]
+        reachable = process.core.roster.position(name) in here
         oldest = min(times, default=None)
-        rows.append({"process": process, "reachable": reachable, "messages": len(names), "since": oldest})
+        rows.append({"process": name, "reachable": reachable, "messages": len(messages), "since": oldest})
     return sorted(rows, key=lambda row: (-row["messages"], row["process"]))
 
 

@@ -21,7 +21,7 @@ from thence.live.inputs import Propose
 from thence.live.tls import context, proven_name
 
 if TYPE_CHECKING:
-    from thence.live.process import Station
+    from thence.live.process import LiveProcess
 
 PAUSE = 0.3
 SECONDS = 10.0
@@ -32,18 +32,18 @@ class Asker:
 
     gone = False
 
-    def __init__(self, station: Station, answer: Callable[[bytes], None]) -> None:
+    def __init__(self, process: LiveProcess, answer: Callable[[bytes], None]) -> None:
         """Take where the answer goes."""
-        self._station, self._answer = station, answer
+        self._process, self._answer = process, answer
 
     def settle(self, message: str | None) -> None:
         """Say who has not accepted the change yet."""
-        core = self._station.core
+        core = self._process.core
         self._say({"waiting": core.membership.waits_for(), "roster": list(core.roster)})
 
     def fail(self, error: ThenceError) -> None:
         """Say why not."""
-        core = self._station.core
+        core = self._process.core
         proposer = core.roster.name(core.membership.proposer)
         self._say({"error": str(error)} if proposer == core.roster.name(core.me) else {"ask": proposer})
 
@@ -51,9 +51,9 @@ class Asker:
         self._answer(json.dumps(row).encode())
 
 
-def read_question(proven: str | None, body: bytes, station: Station) -> Propose:
+def read_question(proven: str | None, body: bytes, process: LiveProcess) -> Propose:
     """Read what is asked for, and refuse what cannot be."""
-    core = station.core
+    core = process.core
     try:
         asked = json.loads(body)
         joins, name, address = asked["joins"], asked["name"], asked["address"]

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
-Work = Callable[[], None]
+Commit = Callable[[], None]
 
 
 class Committer:
@@ -19,11 +19,11 @@ class Committer:
 
     def __init__(self) -> None:
         """Start the thread."""
-        self._work: SimpleQueue[tuple[Work, asyncio.Future[None]] | None] = SimpleQueue()
+        self._work: SimpleQueue[tuple[Commit, asyncio.Future[None]] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="thence-commit", daemon=True)
         self._thread.start()
 
-    def run(self, work: Work) -> asyncio.Future[None]:
+    def run(self, work: Commit) -> asyncio.Future[None]:
         """Return a future that says when the work is done, or what it raised."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._work.put((work, future))

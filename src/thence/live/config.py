@@ -14,10 +14,10 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal, cast
 
-from thence.core.protocols import Entry, require
+from thence.core.protocols import ProtocolEntry, require
 from thence.errors import MisuseError
 from thence.live.core import GIVEN
-from thence.live.database import Synchronous
+from thence.live.database import SyncMode
 
 Away = Literal["wait", "spill", "abandon"]
 Toml = str | int | float | bool | list["Toml"] | dict[str, "Toml"]
@@ -104,7 +104,7 @@ class Config:
     health: Address | None = None
     bind: Address | None = None
     dead_letter: str | None = None
-    synchronous: Synchronous = "full"
+    synchronous: SyncMode = "full"
     tls: Tls | None = None
     nats: Nats | None = None
     limits: Limits = field(default_factory=Limits)
@@ -217,7 +217,7 @@ def read(values: Mapping[str, Toml], folder: Path, file: str) -> Config:
     if limits.away == "abandon" and (why := entry.protocol.cannot_abandon):
         accepted = f"protocol {protocol} cannot abandon anybody ({why}); wait and spill are accepted"
         raise MisuseError(f'{file}: limits.away is "abandon"; {accepted}')
-    synchronous = cast(Synchronous, top.choice("synchronous", "full", "normal"))
+    synchronous = cast(SyncMode, top.choice("synchronous", "full", "normal"))
     nats = None if "nats" not in top.values else read_nats(top, folder, synchronous)
     addresses = _addresses(top, processes) if nats is None else {}
     metrics, health, bind = (_optional_address(top, key) for key in ("metrics", "health", "bind"))
@@ -268,7 +268,7 @@ def _addresses(top: _Table, processes: tuple[str, ...]) -> dict[str, Address]:
     return {name: _address(table, name) for name in processes}
 
 
-def read_nats(top: _Table, folder: Path, synchronous: Synchronous) -> Nats:
+def read_nats(top: _Table, folder: Path, synchronous: SyncMode) -> Nats:
     """Read the table `nats`; refuse to promise more than the servers do."""
     table = top.table("nats")
     servers = table.values.get("servers")
@@ -325,7 +325,7 @@ def parse_address(text: str) -> Address:
     return Address(host.strip("[]"), int(port))
 
 
-def _dead_letter(top: _Table, processes: tuple[str, ...], entry: Entry, limits: Limits) -> str | None:
+def _dead_letter(top: _Table, processes: tuple[str, ...], entry: ProtocolEntry, limits: Limits) -> str | None:
     if "dead_letter" not in top.values:
         if limits.attempts:
             raise MisuseError(f"{top.file}: limits.attempts is {limits.attempts}; dead_letter, a process, is expected")

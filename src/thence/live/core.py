@@ -37,7 +37,7 @@ from thence.core.protocols import (
 from thence.core.protocols.ack_member import AckMember
 from thence.core.protocols.registry import Need, check_options
 from thence.errors import MisuseError, PeerError
-from thence.live.deliveries import Aside, Delivery, Ref, Step
+from thence.live.deliveries import Aside, InboxEntry, InputResult, Ref
 from thence.live.inputs import (
     KIND_OF,
     PAYLOAD,
@@ -50,7 +50,7 @@ from thence.live.inputs import (
     Done,
     Input,
     Join,
-    Key,
+    MessageKey,
     PayloadItem,
     Propose,
     Receive,
@@ -64,7 +64,7 @@ from thence.live.inputs import (
 from thence.live.journal import RELEASE, InputRow
 from thence.live.membership import Membership
 from thence.live.outbox import Outbox
-from thence.live.trace_rows import ROSTER_LIMIT, Rows
+from thence.live.trace_rows import ROSTER_LIMIT, TraceRows
 
 GIVEN: tuple[Need, ...] = (
     "fifo",
@@ -89,21 +89,19 @@ class Core:
 
     def __init__(self, member: Member, *, run: str = "run", record: bool = True) -> None:
         """Take a fresh or restored member; with `record` every step tells its rows of the trace."""
-        self.member = member
-        self.rows = Rows(member, run, record)
-        self.me = member.me
-        self.number = 0
+        self.member, self.me = member, member.me
+        self.rows = TraceRows(member, run, record)
+        self.number = self.deliveries = 0
         self.digest = bytes(DIGEST_BYTES)
-        self.deliveries = 0
         size = len(member.roster)
         self.received = [0] * size
         self.outboxes = [Outbox() for _ in range(size)]
-        self.payloads: dict[Key, Ref] = {}
+        self.payloads: dict[MessageKey, Ref] = {}
         """messages that are here: held, or (where messages are handed on) still on the member's record"""
-        self.aside: dict[Key, list[Aside]] = {}
+        self.aside: dict[MessageKey, list[Aside]] = {}
         self.deferred: dict[tuple[str | None, int], int] = {}
         self.deferred_sizes: dict[int, int] = {}
-        self.inbox: dict[int, Delivery] = {}
+        self.inbox: dict[int, InboxEntry] = {}
         self._awaited = -1, 0
         self.held_most = 2 * HELD_LIMIT
         """held messages from which on copies are refused; beyond what peers that keep to their credit can bring"""
@@ -145,15 +143,15 @@ class Core:
         """How many messages wait for their causes here."""
         return len(self.payloads) + len(self.aside)
 
-    def name(self, key: Key) -> str:
+    def name(self, key: MessageKey) -> str:
         """Return the id of a message in the trace."""
         return self.rows.name(key)
 
     # -- one input -------------------------------------------------------------------------------------------------
 
-    def apply(self, given: Input, time: float) -> Step:
+    def apply(self, given: Input, time: float) -> InputResult:
         """Take an input; `time` only stands in the rows of the trace."""
-        step = Step(given)
+        step = InputResult(given)
         number = self.number + 1
         if type(given) is Receive:
             self._receive(given, number, time, step)
@@ -177,7 +175,7 @@ class Core:
         step.events = self.rows.take()
         return step
 
-    def seal(self, number: int, step: Step, time: float) -> InputRow:
+    def seal(self, number: int, step: InputResult, time: float) -> InputRow:
         """Return the row of an input that was applied; steps are sealed in the order of their inputs.
 
         Apart from `apply`, because its cost grows with the payload: a thread can do it while the event loop goes on.
@@ -195,7 +193,7 @@ class Core:
         self.digest = digest.digest()
         return InputRow(number, kind, time, RELEASE, data, self.digest)
 
-    def _send(self, given: Send, number: int, time: float, step: Step) -> None:
+    def _send(self, given: Send, number: int, time: float, step: InputResult) -> None:
         self.check_send(given)
         done = self.member.send(given.destinations, label=given.label)
         if given.label is not None:
@@ -216,7 +214,7 @@ class Core:
         if "broadcast only" in self._needs and given.destinations != self.roster.everyone & ~(1 << self.me):
             raise MisuseError(f"protocol {self.member.name} is broadcast only; a send goes to all others")
 
-    def _sent(self, sent: Sent, ref: int, payload: bytes | None, time: float, step: Step) -> str:
+    def _sent(self, sent: Sent, ref: int, payload: bytes | None, time: float, step: InputResult) -> str:
         key = (sent.label, sent.message.sender, sent.message.count)
         order = self.rows.tick()
         self.rows.sent(key, sent.destinations, time)
@@ -231,7 +229,7 @@ class Core:
                 self.rows.hop(copy, item, time)
         return self.name(key)
 
-    def queue(self, peer: int, head: bytes, ref: int, body: bytes | None, step: Step) -> int:
+    def queue(self, peer: int, head: bytes, ref: int, body: bytes | None, step: InputResult) -> int:
         """Make an item for a peer and return its number; 0 if the peer was given up."""
         outbox = self.outboxes[peer]
         if outbox.closed:
@@ -242,7 +240,7 @@ class Core:
 
     # -- receipts ----------------------------------------------------------------------------------------------------
 
-    def _receive(self, given: Receive, number: int, time: float, step: Step) -> None:
+    def _receive(self, given: Receive, number: int, time: float, step: InputResult) -> None:
         item = read_item(given.item)
         if isinstance(item, CopyItem):
             self._copy(given, item, number, time, step)
@@ -260,7 +258,7 @@ class Core:
                 self.queue(given.peer, key_head(PAYLOAD, item.key, known.order), known.number, None, step)
         self.received[given.peer] = given.number
 
-    def _copy(self, given: Receive, item: CopyItem, number: int, time: float, step: Step) -> None:
+    def _copy(self, given: Receive, item: CopyItem, number: int, time: float, step: InputResult) -> None:
         peer = given.peer
         if item.order >= ORDER_LIMIT:
             raise PeerError(f"{self.roster.name(peer)} says order {item.order}; below {ORDER_LIMIT} is accepted")
@@ -299,8 +297,9 @@ class Core:
             raise PeerError(f"{self.held} messages are held here; {self.held_most} are the most that are accepted")
 
     def _arrived(
-        self, copy: Copy, key: Key, number: int, item: CopyItem | PayloadItem, stamp: int, time: float, step: Step
-    ) -> None:
+        self, copy: Copy, key: MessageKey, number: int, item: CopyItem | PayloadItem, stamp: int, time: float,
+        step: InputResult,
+    ) -> None:  # fmt: skip
         """Note that a message has come for the first time, with its payload; within an OK, its stamp has no size."""
         length = stamp if copy.kind == MESSAGE else 0
         self.payloads[key] = ref = Ref(number, item.order, copy.destinations, len(item.payload or b""), length)
@@ -309,15 +308,15 @@ class Core:
             self.rows.tick(ref.order)
             self.rows.came("receive", key, copy, length, time)
 
-    def _new(self, key: Key) -> bool:
+    def _new(self, key: MessageKey) -> bool:
         label, sender, count = key
         return key not in self.payloads and self.floors.get((label, sender), 0) < count
 
-    def _lacks(self, copy: Copy, key: Key) -> bool:
+    def _lacks(self, copy: Copy, key: MessageKey) -> bool:
         """Tell whether a copy that came by reference is of a message addressed here whose payload is not here."""
         return self.relays and bool(copy.destinations >> self.me & 1) and self._new(key)
 
-    def _payload(self, item: PayloadItem, number: int, time: float, step: Step) -> None:
+    def _payload(self, item: PayloadItem, number: int, time: float, step: InputResult) -> None:
         waiting = self.aside.get(item.key)
         step.body = item.payload
         if waiting and self._new(item.key):
@@ -325,7 +324,7 @@ class Core:
             self._arrived(copy, item.key, number, item, len(waiting[0].stamp), time, step)
             self._take_aside(item.key, number, time, step)
 
-    def _take_aside(self, key: Key, number: int, time: float, step: Step) -> None:
+    def _take_aside(self, key: MessageKey, number: int, time: float, step: InputResult) -> None:
         for peer, stamp in self.aside.pop(key):
             try:
                 effects = self.member.receive(self.member.decode(stamp, source=peer))
@@ -336,7 +335,7 @@ class Core:
     # -- effects -----------------------------------------------------------------------------------------------------
 
     def _effects(
-        self, effects: Sequence[Effect], number: int, time: float, step: Step, body: bytes | None = None
+        self, effects: Sequence[Effect], number: int, time: float, step: InputResult, body: bytes | None = None
     ) -> None:
         """Carry effects out; `body` is the payload that input `number` brought."""
         for effect in effects:
@@ -353,7 +352,7 @@ class Core:
                 name = self.name((effect.copy.label, effect.copy.sender, effect.copy.count))
                 step.without.append((name, [str(cause) for cause in effect.causes]))
 
-    def _deliver(self, copy: Copy, time: float, step: Step) -> None:
+    def _deliver(self, copy: Copy, time: float, step: InputResult) -> None:
         key = (copy.label, copy.sender, copy.count)
         ref = self.payloads[key]
         if self.relays:
@@ -363,13 +362,13 @@ class Core:
             del self.payloads[key]
         self.rows.tick(ref.order)
         self.deliveries += 1
-        delivery = Delivery(self.deliveries, key, ref.number)
+        delivery = InboxEntry(self.deliveries, key, ref.number)
         self.inbox[delivery.number] = delivery
         step.delivered.append(delivery)
         step.clocks.append(ref.order)
         self.rows.came("deliver", key, copy, ref.stamp, time)
 
-    def _transmit(self, copy: Copy, number: int, body: bytes | None, time: float, step: Step) -> None:
+    def _transmit(self, copy: Copy, number: int, body: bytes | None, time: float, step: InputResult) -> None:
         """Hand on a protocol message, with the payload of what it is about if that is short and of use there."""
         known = self.payloads.get((copy.label, copy.sender, copy.count)) if self.relays else None
         order = self.rows.tick(known.order if known else 0)
@@ -389,12 +388,12 @@ class Core:
 
     # -- who takes part ----------------------------------------------------------------------------------------------
 
-    def _join(self, process: str, number: int, time: float, step: Step) -> None:
+    def _join(self, process: str, number: int, time: float, step: InputResult) -> None:
         self._effects(self.member.join(process), number, time, step)
         self.received.append(0)
         self.outboxes.append(Outbox())
 
-    def _abandon(self, process: str, number: int, time: float, step: Step) -> None:
+    def _abandon(self, process: str, number: int, time: float, step: InputResult) -> None:
         position = self.roster.position(process)
         self._effects(self.member.abandon(process), number, time, step)
         self.outboxes[position].close()

@@ -16,9 +16,9 @@ from typing import Literal, Protocol
 from thence.errors import TraceError
 from thence.live.private import make_private
 
-Synchronous = Literal["full", "normal"]
-Value = int | float | str | bytes | None
-Row = tuple[Value, ...]
+SyncMode = Literal["full", "normal"]
+SqlValue = int | float | str | bytes | None
+SqlRow = tuple[SqlValue, ...]
 
 WAL_RESET_FIXED = (3, 51, 3)
 
@@ -30,10 +30,10 @@ class JournalError(TraceError):
 class Database(Protocol):
     """What the journal asks of SQLite."""
 
-    def execute(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+    def execute(self, sql: str, parameters: Sequence[SqlValue] = ()) -> list[SqlRow]:
         """Run one statement and return its rows."""
 
-    def execute_many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+    def execute_many(self, sql: str, rows: Iterable[Sequence[SqlValue]]) -> None:
         """Run one statement for each of many rows."""
 
     def begin(self) -> None:
@@ -65,7 +65,7 @@ PRAGMAS = (
 class StandardDatabase:
     """The standard library's SQLite."""
 
-    def __init__(self, path: Path | str, *, synchronous: Synchronous = "full") -> None:
+    def __init__(self, path: Path | str, *, synchronous: SyncMode = "full") -> None:
         """Open or create a database file."""
         self.path = str(path)
         self._one_at_a_time = Lock()
@@ -81,7 +81,7 @@ class StandardDatabase:
         for pragma in PRAGMAS:
             self.execute(pragma.format(synchronous=synchronous.upper()))
 
-    def execute(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+    def execute(self, sql: str, parameters: Sequence[SqlValue] = ()) -> list[SqlRow]:
         """Run one statement and return its rows."""
         try:
             with self._one_at_a_time:
@@ -89,7 +89,7 @@ class StandardDatabase:
         except (sqlite3.Error, sqlite3.Warning, UnicodeError) as error:
             raise self._wrong(sql, error) from error
 
-    def execute_many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
+    def execute_many(self, sql: str, rows: Iterable[Sequence[SqlValue]]) -> None:
         """Run one statement for each of many rows."""
         try:
             with self._one_at_a_time:

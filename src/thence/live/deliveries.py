@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from thence.core.model.events import Event
-from thence.live.inputs import Input, Key
-from thence.live.outbox import Entry
+from thence.live.inputs import Input, MessageKey
+from thence.live.outbox import OutboxItem
 
 
 class Ref(NamedTuple):
@@ -23,11 +23,11 @@ class Ref(NamedTuple):
     """bytes of its stamp"""
 
 
-class Delivery(NamedTuple):
+class InboxEntry(NamedTuple):
     """A message in the inbox: its place among all deliveries here, its name, and the input with its payload."""
 
     number: int
-    key: Key
+    key: MessageKey
     ref: int
 
 
@@ -39,17 +39,17 @@ class Aside(NamedTuple):
 
 
 @dataclass(slots=True)
-class Step:
+class InputResult:
     """What one input set free."""
 
     given: Input
     body: bytes | None = None
     """payload that the input brought"""
-    sent: list[tuple[int, Entry, bool]] = field(default_factory=list)
+    sent: list[tuple[int, OutboxItem, bool]] = field(default_factory=list)
     """(peer, item, whether it belongs into the journal)"""
-    done: list[Delivery] = field(default_factory=list)
+    done: list[InboxEntry] = field(default_factory=list)
     """deliveries that the application is done with"""
-    delivered: list[Delivery] = field(default_factory=list)
+    delivered: list[InboxEntry] = field(default_factory=list)
     clocks: list[int] = field(default_factory=list)
     """of each of `delivered` the clock of its send"""
     events: list[Event] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""A live process: the driver of a station on asyncio, and what an application uses.
+"""A live process: the driver of a process on asyncio, and what an application uses.
 
 Law. Only the writer (`writer.py`) changes anything; the application and the connections put inputs into its queue.
 What it lets out waits in the inbox (`inbox.py`) until the application takes it.
@@ -26,18 +26,18 @@ from thence.live.health import Health
 from thence.live.heartbeat import watch
 from thence.live.inbox import Inbox
 from thence.live.inputs import Abandon, Send
-from thence.live.journal import Journal, Mark
+from thence.live.journal import Journal, JournalPosition
 from thence.live.logs import Warnings, note
-from thence.live.message import Answer, Message, bury
+from thence.live.message import Message, Reply, bury
 from thence.live.metrics import LiveMetrics
 from thence.live.private import make_private
-from thence.live.process import Station
+from thence.live.process import LiveProcess
 from thence.live.recovery import Recovered, recover
 from thence.live.tasks import to_the_end
 from thence.live.trace_files import TraceFiles
 from thence.live.transport import Factory, Transport, configured
-from thence.live.work import Handler, Work
-from thence.live.writer import Writer
+from thence.live.work import Handler, RunningHandlers
+from thence.live.writer import InputWriter
 from thence.tables.files.formats import MARK
 
 SLICE = 64
@@ -84,29 +84,29 @@ class Endpoint:
     async def _start(self) -> None:
         config = self.config
         config.journal.parent.mkdir(parents=True, exist_ok=True)
-        mark = Mark(config.journal.with_name(config.journal.name + MARK))
+        mark = JournalPosition(config.journal.with_name(config.journal.name + MARK))
         self.database = StandardDatabase(config.journal, synchronous=config.synchronous)
         self.journal = Journal(self.database, mark)
         self.recorder = self._recorder()
         found = self._recover()
         limits = config.limits
-        self.station = Station(
+        self.process = LiveProcess(
             found.core,
             self.journal,
             frame_limit=2 * limits.payload_bytes + (1 << 16),
             window=limits.credit_bytes,
             journal_limit=limits.journal_bytes,
         )
-        self.station.notice = self._notice
+        self.process.notice = self._notice
         if self.recorder is not None:
-            self.station.sync, self.station.record = self._sync, self._record
+            self.process.sync, self.process.record = self._sync, self._record
         self.inbox = Inbox(self.journal)
         for delivery in found.core.inbox.values():
             self.inbox.put(delivery, again=True)
         threaded = config.synchronous == "full"
-        self.writer = Writer(config.name, self.station, self.inbox, threaded=threaded)
+        self.writer = InputWriter(config.name, self.process, self.inbox, threaded=threaded)
         self.warnings = Warnings(config.name)
-        self.transport = self._make_transport(config, self.station, self.warnings)
+        self.transport = self._make_transport(config, self.process, self.warnings)
         self.writer.ended = self.transport.shut
         self.admin = None if config.admin is None else Admin(self, config.admin)
         self.metrics = None if config.metrics is None else LiveMetrics(self, config.metrics)
@@ -196,7 +196,7 @@ class Endpoint:
 
     async def _stop_once(self) -> None:
         self.stopping = True
-        self.station.intake = False
+        self.process.intake = False
         try:
             if self.failure is None:
                 with suppress(TimeoutError):
@@ -215,7 +215,7 @@ class Endpoint:
             with suppress(ThenceError):
                 await self.writer.last_words()
                 self.writer.stopped = True
-                for session in list(self.station.sessions.values()):
+                for session in list(self.process.sessions.values()):
                     session.goodbye()
 
     async def _end(self) -> None:
@@ -233,10 +233,10 @@ class Endpoint:
             self._let_go()
 
     async def _flush(self) -> None:
-        station = self.station
+        process = self.process
         while self.failure is None and self._patient:
-            waiting = any(link.open and link.outbox.acked < link.outbox.sent for link in station.links)
-            if station.idle and not waiting:
+            waiting = any(link.open and link.outbox.acked < link.outbox.sent for link in process.links)
+            if process.idle and not waiting:
                 return
             await asyncio.sleep(0.01)
 
@@ -274,8 +274,8 @@ class Endpoint:
         """
         given = self.checked_send(destinations, payload, label)
         await self._space(given.destinations)
-        answer = Answer()
-        self.station.ask(given, answer)
+        answer = Reply()
+        self.process.ask(given, answer)
         return await self.writer.outcome(answer)
 
     def checked_send(self, destinations: Iterable[str], payload: bytes, label: str | None) -> Send:
@@ -291,22 +291,22 @@ class Endpoint:
         limit = self.config.limits.payload_bytes
         if len(payload) > limit:
             raise MisuseError(f"a payload of {len(payload)} bytes; limits.payload_bytes is {limit}")
-        return Send(self.station.core.roster.mask(destinations), bytes(payload), label)
+        return Send(self.process.core.roster.mask(destinations), bytes(payload), label)
 
     async def _space(self, destinations: int) -> None:
-        limits, links = self.config.limits, self.station.links
+        limits, links = self.config.limits, self.process.links
         while self.failure is None:
             over = [
                 p
                 for p in positions(destinations)
                 if links[p].outbox.sent - links[p].outbox.acked >= limits.outbox_items
             ]
-            away = [p for p in over if not links[p].open and p != self.station.core.me]
+            away = [p for p in over if not links[p].open and p != self.process.core.me]
             if limits.away == "abandon" and away:
                 for position in away:
                     await self.abandon(links[position].name)
                 continue
-            if not self.station.full and (not over or limits.away == "spill"):
+            if not self.process.full and (not over or limits.away == "spill"):
                 return
             self.writer.room.clear()
             with suppress(TimeoutError):
@@ -337,30 +337,30 @@ class Endpoint:
 
     def _message(self) -> Message:
         delivery, payload, again, clock = self.inbox.take()
-        attempt = self.station.attempts.get(delivery.number, 0) + (not self._counted)
+        attempt = self.process.attempts.get(delivery.number, 0) + (not self._counted)
         self._counted = False
         return Message(self, delivery, payload, redelivered=again, attempt=attempt, clock=clock)
 
     def _next_is_fit(self) -> bool:
         """Tell whether the next delivery is not done, and its attempts need not be looked at."""
         delivery, _, again = self.inbox.next()
-        return delivery.number in self.station.core.inbox and not (again and self.config.limits.attempts)
+        return delivery.number in self.process.core.inbox and not (again and self.config.limits.attempts)
 
     async def _worth_handing_over(self) -> bool:
         """Deal with what is done or was tried often enough; note first that a message of an earlier life is tried."""
         delivery = self.inbox.next()[0]
-        if delivery.number not in self.station.core.inbox:
+        if delivery.number not in self.process.core.inbox:
             self.inbox.drop()
             return False
         limit = self.config.limits.attempts
-        begun = self.station.attempts.get(delivery.number, 0) + 1
+        begun = self.process.attempts.get(delivery.number, 0) + 1
         if begun > limit:
             payload = self.journal.payload(delivery.ref)
             dead = Message(self, delivery, payload, redelivered=True, attempt=begun - 1)
             await bury(dead, "the process has ended while it was in work")
             return False
-        answer = Answer()
-        self.station.tried(delivery.number, begun, answer)
+        answer = Reply()
+        self.process.tried(delivery.number, begun, answer)
         await self.writer.outcome(answer)
         self._counted = True
         return self.inbox.next()[0] is delivery
@@ -372,7 +372,7 @@ class Endpoint:
         returns, unless that has said so itself (`transaction`, `done`, `nack`). A handler that raises gives the message
         back: after `retry_after` seconds, doubled with each attempt; what depends on it waits.
         """
-        await Work(self, handler, concurrency, retry_after).run()
+        await RunningHandlers(self, handler, concurrency, retry_after).run()
 
     async def _more(self) -> bool:
         """Wait for a delivery; tell whether there is one, or none will come any more."""
@@ -396,8 +396,8 @@ class Endpoint:
     async def abandon(self, process: str) -> None:
         """Give somebody up who is gone for good: nothing waits for it any more, and it is refused if it comes back."""
         self.writer.check()
-        answer = Answer()
-        self.station.ask(Abandon(process), answer)
+        answer = Reply()
+        self.process.ask(Abandon(process), answer)
         await self.writer.outcome(answer)
 
     async def backup(self, target: Path | str) -> None:

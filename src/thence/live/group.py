@@ -1,4 +1,4 @@
-"""A group of inputs on its way through a station: who asked for each, and what the group sets free."""
+"""A group of inputs on its way through a process: who asked for each, and what the group sets free."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 from thence.core.model.events import Event
 from thence.errors import ThenceError
-from thence.live.deliveries import Delivery, Step
+from thence.live.deliveries import InboxEntry, InputResult
 from thence.live.inputs import Input
 
 HEAVY_BYTES, HEAVY_INPUTS = 1 << 18, 512
@@ -29,7 +29,7 @@ class Waiter(Protocol):
 
 
 @dataclass(slots=True)
-class Asked:
+class QueuedInput:
     """An input in the queue."""
 
     given: Input
@@ -40,7 +40,7 @@ class Asked:
 class Released:
     """What a committed group sets free beside frames."""
 
-    delivered: list[Delivery] = field(default_factory=list)
+    delivered: list[InboxEntry] = field(default_factory=list)
     clocks: list[int] = field(default_factory=list)
     """of each of `delivered` the clock of its send"""
     events: list[Event] = field(default_factory=list)
@@ -51,11 +51,11 @@ class Released:
 
 
 @dataclass(slots=True)
-class Group:
+class InputGroup:
     """A group of inputs that is applied and not yet released."""
 
     released: Released = field(default_factory=Released)
-    unsealed: list[tuple[int, Step, float]] = field(default_factory=list)
+    unsealed: list[tuple[int, InputResult, float]] = field(default_factory=list)
     """inputs whose rows SQLite has not seen yet: number, what they set free, when"""
     bytes: int = 0
     """what its inputs bring"""

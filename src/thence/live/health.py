@@ -70,11 +70,11 @@ class Health:
     def ready(self) -> tuple[bool, Row]:
         """Tell whether the endpoint takes sends, and which peers are not connected."""
         fine, body = self.healthy()
-        station = self.endpoint.station
-        stopping, full = self.endpoint.stopping, station.full
-        here = self.endpoint.transport.reachable() | {station.core.me}
-        left = station.core.membership.left
-        away = [each.name for p, each in enumerate(station.links) if p not in here and not left >> p & 1]
+        process = self.endpoint.process
+        stopping, full = self.endpoint.stopping, process.full
+        here = self.endpoint.transport.reachable() | {process.core.me}
+        left = process.core.membership.left
+        away = [each.name for p, each in enumerate(process.links) if p not in here and not left >> p & 1]
         return fine and not stopping and not full, {**body, "stopping": stopping, "journal_full": full, "away": away}
 
     async def stop(self) -> None:

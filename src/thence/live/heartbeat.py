@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 async def watch(endpoint: Endpoint) -> None:
     """Send heartbeats, end dead links, and tell the member whom to trust, until cancelled."""
     seconds = endpoint.config.limits.heartbeat_seconds
-    trust = Trust(endpoint) if endpoint.station.core.relays else None
+    trust = Trust(endpoint) if endpoint.process.core.relays else None
     while True:
         endpoint.transport.beat()
         await asyncio.sleep(seconds)
@@ -35,7 +35,7 @@ class Trust:
 
     def __init__(self, endpoint: Endpoint) -> None:
         """Begin with what the member knows."""
-        limits, core = endpoint.config.limits, endpoint.station.core
+        limits, core = endpoint.config.limits, endpoint.process.core
         assert isinstance(core.member, AckMember)
         self._endpoint, self._now = endpoint, asyncio.get_running_loop().time
         self._detector = Detector(
@@ -58,7 +58,7 @@ class Trust:
         if trusted == self._last:
             return
         self._last = trusted
-        names = endpoint.station.core.roster.members(trusted)
+        names = endpoint.process.core.roster.members(trusted)
         sentence = f"{endpoint.config.name} trusts {', '.join(names)}"
         note(logging.INFO, "trusted", sentence, process=endpoint.config.name, trusted=list(names))
-        endpoint.station.ask(Trusted(names))
+        endpoint.process.ask(Trusted(names))

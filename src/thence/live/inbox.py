@@ -10,7 +10,7 @@ from collections import deque
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from thence.live.deliveries import Delivery
+from thence.live.deliveries import InboxEntry
 from thence.live.journal import Journal
 
 MEMORY_BYTES = 1 << 24
@@ -19,7 +19,7 @@ MEMORY_BYTES = 1 << 24
 class Taken(NamedTuple):
     """A delivery whose turn has come; `again`: it may have been handed over before the process ended."""
 
-    delivery: Delivery
+    delivery: InboxEntry
     payload: bytes
     again: bool
     clock: int | None
@@ -34,10 +34,10 @@ class Inbox:
         self.news = asyncio.Event()
         """set when there is something to take, or nothing will come any more"""
         self._journal = journal
-        self._waiting: deque[tuple[Delivery, int | None, bool]] = deque()
+        self._waiting: deque[tuple[InboxEntry, int | None, bool]] = deque()
         self.returned = asyncio.Event()
         """set while a delivery that was given back is there to take"""
-        self._back: list[tuple[int, Delivery, int | None, bool]] = []
+        self._back: list[tuple[int, InboxEntry, int | None, bool]] = []
         """deliveries that were given back, a heap: they come before what was never handed over"""
         self._payloads: dict[int, bytes] = {}
         self._memory = 0
@@ -46,7 +46,7 @@ class Inbox:
         return len(self._waiting) + len(self._back)
 
     def put(
-        self, delivery: Delivery, payload: bytes | None = None, clock: int | None = None, *, again: bool = False
+        self, delivery: InboxEntry, payload: bytes | None = None, clock: int | None = None, *, again: bool = False
     ) -> None:
         """Take a delivery in, with its payload if that is at hand."""
         if payload is not None and self._memory < MEMORY_BYTES:
@@ -59,13 +59,13 @@ class Inbox:
         self.news.set()
         self.returned.set()
 
-    def give_back(self, delivery: Delivery, clock: int | None, again: bool) -> None:
+    def give_back(self, delivery: InboxEntry, clock: int | None, again: bool) -> None:
         """Take in a delivery that was handed over and is to be handed over again."""
         heappush(self._back, (delivery.number, delivery, clock, again))
         self.news.set()
         self.returned.set()
 
-    def next(self) -> tuple[Delivery, int | None, bool]:
+    def next(self) -> tuple[InboxEntry, int | None, bool]:
         """Return the oldest delivery, which stays, its clock, and whether it may have been handed over before."""
         return self._back[0][1:] if self._back else self._waiting[0]
 
@@ -82,7 +82,7 @@ class Inbox:
         """Forget the oldest delivery: it is done."""
         self._memory -= len(self._payloads.pop(self._leave()[0].number, b""))
 
-    def _leave(self) -> tuple[Delivery, int | None, bool]:
+    def _leave(self) -> tuple[InboxEntry, int | None, bool]:
         if not self._back:
             return self._waiting.popleft()
         oldest = heappop(self._back)[1:]

@@ -99,7 +99,7 @@ KIND_OF = {kind: number for number, kind in enumerate(KINDS, 1)}
 KIND_NAMES = {number: kind.__name__.lower() for kind, number in KIND_OF.items()}
 SEND, RECEIVE, DONE, TRUSTED, ABANDON, JOIN, CRASH, STOP, PROPOSE = KIND_OF.values()
 
-Key = tuple[str | None, int, int]
+MessageKey = tuple[str | None, int, int]
 """label, sender, count: names a message"""
 
 
@@ -186,14 +186,14 @@ class CopyItem:
 class WantItem:
     """Somebody asks for the payload of a message."""
 
-    key: Key
+    key: MessageKey
 
 
 @dataclass(slots=True)
 class PayloadItem:
     """The payload of a message, sent apart."""
 
-    key: Key
+    key: MessageKey
     order: int
     payload: bytes
 
@@ -243,14 +243,14 @@ def copy_head(order: int, stamp: bytes, *, with_payload: bool) -> bytes:
     return _COPY.pack(COPY, with_payload, order, len(stamp)) + stamp
 
 
-def key_head(kind: int, key: Key, order: int = 0) -> bytes:
+def key_head(kind: int, key: MessageKey, order: int = 0) -> bytes:
     """Return a request for a payload, or an item that carries one up to the payload itself."""
     label, sender, count = key
     text = b"" if label is None else label.encode()
     return _KEY.pack(kind, order, sender, count, NO_LABEL if label is None else len(text)) + text
 
 
-def read_key(item: bytes) -> tuple[Key, int, bytes]:
+def read_key(item: bytes) -> tuple[MessageKey, int, bytes]:
     """Return message, clock and the rest of an item that begins with a key."""
     _, order, sender, count, length = _KEY.unpack_from(item)
     if length == NO_LABEL:

@@ -24,8 +24,8 @@ from thence.errors import MisuseError, PeerError, ThenceError
 from thence.live.config import Config
 from thence.live.jetstream_link import EndedError, JetStreamSession
 from thence.live.logs import Warnings, log
-from thence.live.nats_server import ITEM_ROOM, Names, check_stream, declared_interval, stream_settings
-from thence.live.process import Station
+from thence.live.nats_server import ITEM_ROOM, Subjects, check_stream, declared_interval, stream_settings
+from thence.live.process import LiveProcess
 from thence.live.tls import Contexts
 
 if TYPE_CHECKING:
@@ -43,22 +43,22 @@ STATE_EVERY = 2.0
 class JetStreamTransport:
     """One member's connection to the servers."""
 
-    def __init__(self, config: Config, station: Station, warnings: Warnings) -> None:
+    def __init__(self, config: Config, process: LiveProcess, warnings: Warnings) -> None:
         """Take the configuration; read the certificates and the password."""
         assert config.nats is not None
         try:
             import nats  # noqa: F401
         except ImportError:
             raise MisuseError("a table nats needs the package nats-py: pip install 'thence[nats]'") from None
-        self.config, self.nats, self.station, self.warnings = config, config.nats, station, warnings
-        self.names = Names(self.nats.stream)
+        self.config, self.nats, self.process, self.warnings = config, config.nats, process, warnings
+        self.names = Subjects(self.nats.stream)
         self.last_heard: dict[int, float] = {}
         self.client: Client | None = None
         self._contexts = None if config.tls is None else Contexts(config.tls, warnings)
         self._password = self._read_password()
         self._tasks: list[asyncio.Task[None]] = []
         self._sessions = {
-            peer: JetStreamSession(self, peer) for peer in range(len(station.core.roster)) if peer != station.core.me
+            peer: JetStreamSession(self, peer) for peer in range(len(process.core.roster)) if peer != process.core.me
         }
         self._state, self._stated = b"", 0.0
         self._beating: asyncio.Task[None] | None = None
@@ -81,7 +81,7 @@ class JetStreamTransport:
         try:
             await self._run()
         except Exception as error:
-            self.station.broken(error)
+            self.process.broken(error)
 
     async def _run(self) -> None:
         from nats.errors import Error
@@ -104,7 +104,7 @@ class JetStreamTransport:
         try:
             await work
         except Exception as error:
-            self.station.broken(error)
+            self.process.broken(error)
 
     def _explain(self, error: Exception) -> None:
         """Remember why the servers cannot be used; what will not change by itself is raised."""
@@ -113,7 +113,7 @@ class JetStreamTransport:
         text = f"{type(error).__name__} {error}".strip()
         if isinstance(error, APIError) and error.code == 400:
             raise MisuseError(f"stream {self.nats.stream!r}: {error.description}")
-        for link in self.station.links:
+        for link in self.process.links:
             link.refusal = f"NATS at {', '.join(self.nats.servers)}: {text}"
         log.debug("%s", text)
 
@@ -124,7 +124,7 @@ class JetStreamTransport:
             log.debug("NATS: %s", error)
             if "authorization violation" in str(error).lower():  # the client would try again for ever
                 sentence = f"the NATS servers refuse user {self.nats.user!r}; check nats.user and nats.password"
-                self.station.broken(MisuseError(sentence))
+                self.process.broken(MisuseError(sentence))
 
         self.client = Client()
         await self.client.connect(
@@ -275,16 +275,16 @@ class JetStreamTransport:
         try:
             work()
         except Exception as error:
-            self.station.broken(error)
+            self.process.broken(error)
 
     async def _read(self) -> None:
-        """Fetch items and hand them to the station, while it has room."""
+        """Fetch items and hand them to the process, while it has room."""
         from nats.errors import Error
 
         token = self.names.token(self.config.name)
         subscription = await self.js.pull_subscribe_bind(token, self.nats.stream)
         while True:
-            if not self.station.intake or self.client is None or not self.client.is_connected:
+            if not self.process.intake or self.client is None or not self.client.is_connected:
                 await asyncio.sleep(PAUSE)
                 continue
             try:
@@ -300,7 +300,7 @@ class JetStreamTransport:
 
     def _item(self, message: Msg) -> None:
         sender = self.names.name(message.subject.split(".")[1])
-        roster = self.station.core.roster
+        roster = self.process.core.roster
         if sender not in roster or roster.position(sender) not in self._sessions:
             self.warnings.refuse(sender, f"an item of {sender}, which is not among the processes here")
             return
@@ -325,16 +325,16 @@ class JetStreamTransport:
             self._beating = asyncio.get_running_loop().create_task(self._say(self.client))
 
     def _own_state(self) -> bytes:
-        station = self.station
-        core = station.core
+        process = self.process
+        core = process.core
         options = repr([(name, getattr(core.member, name)) for name in core.member.options])
         state = {
-            "identity": station.journal.identity,
+            "identity": process.journal.identity,
             "roster": list(core.roster),
             "protocol": core.member.name,
             "options": options,
-            "sent": {link.name: link.durable for link in station.links},
-            "received": {link.name: link.received for link in station.links},
+            "sent": {link.name: link.durable for link in process.links},
+            "received": {link.name: link.received for link in process.links},
         }
         return json.dumps(state).encode()
 
@@ -352,7 +352,7 @@ class JetStreamTransport:
 
     async def _heard(self, message: Msg) -> None:
         name = self.names.name(message.subject.split(".")[1])
-        roster = self.station.core.roster
+        roster = self.process.core.roster
         if name not in roster or name == self.config.name:
             return
         peer = roster.position(name)
@@ -363,7 +363,7 @@ class JetStreamTransport:
         """Compare the journal with what all members, this one too, left when they were last here."""
         from nats.js.errors import NotFoundError
 
-        for name in self.station.core.roster:
+        for name in self.process.core.roster:
             try:
                 found = await self.js.get_last_msg(self.names.state_stream, self.names.state(name))
             except NotFoundError:
@@ -371,16 +371,16 @@ class JetStreamTransport:
             if name == self.config.name:
                 self._compare_own(found.data or b"")
             else:
-                self._sessions[self.station.core.roster.position(name)].compare(found.data or b"")
+                self._sessions[self.process.core.roster.position(name)].compare(found.data or b"")
 
     def _compare_own(self, data: bytes) -> None:
         try:
             state = json.loads(data)
             sent, identity = state["sent"], state["identity"]
-            behind = [link.name for link in self.station.links if sent.get(link.name, 0) > link.durable]
+            behind = [link.name for link in self.process.links if sent.get(link.name, 0) > link.durable]
         except (ValueError, KeyError, TypeError, AttributeError):
             return  # not one of ours
-        if identity != self.station.journal.identity or behind:
+        if identity != self.process.journal.identity or behind:
             raise LostMemoryError(
                 f"the journal of {self.config.name} is behind what it left in stream {self.names.state_stream}: "
                 "it has lost its memory"

@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from thence.errors import PeerError
-from thence.live.link import Refused
+from thence.live.link import LinkRefused
 from thence.live.logs import shown
 
 if TYPE_CHECKING:
@@ -33,14 +33,14 @@ class EndedError(OSError):
 
 
 class JetStreamSession:
-    """One peer. The station uses it like a connection."""
+    """One peer. The process uses it like a connection."""
 
     def __init__(self, transport: JetStreamTransport, peer: int) -> None:
         """Begin closed."""
         self._transport = transport
         self.peer: int | None = peer
         self._peer = peer
-        self._link = transport.station.links[peer]
+        self._link = transport.process.links[peer]
         self.open = self.closed = False
         self.task: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
@@ -52,7 +52,7 @@ class JetStreamSession:
         self._stored_bytes = 0
         self._acks: deque[Msg] = deque()
         self._taken: dict[int, list[Msg]] = {}
-        """messages of items that the station has and has not committed"""
+        """messages of items that the process has and has not committed"""
         self._early: dict[int, Msg] = {}
         """items that came before one that is missing"""
         self._progress = self._gap_since = 0.0
@@ -64,14 +64,14 @@ class JetStreamSession:
         loop = asyncio.get_running_loop()
         if self.task is None:
             self.task = loop.create_task(self._run(), name=f"thence-publish-{self._link.name}")
-        link, station = self._link, self._transport.station
+        link, process = self._link, self._transport.process
         if link.outbox.closed:
             return
         self._restart()
         link.open, link.refusal = True, None
-        station.sessions[self._peer] = self
+        process.sessions[self._peer] = self
         self.open, self.closed = True, False
-        station.pump(self._peer)
+        process.pump(self._peer)
 
     def _restart(self) -> None:
         link = self._link
@@ -88,8 +88,8 @@ class JetStreamSession:
         if self.open:
             self.open, self.closed = False, True
             self._link.open = False
-            self._transport.station.sessions.pop(self._peer, None)
-            self._transport.station.notice("lost", self._link.name, reason)
+            self._transport.process.sessions.pop(self._peer, None)
+            self._transport.process.notice("lost", self._link.name, reason)
 
     def close(self) -> None:
         """Stop: the peer was given up."""
@@ -100,12 +100,12 @@ class JetStreamSession:
 
     def refuse(self, error: PeerError) -> None:
         """Take nothing of what waits; the server brings it again."""
-        station = self._transport.station
+        process = self._transport.process
         self._link.refusal = shown(str(error))
-        station.notice("refused", self._link.name, str(error))
-        if isinstance(error, Refused) and error.forgetful == self._transport.config.name:
-            station.forgetful = str(error)
-            station.wake()
+        process.notice("refused", self._link.name, str(error))
+        if isinstance(error, LinkRefused) and error.forgetful == self._transport.config.name:
+            process.forgetful = str(error)
+            process.wake()
         self._taken.clear()
         self._early.clear()
 
@@ -136,7 +136,7 @@ class JetStreamSession:
             except (Error, OSError):
                 await asyncio.sleep(0.1)  # `retry` and `begin` publish anew; acknowledgements that were not sent wait
             except Exception as error:
-                self._transport.station.broken(error)
+                self._transport.process.broken(error)
                 return
 
     async def _publish_all(self) -> None:
@@ -146,7 +146,7 @@ class JetStreamSession:
             self._acks.popleft()
         names, me = transport.names, transport.config.name
         subject = names.item(me, self._link.name)
-        inbox, identity = f"{names.inbox(me)}.ack.{self.peer}", transport.station.journal.identity
+        inbox, identity = f"{names.inbox(me)}.ack.{self.peer}", transport.process.journal.identity
         while self.open and self._waiting and len(self._published) < WINDOW:
             if (client := transport.client) is None:
                 return
@@ -156,7 +156,7 @@ class JetStreamSession:
             await client.publish(subject, item, reply=f"{inbox}.{number}", headers={"Nats-Msg-Id": name})
 
     def stored(self, number: int) -> None:
-        """Note that the server has an item; the station hears of it when it has all before it."""
+        """Note that the server has an item; the process hears of it when it has all before it."""
         if not self.open or not self._published or number < self._published[0][0]:
             return
         self._confirmed.add(number)
@@ -167,9 +167,9 @@ class JetStreamSession:
             self._confirmed.discard(last)
             self._stored_bytes += size
         if last:
-            station = self._transport.station
-            station.acknowledged(self, last, self._stored_bytes + self._link.window)
-            station.wake()
+            process = self._transport.process
+            process.acknowledged(self, last, self._stored_bytes + self._link.window)
+            process.wake()
             self._news.set()
 
     def retry(self) -> None:
@@ -177,7 +177,7 @@ class JetStreamSession:
         now = asyncio.get_running_loop().time()
         if self.open and self._published and now - self._progress > RESEND:
             self._restart()
-            self._transport.station.pump(self._peer)
+            self._transport.process.pump(self._peer)
         if self._acks or self._waiting:
             self._news.set()
         if not self._early:
@@ -204,9 +204,9 @@ class JetStreamSession:
     def arrived(self, message: Msg) -> None:
         """Take an item, now or when those before it are here."""
         number, identity = _item_id(message, self._link.name)
-        link, station = self._link, self._transport.station
+        link, process = self._link, self._transport.process
         if link.outbox.closed:
-            raise Refused(f"{link.name} was given up by {self._transport.config.name}")
+            raise LinkRefused(f"{link.name} was given up by {self._transport.config.name}")
         self._acquaint(identity)
         if number <= link.received:
             self._acks.append(message)
@@ -217,22 +217,22 @@ class JetStreamSession:
             if number > link.arrived + 2 * WINDOW:
                 raise PeerError(f"item {number} of {link.name} came after item {link.arrived}")
             self._early[number] = message
-        elif station.may_take(self._peer):
+        elif process.may_take(self._peer):
             self._take(number, message)
             while (following := self._early.pop(link.arrived + 1, None)) is not None:
                 self._take(link.arrived + 1, following)
 
     def _take(self, number: int, message: Msg) -> None:
         self._taken.setdefault(number, []).append(message)
-        self._transport.station.item(self, number, message.data)
+        self._transport.process.item(self, number, message.data)
 
     def _acquaint(self, identity: str) -> None:
         link = self._link
         if link.identity is None:
             link.identity = identity
-            self._transport.station.acquaint(link.name, identity)
+            self._transport.process.acquaint(link.name, identity)
         elif link.identity != identity:
-            raise Refused(
+            raise LinkRefused(
                 f"{link.name} comes with another journal than before ({shown(identity[:8])}, not {link.identity[:8]}): "
                 "it has lost its memory",
                 link.name,
@@ -240,7 +240,7 @@ class JetStreamSession:
 
     def compare(self, data: bytes) -> None:
         """Compare what a peer says of itself with what is known here."""
-        link, station, me = self._link, self._transport.station, self._transport.config.name
+        link, process, me = self._link, self._transport.process, self._transport.config.name
         try:
             state = json.loads(data)
             received, identity = state["received"].get(me, 0), str(state["identity"])
@@ -248,15 +248,15 @@ class JetStreamSession:
         except (ValueError, KeyError, TypeError, AttributeError):
             self.refuse(PeerError(f"{link.name} says of itself what cannot be read"))
             return
-        core = station.core
+        core = process.core
         options = repr([(name, getattr(core.member, name)) for name in core.member.options])
         ours = {"protocol": core.member.name, "options": options, "roster": list(core.roster)}
         try:
             for what, here in ours.items():
                 if terms[what] != here:
-                    raise Refused(f"{what} differs: {me} has {here}, {link.name} has {terms[what]!r:.200}")
+                    raise LinkRefused(f"{what} differs: {me} has {here}, {link.name} has {terms[what]!r:.200}")
             if isinstance(received, int) and received > link.durable:
-                raise Refused(
+                raise LinkRefused(
                     f"{link.name} has received {received} items of {me}, which knows of {link.durable}: "
                     f"{me} has lost its memory",
                     me,

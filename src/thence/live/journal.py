@@ -24,10 +24,10 @@ from struct import Struct
 from typing import NamedTuple
 
 from thence import __version__
-from thence.live.database import Database, JournalError, Row
-from thence.live.deliveries import Delivery
+from thence.live.database import Database, JournalError, SqlRow
+from thence.live.deliveries import InboxEntry
 from thence.live.inputs import payload_in
-from thence.live.outbox import Entry
+from thence.live.outbox import OutboxItem
 
 FORMAT = 1
 SNAPSHOTS_KEPT = 2
@@ -74,7 +74,7 @@ class Snapshot:
     data: bytes
 
 
-class Mark:
+class JournalPosition:
     """How far the journal has come, and the lock that keeps a second process off it."""
 
     def __init__(self, path: Path) -> None:
@@ -110,13 +110,13 @@ class Mark:
 class Journal:
     """The tables of one endpoint."""
 
-    def __init__(self, database: Database, mark: Mark | None = None) -> None:
+    def __init__(self, database: Database, mark: JournalPosition | None = None) -> None:
         """Take an open database; make the tables if they are not there."""
         self.database, self.mark = database, mark
         self.failed: str | None = None
         self._peers: dict[str, tuple[str | None, int]] | None = None
         """what `peers` says, kept while nothing is rolled back"""
-        self._rows: list[Row] = []
+        self._rows: list[SqlRow] = []
         """inputs of the group that SQLite has not seen yet"""
         for row in database.execute("PRAGMA quick_check(1)"):
             if row[0] != "ok":
@@ -169,7 +169,7 @@ class Journal:
             rows, self._rows = self._rows, []
             self.database.execute_many("INSERT INTO thence_inputs VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
-    def spill(self, peer: int, entry: Entry) -> None:
+    def spill(self, peer: int, entry: OutboxItem) -> None:
         """Add an item that has no room in memory."""
         row = (peer, entry.number, entry.head, entry.ref)
         self.database.execute("INSERT OR REPLACE INTO thence_outbox VALUES (?, ?, ?, ?, ?)", (*row, _checksum(row)))
@@ -210,9 +210,9 @@ class Journal:
         execute("DELETE FROM thence_inbox WHERE until <= ?", (older,))
         return older
 
-    def keep_inbox(self, snapshot: int, fresh: Iterable[Delivery], done: Iterable[Delivery]) -> None:
+    def keep_inbox(self, snapshot: int, fresh: Iterable[InboxEntry], done: Iterable[InboxEntry]) -> None:
         """Add deliveries to the inbox of snapshots from this one on, and end others with it."""
-        rows: list[Row] = [(number, *key, ref, None) for number, key, ref in fresh]
+        rows: list[SqlRow] = [(number, *key, ref, None) for number, key, ref in fresh]
         rows += [(number, *key, ref, snapshot) for number, key, ref in done]
         self.database.execute_many(
             "INSERT OR REPLACE INTO thence_inbox VALUES (?, ?, ?, ?, ?, ?, ?)", [(*row, _checksum(row)) for row in rows]
@@ -285,7 +285,7 @@ class Journal:
             found.append(Snapshot(_int(number), _int(position), str(version), content))
         return found
 
-    def inbox(self, snapshot: int | None = None, deliveries: int | None = None) -> list[Delivery]:
+    def inbox(self, snapshot: int | None = None, deliveries: int | None = None) -> list[InboxEntry]:
         """Return the inbox after this number of deliveries; without a number, the latest."""
         found = []
         for row in self.database.execute(
@@ -297,7 +297,7 @@ class Journal:
             if _checksum(row[:-1]) != crc:
                 raise JournalError(f"delivery {number!r} is damaged in the journal; {RESTORE}")
             key = (None if label is None else str(label), _int(sender), _int(count))
-            found.append(Delivery(_int(number), key, _int(ref)))
+            found.append(InboxEntry(_int(number), key, _int(ref)))
         return found
 
     def attempts(self) -> dict[int, int]:
@@ -341,7 +341,7 @@ class Journal:
         rows = self.database.execute("SELECT time FROM thence_inputs WHERE number = ?", (number,))
         return float(str(rows[0][0])) if rows else None
 
-    def spilled(self, peer: int, first: int, limit: int) -> list[Entry]:
+    def spilled(self, peer: int, first: int, limit: int) -> list[OutboxItem]:
         """Return items for a peer that are not in memory, in order."""
         rows = self.database.execute(
             "SELECT peer, number, head, ref, crc FROM thence_outbox WHERE peer = ? AND number >= ? "
@@ -352,7 +352,7 @@ class Journal:
         for row in rows:
             if _checksum(row[:-1]) != row[-1]:
                 raise JournalError(f"item {row[1]!r} for a peer is damaged in the journal; {RESTORE}")
-            found.append(Entry(_int(row[1]), _bytes(row[2]), _int(row[3]), None if row[3] else b""))
+            found.append(OutboxItem(_int(row[1]), _bytes(row[2]), _int(row[3]), None if row[3] else b""))
         return found
 
     def peers(self) -> dict[str, tuple[str | None, int]]:
@@ -376,7 +376,7 @@ RESTORE = (
 )
 
 
-def _checksum(row: Row) -> int:
+def _checksum(row: SqlRow) -> int:
     return zlib.crc32(repr(row).encode())
 
 
@@ -392,7 +392,7 @@ def _bytes(value: object) -> bytes:
     return value
 
 
-def _input(row: Row) -> InputRow:
+def _input(row: SqlRow) -> InputRow:
     number, kind, time, version, data, crc, digest = row
     if not isinstance(time, float):
         raise JournalError(f"input {number!r} is damaged in the journal; {RESTORE}")

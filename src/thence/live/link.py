@@ -19,7 +19,7 @@ from collections.abc import Container, Iterator
 
 from thence.errors import PeerError
 from thence.live.frames import BEATS_FROM, WIRE_VERSIONS, Hello
-from thence.live.outbox import Entry, Outbox
+from thence.live.outbox import Outbox, OutboxItem
 
 WINDOW = 1 << 20
 
@@ -43,7 +43,7 @@ def _grown(ours: Hello, theirs: Hello, joined: Container[str]) -> bool:
     return here[:common] == other[:common] and all(name in joined for name in surplus)
 
 
-class Refused(PeerError):
+class LinkRefused(PeerError):
     """A connection that cannot be; `forgetful` names who has lost its memory."""
 
     def __init__(self, text: str, forgetful: str | None = None) -> None:
@@ -101,36 +101,36 @@ class Link:
     def _same_terms(self, ours: Hello, theirs: Hello, joined: Container[str]) -> None:
         old, new = WIRE_VERSIONS
         if theirs.versions[0] > new or theirs.versions[1] < old:
-            raise Refused(
+            raise LinkRefused(
                 f"{theirs.name} speaks versions {theirs.versions[0]} to {theirs.versions[1]} of the wire format, "
                 f"{ours.name} speaks {old} to {new}"
             )
         for what in ("protocol", "options", "roster"):
             here, other = getattr(ours, what), getattr(theirs, what)
             if here != other and not (what == "roster" and _grown(ours, theirs, joined)):
-                raise Refused(f"{what} differs: {ours.name} has {here}, {theirs.name} has {other}")
+                raise LinkRefused(f"{what} differs: {ours.name} has {here}, {theirs.name} has {other}")
 
     def _same_memory(self, ours: Hello, theirs: Hello) -> None:
         if self.identity is not None and theirs.identity != self.identity:
-            raise Refused(
+            raise LinkRefused(
                 f"{theirs.name} comes with another journal than before ({theirs.identity[:8]}, not "
                 f"{self.identity[:8]}): it has lost its memory",
                 theirs.name,
             )
         if theirs.sent < self.received:
-            raise Refused(
+            raise LinkRefused(
                 f"{theirs.name} knows of {theirs.sent} items sent to {ours.name}, which has received {self.received}: "
                 f"{theirs.name} has lost its memory",
                 theirs.name,
             )
         if theirs.received < self.outbox.acked:
-            raise Refused(
+            raise LinkRefused(
                 f"{theirs.name} knows of {theirs.received} items of {ours.name} and has acknowledged "
                 f"{self.outbox.acked}: {theirs.name} has lost its memory",
                 theirs.name,
             )
         if theirs.received > self.durable:
-            raise Refused(
+            raise LinkRefused(
                 f"{theirs.name} has received {theirs.received} items of {ours.name}, which knows of {self.durable}: "
                 f"{ours.name} has lost its memory",
                 ours.name,
@@ -178,7 +178,7 @@ class Link:
         self.outbox.acknowledge(number)
         self.allowed = max(self.allowed, credit)
 
-    def ready(self) -> Iterator[Entry]:
+    def ready(self) -> Iterator[OutboxItem]:
         """Yield the items that come next and are committed; each must be taken before the one after it."""
         if not self.open:
             return
@@ -187,7 +187,7 @@ class Link:
                 return
             yield entry
 
-    def take(self, entry: Entry, size: int) -> bool:
+    def take(self, entry: OutboxItem, size: int) -> bool:
         """Count an item as gone, if the credit allows."""
         all_written = self.next - 1 <= self.outbox.acked
         if not within(self.spent, size, self.allowed, self.spent if all_written else -1):

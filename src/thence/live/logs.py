@@ -37,15 +37,15 @@ CAUSES = 10
 PEERS = 1000
 _NUMBERS = re.compile(r"\d+")
 
-Fact = str | int | float | None | list[str]
+LogValue = str | int | float | None | list[str]
 
 
-def note(level: int, event: str, sentence: str, *, error: BaseException | None = None, **facts: Fact) -> None:
+def note(level: int, event: str, sentence: str, *, error: BaseException | None = None, **facts: LogValue) -> None:
     """Log one of `EVENTS`; with `error` its traceback too."""
     _log(level, event, sentence, facts, error)
 
 
-def _log(level: int, event: str, sentence: str, facts: dict[str, Fact], error: BaseException | None) -> None:
+def _log(level: int, event: str, sentence: str, facts: dict[str, LogValue], error: BaseException | None) -> None:
     escaped = {key: shown(fact) if isinstance(fact, str) else fact for key, fact in facts.items()}
     log.log(level, shown(sentence), exc_info=error, extra={"event": event, "facts": escaped})
 
@@ -93,7 +93,7 @@ class Warnings:
         sentence = f"{self._process} refuses a connection from {host}: {reason}"
         self.say("refused", host, sentence, host=host, reason=reason)
 
-    def say(self, event: str, peer: str, sentence: str, /, **facts: Fact) -> None:
+    def say(self, event: str, peer: str, sentence: str, /, **facts: LogValue) -> None:
         """Warn, unless that was said within the last minute."""
         now, key = self._clock(), (peer, _NUMBERS.sub("#", f"{event} {sentence}"))
         self._said = {each: last for each, last in self._said.items() if now - last[0] < 2 * MINUTE}

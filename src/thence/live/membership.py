@@ -19,10 +19,10 @@ from thence.live.trace_rows import ROSTER_LIMIT
 
 if TYPE_CHECKING:
     from thence.live.core import Core
-    from thence.live.deliveries import Step
+    from thence.live.deliveries import InputResult
 
 
-class Change(NamedTuple):
+class MembershipChange(NamedTuple):
     """A process joins (with the address at which it listens) or leaves; `by` has proposed it."""
 
     number: int
@@ -41,7 +41,7 @@ class Membership:
     def __init__(self, core: Core) -> None:
         """Begin without changes."""
         self._core = core
-        self.changes: list[Change] = []
+        self.changes: list[MembershipChange] = []
         self.accepted = 0
         """positions that have accepted the last change, where this process has proposed it"""
 
@@ -74,7 +74,7 @@ class Membership:
 
     # -- inputs ------------------------------------------------------------------------------------------------------
 
-    def propose(self, joins: bool, name: str, address: str, time: float, step: Step) -> None:
+    def propose(self, joins: bool, name: str, address: str, time: float, step: InputResult) -> None:
         """Begin a change; one that was begun already changes nothing."""
         core = self._core
         if self.begun(joins, name, address):
@@ -89,16 +89,16 @@ class Membership:
         if joins and len(core.roster) >= ROSTER_LIMIT:
             raise MisuseError(f"{len(core.roster)} processes; a live endpoint takes up to {ROSTER_LIMIT}")
         self.accepted = 0
-        self._apply(Change(len(self.changes) + 1, joins, name, address, core.me), time, step)
+        self._apply(MembershipChange(len(self.changes) + 1, joins, name, address, core.me), time, step)
 
     def begun(self, joins: bool, name: str, address: str) -> bool:
         """Return whether this change was applied here."""
         same = [change for change in self.changes if (change.joins, change.name) == (joins, name)]
         return bool(same) and (not joins or same[-1].address == address)
 
-    def change(self, item: ChangeItem, peer: int, time: float, step: Step) -> None:
+    def change(self, item: ChangeItem, peer: int, time: float, step: InputResult) -> None:
         """Take a change that a peer sends on."""
-        found = Change(item.number, item.joins, item.name, item.address, item.by)
+        found = MembershipChange(item.number, item.joins, item.name, item.address, item.by)
         if found.number <= len(self.changes):
             if self.changes[found.number - 1] != found:
                 raise PeerError(f"change {found.number} is {self.changes[found.number - 1]} here, not {found}")
@@ -117,7 +117,7 @@ class Membership:
         if number == len(self.changes):
             self.accepted |= 1 << peer
 
-    def _apply(self, change: Change, time: float, step: Step) -> None:
+    def _apply(self, change: MembershipChange, time: float, step: InputResult) -> None:
         core = self._core
         if change.joins and change.name not in core.roster:
             core.member.join(change.name)

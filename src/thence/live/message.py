@@ -17,8 +17,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from thence.errors import MisuseError, ThenceError
-from thence.live.database import Row, Value
-from thence.live.deliveries import Delivery
+from thence.live.database import SqlRow, SqlValue
+from thence.live.deliveries import InboxEntry
 from thence.live.inputs import Send
 from thence.live.logs import note
 from thence.live.trial import Trial
@@ -39,8 +39,8 @@ class DoneError(MisuseError):
     """A transaction was opened for a message that is done, by an earlier one whose task was cancelled perhaps."""
 
 
-class Answer:
-    """A future that a station settles."""
+class Reply:
+    """A future that a process settles."""
 
     __slots__ = ("future",)
 
@@ -81,7 +81,7 @@ class Message:
     def __init__(
         self,
         endpoint: Endpoint,
-        delivery: Delivery,
+        delivery: InboxEntry,
         payload: bytes,
         *,
         redelivered: bool,
@@ -105,12 +105,12 @@ class Message:
     @property
     def id(self) -> str:
         """Unique in its run: the key to be idempotent by."""
-        return self._endpoint.station.core.name(self._delivery.key)
+        return self._endpoint.process.core.name(self._delivery.key)
 
     @property
     def sender(self) -> str:
         """The process that sent it."""
-        return self._endpoint.station.core.roster.name(self._delivery.key[1])
+        return self._endpoint.process.core.roster.name(self._delivery.key[1])
 
     @property
     def label(self) -> str | None:
@@ -120,13 +120,13 @@ class Message:
     async def done(self) -> None:
         """Say that the message is dealt with; it will not come again after a crash."""
         self._endpoint.writer.check()
-        answer = Answer()
-        self._endpoint.station.finish(self.number, answer)
+        answer = Reply()
+        self._endpoint.process.finish(self.number, answer)
         await self._endpoint.writer.outcome(answer)
 
     def finish(self) -> None:
         """Say the same without waiting until it is on disk."""
-        self._endpoint.station.finish(self.number)
+        self._endpoint.process.finish(self.number)
 
     async def nack(self, after: float = 0.0, *, reason: str = "") -> None:
         """Give the message back: it is handed over again after so many seconds, before what was never handed over.
@@ -136,13 +136,13 @@ class Message:
         """
         endpoint = self._endpoint
         endpoint.writer.check()
-        if self.number not in endpoint.station.core.inbox:
+        if self.number not in endpoint.process.core.inbox:
             raise DoneError(f"{self.id} is done already; it cannot be given back")
         if 0 < endpoint.config.limits.attempts <= self.attempt:
             await bury(self, reason)
             return
-        answer = Answer()
-        endpoint.station.tried(self.number, self.attempt, answer)
+        answer = Reply()
+        endpoint.process.tried(self.number, self.attempt, answer)
         await endpoint.writer.outcome(answer)
         self.given_back = True
         back = endpoint.inbox.give_back
@@ -150,7 +150,7 @@ class Message:
 
     def return_unread(self) -> None:
         """Leave the message to the next reader; nothing is noted of it."""
-        if self.number in self._endpoint.station.core.inbox:
+        if self.number in self._endpoint.process.core.inbox:
             self._endpoint.inbox.give_back(self._delivery, self.clock, self.redelivered)
 
     def transaction(self) -> Transaction:
@@ -183,7 +183,7 @@ class Transaction:
         await endpoint.writer.turn.acquire()
         try:
             endpoint.writer.check()
-            if self._message.number not in endpoint.station.core.inbox:
+            if self._message.number not in endpoint.process.core.inbox:
                 raise DoneError(
                     f"{self._message.id} is done already; a transaction that was cancelled may be committed"
                 )
@@ -196,7 +196,7 @@ class Transaction:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._expire)
         return self
 
-    def execute(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+    def execute(self, sql: str, parameters: Sequence[SqlValue] = ()) -> list[SqlRow]:
         """Run a statement on the application's tables; those of the journal are out of reach."""
         self._check()
         database = self._endpoint.database
@@ -218,14 +218,14 @@ class Transaction:
     def _add(self, given: Send) -> None:
         self._check_size(given)
         if self._trial is None:
-            self._trial = Trial(self._endpoint.station.core)
+            self._trial = Trial(self._endpoint.process.core)
         self._trial.send(given)
         self._sends.append(given)
 
     def send_dead(self, destination: str, payload: bytes) -> None:
         """Send a dead letter with the commit; it may be longer than other payloads by its first line."""
         self._check()
-        self._add(Send(self._endpoint.station.core.roster.mask((destination,)), payload, DEAD_LETTER))
+        self._add(Send(self._endpoint.process.core.roster.mask((destination,)), payload, DEAD_LETTER))
 
     def _check_size(self, given: Send) -> None:
         limits, name = self._endpoint.config.limits, self._message.id
@@ -262,7 +262,7 @@ class Transaction:
             try:
                 self._give_back()
             except ThenceError as error:
-                self._endpoint.station.broken(error)
+                self._endpoint.process.broken(error)
 
     def _give_back(self) -> None:
         self._open = False

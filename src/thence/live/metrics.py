@@ -1,6 +1,6 @@
 """What a live endpoint counts, shown to Prometheus at `/metrics`.
 
-Values are taken from the station when Prometheus asks, so that counting costs nothing otherwise; only how long commits
+Values are taken from the process when Prometheus asks, so that counting costs nothing otherwise; only how long commits
 take is noted as they happen. prometheus_client is loaded by endpoints that have metrics alone.
 """
 
@@ -66,20 +66,20 @@ class LiveMetrics:
     def _now(self) -> Iterator[Metric]:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        station = self.endpoint.station
-        core = station.core
+        process = self.endpoint.process
+        core = process.core
         yield CounterMetricFamily(f"{PREFIX}inputs", "Inputs in the journal, ever.", core.number)
         yield CounterMetricFamily(f"{PREFIX}deliveries", "Messages delivered, ever.", core.deliveries)
         yield GaugeMetricFamily(f"{PREFIX}held", "Messages that wait for their causes.", core.held)
         yield GaugeMetricFamily(f"{PREFIX}inbox", "Messages delivered and not done.", len(core.inbox))
-        yield GaugeMetricFamily(f"{PREFIX}journal_bytes", "Size of the journal.", station.journal.bytes())
+        yield GaugeMetricFamily(f"{PREFIX}journal_bytes", "Size of the journal.", process.journal.bytes())
         connected = GaugeMetricFamily(f"{PREFIX}connected", "Whether the link is open.", labels=["peer"])
         about = "Whether the peer is refused, or refuses."
         refused = GaugeMetricFamily(f"{PREFIX}refused", about, labels=["peer"])
         sent = CounterMetricFamily(f"{PREFIX}sent", "Items for the peer, ever.", labels=["peer"])
         way = GaugeMetricFamily(f"{PREFIX}on_their_way", "Items the peer has not acknowledged.", labels=["peer"])
         received = CounterMetricFamily(f"{PREFIX}received", "Items of the peer written down.", labels=["peer"])
-        for position, link in enumerate(station.links):
+        for position, link in enumerate(process.links):
             if position != core.me:
                 connected.add_metric([link.name], link.open)
                 refused.add_metric([link.name], link.refusal is not None)

@@ -25,7 +25,7 @@ MAX_PAYLOAD = 1 << 23
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
-class Names:
+class Subjects:
     """Subjects of one run."""
 
     def __init__(self, stream: str) -> None:
@@ -72,7 +72,7 @@ def stream_settings(nats: Nats) -> list[StreamConfig]:
     """Return the streams: items until they are acknowledged, and the latest state of each member."""
     from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
 
-    names = Names(nats.stream)
+    names = Subjects(nats.stream)
     shared = {"storage": StorageType.FILE, "num_replicas": nats.replicas}
     items = StreamConfig(
         name=names.stream,
@@ -120,7 +120,7 @@ def declared_interval(monitor: str) -> str:
     return f"{1000 * seconds:g}ms"
 
 
-def permissions(names: Names, process: str) -> dict[str, dict[str, list[str]]]:
+def permissions(names: Subjects, process: str) -> dict[str, dict[str, list[str]]]:
     """Return what a member may publish and subscribe to."""
     token, stream, state = names.token(process), names.stream, names.state_stream
     publish = [
@@ -151,7 +151,7 @@ def server_configuration(
     cluster: tuple[str, int, Sequence[int]] | None = None,
 ) -> str:
     """Return the configuration of a server on this machine; `cluster`: its name, its port and those of the others."""
-    names = Names(stream)
+    names = Subjects(stream)
     users = [
         {"user": name, "password": password, "permissions": permissions(names, name)}
         for name, password in zip(processes, passwords, strict=True)

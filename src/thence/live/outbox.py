@@ -15,7 +15,7 @@ LIMIT_ITEMS = 4096
 LIMIT_BYTES = 1 << 22
 
 
-class Entry:
+class OutboxItem:
     """One item: its number, its bytes up to the payload, and the input that holds the payload (0: none)."""
 
     __slots__ = ("body", "head", "number", "ref")
@@ -34,7 +34,7 @@ class Outbox:
         """number of the last item made"""
         self.acked = 0
         """number of the last item that the peer has written down"""
-        self.front: deque[Entry] = deque()
+        self.front: deque[OutboxItem] = deque()
         self.bytes = 0
         self.closed = False
         """whether the peer was given up: nothing more is kept for it"""
@@ -44,27 +44,27 @@ class Outbox:
         """Number of the first item that is in the journal only; `sent + 1` if there is none."""
         return (self.front[-1].number if self.front else self.acked) + 1
 
-    def add(self, head: bytes, ref: int, body: bytes | None) -> tuple[Entry, bool]:
+    def add(self, head: bytes, ref: int, body: bytes | None) -> tuple[OutboxItem, bool]:
         """Number a new item; the flag says whether it belongs into the journal instead of memory."""
         full = len(self.front) >= LIMIT_ITEMS or self.bytes >= LIMIT_BYTES
         spill = full or self.spilled_from <= self.sent
         self.sent += 1
-        entry = Entry(self.sent, head, ref, body)
+        entry = OutboxItem(self.sent, head, ref, body)
         if not spill:
             self._keep(entry)
         return entry, spill
 
-    def _keep(self, entry: Entry) -> None:
+    def _keep(self, entry: OutboxItem) -> None:
         self.front.append(entry)
         self.bytes += len(entry.head) + len(entry.body or b"")
 
-    def remember(self, entry: Entry, body: bytes) -> None:
+    def remember(self, entry: OutboxItem, body: bytes) -> None:
         """Keep the payload of an item that leaves next."""
         if entry.body is None:
             entry.body = body
             self.bytes += len(body)
 
-    def refill(self, entries: Iterable[Entry]) -> None:
+    def refill(self, entries: Iterable[OutboxItem]) -> None:
         """Take the next items back from the journal."""
         for entry in entries:
             if entry.number == self.spilled_from:
@@ -82,7 +82,7 @@ class Outbox:
             self.bytes -= len(entry.head) + len(entry.body or b"")
         self.acked = max(self.acked, number)
 
-    def after(self, number: int) -> Iterator[Entry]:
+    def after(self, number: int) -> Iterator[OutboxItem]:
         """Yield the items in memory that come after this number."""
         if not self.front or self.front[-1].number <= number:
             return iter(())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from thence.live.deliveries import Step
+from thence.live.deliveries import InputResult
 
 MEMORY_BYTES = 1 << 24
 
@@ -35,7 +35,7 @@ class Payloads:
             self._bytes -= len(body)
         return body
 
-    def of(self, number: int, step: Step, *, keep: bool) -> tuple[dict[int, bytes], bytes | None]:
+    def of(self, number: int, step: InputResult, *, keep: bool) -> tuple[dict[int, bytes], bytes | None]:
         """Return the payloads that are here of what an input delivers, and its own payload if it delivers others only.
 
         They stay if `keep` says so: where messages are handed on, others may still ask for them.

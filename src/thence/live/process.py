@@ -2,7 +2,7 @@
 
 Law. Inputs wait in a queue; `prepare` applies a group of them and writes their rows, `commit` puts them on disk, and
 `release` lets out what they set free: frames, acknowledgements, deliveries, rows of the trace, answers to the
-application. Nothing leaves before its row is committed. Whatever goes wrong while writing ends the station: memory may
+application. Nothing leaves before its row is committed. Whatever goes wrong while writing ends the process: memory may
 then be ahead of the disk, and only a restart from the journal is safe.
 
 Time comes in as an argument, connections as channels, so that a test can drive this very code through every crash.
@@ -18,14 +18,14 @@ from thence.core.model.events import Event
 from thence.errors import MisuseError, PeerError
 from thence.live.core import HELD_LIMIT, Core
 from thence.live.database import JournalError
-from thence.live.deliveries import Step
+from thence.live.deliveries import InputResult
 from thence.live.frames import Hello
-from thence.live.group import Asked, Group, Released, Waiter
+from thence.live.group import InputGroup, QueuedInput, Released, Waiter
 from thence.live.inputs import Abandon, Done, Input, Receive, size_of
 from thence.live.journal import Journal
-from thence.live.link import Link, Refused
+from thence.live.link import Link, LinkRefused
 from thence.live.logs import shown
-from thence.live.outbox import LIMIT_ITEMS, Entry
+from thence.live.outbox import LIMIT_ITEMS, OutboxItem
 from thence.live.payloads import Payloads
 from thence.live.session import Carrier, Channel, Session
 from thence.live.snapshots import Snapshots
@@ -37,7 +37,7 @@ INBOX_LIMIT = 100_000
 SMALLEST_ITEM = 20  # bytes of the shortest copy: a window of them may come after the last credit was granted
 
 
-class Station:
+class LiveProcess:
     """Core, links and journal."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Station:
         """Take what recovery gave."""
         self.core, self.journal = core, journal
         self.frame_limit, self.snapshot_every, self.journal_limit = frame_limit, snapshot_every, journal_limit
-        self.queue: deque[Asked] = deque()
+        self.queue: deque[QueuedInput] = deque()
         self.done: list[tuple[int, Waiter | None]] = []
         self.forgetful: str | None = None
         """why this process must not go on: a peer knows more of it than it does itself"""
@@ -72,7 +72,7 @@ class Station:
         self._tried: list[tuple[int, int, Waiter]] = []
         self._met: list[tuple[str, str]] = []
         self._acked: set[int] = set()
-        self.group: Group | None = None
+        self.group: InputGroup | None = None
         self._tickets: dict[tuple[str | None, int], Waiter] = {}
         self._snapshots, self._payloads = Snapshots(core, journal), Payloads()
         self._snapshot_at = core.number
@@ -122,7 +122,7 @@ class Station:
         assert session.peer is not None
         if session.peer >= self.core.me:
             names = self.core.roster.names
-            raise Refused(f"{names[session.peer]} waits to be dialled by {names[self.core.me]}, and does not dial")
+            raise LinkRefused(f"{names[session.peer]} waits to be dialled by {names[self.core.me]}, and does not dial")
 
     def hello(self, peer: int) -> Hello:
         """Return the first words to a peer."""
@@ -138,7 +138,7 @@ class Station:
         link = self.links[session.peer]
         new = link.identity is None
         if link.outbox.closed:
-            raise Refused(f"{link.name} was given up by {ours.name}")
+            raise LinkRefused(f"{link.name} was given up by {ours.name}")
         link.meet(ours, theirs, self.core.membership.joined())
         self.notice("connected", link.name, None)
         if new:
@@ -154,7 +154,7 @@ class Station:
         if session.peer is not None:
             self.links[session.peer].refusal = shown(str(error))
         self.notice("refused", self._name(session), str(error))
-        if isinstance(error, Refused) and error.forgetful == self.core.roster.name(self.core.me):
+        if isinstance(error, LinkRefused) and error.forgetful == self.core.roster.name(self.core.me):
             self.forgetful = str(error)
             self.wake()
 
@@ -185,7 +185,7 @@ class Station:
             return
         link = self.links[session.peer]
         if link.accept(number, len(item)):
-            self.queue.append(Asked(Receive(session.peer, number, item)))
+            self.queue.append(QueuedInput(Receive(session.peer, number, item)))
             self.wake()
         elif number <= link.received:
             self._acknowledge(session.peer)  # the peer has not heard so, and may wait for the credit
@@ -217,7 +217,7 @@ class Station:
                 break
             session.send(entry.number, entry.head, body)
 
-    def _body(self, entry: Entry) -> bytes:
+    def _body(self, entry: OutboxItem) -> bytes:
         """Return the payload of an item that leaves, from memory if it is there."""
         body = self._payloads.get(entry.ref) if entry.body is None else entry.body
         return self.journal.payload(entry.ref) if body is None else body
@@ -226,7 +226,7 @@ class Station:
 
     def ask(self, given: Input, waiter: Waiter | None = None) -> None:
         """Put an input of this process into the queue."""
-        self.queue.append(Asked(given, waiter))
+        self.queue.append(QueuedInput(given, waiter))
         self.wake()
 
     def finish(self, delivery: int, waiter: Waiter | None = None) -> None:
@@ -254,12 +254,12 @@ class Station:
 
     def open_group(self) -> None:
         """Begin a group of inputs; the journal has begun to write."""
-        self.group = Group()
+        self.group = InputGroup()
 
     def apply_own(self, given: Input, now: float) -> None:
-        """Add an input of this process to the open group; it was tried before, so it is taken or the station ends."""
+        """Add an input of this process to the open group; it was tried before, so it is taken or the process ends."""
         with self._ends_on_failure():
-            self._take(Asked(given), self.core.apply(given, now), now)
+            self._take(QueuedInput(given), self.core.apply(given, now), now)
 
     def close_group(self) -> None:
         """Write what else belongs to the group; `commit` must follow."""
@@ -293,11 +293,11 @@ class Station:
         done = [(number, waiter) for number, waiter in self.done if waiter is None or not waiter.gone]
         self.done = []
         if done:
-            self._apply(Asked(Done(tuple(number for number, _ in done))), now)
+            self._apply(QueuedInput(Done(tuple(number for number, _ in done))), now)
             assert self.group is not None
             self.group.settled += [(waiter, None) for _, waiter in done if waiter is not None]
 
-    def _apply(self, asked: Asked, now: float) -> int:
+    def _apply(self, asked: QueuedInput, now: float) -> int:
         """Apply one input and write its row; return the bytes it takes."""
         if asked.waiter is not None and asked.waiter.gone:
             return 0
@@ -308,7 +308,7 @@ class Station:
             return 0
         return self._take(asked, step, now)
 
-    def _take(self, asked: Asked, step: Step, now: float) -> int:
+    def _take(self, asked: QueuedInput, step: InputResult, now: float) -> int:
         """Write the row of an input that was applied; return the bytes it takes."""
         core, given, group = self.core, asked.given, self.group
         assert group is not None
@@ -350,7 +350,7 @@ class Station:
                 group.settled.append((asked.waiter, step.message))
         return size
 
-    def _refuse_input(self, asked: Asked, error: MisuseError | PeerError) -> None:
+    def _refuse_input(self, asked: QueuedInput, error: MisuseError | PeerError) -> None:
         given = asked.given
         if type(given) is not Receive:
             if asked.waiter is not None:
@@ -445,6 +445,6 @@ class Station:
         for entry in list(link.outbox.after(link.arrived)):
             if entry.number <= link.durable:
                 link.arrived = entry.number
-                self.queue.append(Asked(Receive(me, entry.number, entry.head + self._body(entry))))
+                self.queue.append(QueuedInput(Receive(me, entry.number, entry.head + self._body(entry))))
         if self.queue:
             self.wake()

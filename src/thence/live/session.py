@@ -31,10 +31,10 @@ from thence.live.frames import (
     read_data,
     read_hello,
 )
-from thence.live.link import Refused
+from thence.live.link import LinkRefused
 
 if TYPE_CHECKING:
-    from thence.live.process import Station
+    from thence.live.process import LiveProcess
 
 LONG_BYTES = 1 << 18
 
@@ -50,7 +50,7 @@ class Channel(Protocol):
 
 
 class Carrier(Protocol):
-    """What carries the items of one link, as a station uses it: a connection, or a broker between."""
+    """What carries the items of one link, as a process uses it: a connection, or a broker between."""
 
     peer: int | None
     open: bool
@@ -80,9 +80,9 @@ class Carrier(Protocol):
 class Session:
     """One connection from its first byte to its last."""
 
-    def __init__(self, station: Station, channel: Channel, peer: int | None, proven: str | None) -> None:
+    def __init__(self, process: LiveProcess, channel: Channel, peer: int | None, proven: str | None) -> None:
         """Take the peer that was dialled (None: it dialled), and the name its certificate proves (None: no TLS)."""
-        self.station, self.channel, self.peer, self.proven = station, channel, peer, proven
+        self.process, self.channel, self.peer, self.proven = process, channel, peer, proven
         self.framer = Framer(HELLO_LIMIT)
         self.ours: Hello | None = None
         self.open = False
@@ -95,7 +95,7 @@ class Session:
             self._greet(peer)
 
     def _greet(self, peer: int) -> None:
-        self.ours = self.station.hello(peer)
+        self.ours = self.process.hello(peer)
         self.channel.write(hello_frame(self.ours))
 
     def feed(self, data: bytes) -> None:
@@ -110,19 +110,19 @@ class Session:
 
     def _frame(self, kind: int, found: bytes | memoryview) -> None:
         if kind == DATA and self.open:
-            self.station.item(self, *read_data(found))
+            self.process.item(self, *read_data(found))
             return
         body = bytes(found)
         if kind == REFUSED:
-            self.station.refused_by(self, body.decode("utf-8", "replace")[:500])
+            self.process.refused_by(self, body.decode("utf-8", "replace")[:500])
         elif kind == ASK and not self.open and self.peer is None:
-            self.station.ask(read_question(self.proven, body, self.station), Asker(self.station, self._answer))
+            self.process.ask(read_question(self.proven, body, self.process), Asker(self.process, self._answer))
         elif not self.open:
             if kind != HELLO:
                 raise PeerError(f"a frame of kind {kind} came first; a hello (1) is expected")
             self._met(read_hello(body))
         elif kind == ACK:
-            self.station.acknowledged(self, *read_ack(body))
+            self.process.acknowledged(self, *read_ack(body))
         elif kind == BYE:
             self.lost("the peer has stopped")
             self.channel.close()
@@ -135,24 +135,24 @@ class Session:
 
     def _met(self, theirs: Hello) -> None:
         if self.proven is not None and theirs.name != self.proven:
-            raise Refused(f"the certificate is of {self.proven}, but the connection says it is {theirs.name}")
-        roster = self.station.core.roster
+            raise LinkRefused(f"the certificate is of {self.proven}, but the connection says it is {theirs.name}")
+        roster = self.process.core.roster
         if theirs.name not in roster:
-            raise Refused(f"{theirs.name} is not among the processes here: {', '.join(roster.names)}")
+            raise LinkRefused(f"{theirs.name} is not among the processes here: {', '.join(roster.names)}")
         peer = roster.position(theirs.name)
         if self.peer is not None and peer != self.peer:
-            raise Refused(f"{roster.name(self.peer)} was dialled, but {theirs.name} answered")
+            raise LinkRefused(f"{roster.name(self.peer)} was dialled, but {theirs.name} answered")
         dialled = self.peer is not None
         self.peer = peer
         if not dialled:
-            self.station.expect_dialler(self)
-            self.station.replace(self)
+            self.process.expect_dialler(self)
+            self.process.replace(self)
             self._greet(peer)
         assert self.ours is not None
-        self.station.meet(self, self.ours, theirs)
-        self.framer.limit = self.station.frame_limit
+        self.process.meet(self, self.ours, theirs)
+        self.framer.limit = self.process.frame_limit
         self.open = True
-        self.station.pump(peer)
+        self.process.pump(peer)
 
     def send(self, number: int, head: bytes, body: bytes) -> None:
         """Add an item to what leaves with the next `flush`."""
@@ -188,7 +188,7 @@ class Session:
     def refuse(self, error: PeerError) -> None:
         """End the connection and tell the peer why."""
         self.flush()
-        self.station.refuse(self, error)
+        self.process.refuse(self, error)
         self.channel.write(frame(REFUSED, str(error).encode()[:1000]))
         self.lost(str(error))
         self.channel.close()
@@ -197,4 +197,4 @@ class Session:
         """Note that the connection has ended."""
         if not self.closed:
             self.closed, self.open = True, False
-            self.station.lost(self, reason)
+            self.process.lost(self, reason)

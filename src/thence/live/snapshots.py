@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from thence.live.core import Core
-from thence.live.deliveries import Delivery
+from thence.live.deliveries import InboxEntry
 from thence.live.journal import RELEASE, Journal, Snapshot
 from thence.live.state import dump
 
@@ -26,11 +26,11 @@ class Snapshots:
         self._core, self._journal = core, journal
         self._upto: int | None = None
         """number of the last delivery that the table knows of; None before the first snapshot"""
-        self._done: list[Delivery] = []
+        self._done: list[InboxEntry] = []
         self._passed = self._hand = 0
         """inputs that were looked at: those up to the one, and in turn those up to the other"""
 
-    def done(self, deliveries: Iterable[Delivery]) -> None:
+    def done(self, deliveries: Iterable[InboxEntry]) -> None:
         """Note that the application is done with deliveries."""
         self._done += deliveries
 

@@ -15,12 +15,12 @@ from thence.core.model.plain import Row
 from thence.core.protocols import lookup
 from thence.errors import PeerError, ThenceError
 from thence.live.core import Core
-from thence.live.deliveries import Aside, Delivery, Ref
-from thence.live.inputs import Key
-from thence.live.membership import Change
-from thence.live.outbox import Entry, Outbox
+from thence.live.deliveries import Aside, InboxEntry, Ref
+from thence.live.inputs import MessageKey
+from thence.live.membership import MembershipChange
+from thence.live.outbox import Outbox, OutboxItem
 
-Kept = Callable[[int, int], list[Delivery]]
+InboxAfter = Callable[[int, int], list[InboxEntry]]
 """gives the inbox after an input, when there were so many deliveries"""
 STATE_VERSION = 3
 """version 1 always has the inbox in it; 1 and 2 know no changes of membership"""
@@ -55,7 +55,7 @@ def dump(core: Core, *, inbox: bool = True) -> bytes:
     ).encode()
 
 
-def load(data: bytes, *, run: str = "run", record: bool = True, inbox: Kept | None = None) -> Core:
+def load(data: bytes, *, run: str = "run", record: bool = True, inbox: InboxAfter | None = None) -> Core:
     """Read a state; `inbox` is asked for its inbox if that is not in it."""
     try:
         state = json.loads(data)
@@ -63,7 +63,7 @@ def load(data: bytes, *, run: str = "run", record: bool = True, inbox: Kept | No
             raise PeerError(f"a state of version {state['version']}; this release reads 1 to {STATE_VERSION}")
         core = _core(state, run, record)
         if "inbox" in state:
-            waiting = [Delivery(row[0], _key(row[1:]), row[4]) for row in state["inbox"]]
+            waiting = [InboxEntry(row[0], _key(row[1:]), row[4]) for row in state["inbox"]]
         else:
             waiting = [] if inbox is None else inbox(core.number, core.deliveries)
         core.inbox = {delivery.number: delivery for delivery in waiting}
@@ -94,7 +94,7 @@ def _core(state: Row, run: str, record: bool) -> Core:
     core.deferred = {(label, ticket): ref for label, ticket, ref, _ in state["deferred"]}
     core.deferred_sizes = {ref: size for _, _, ref, size in state["deferred"]}
     core.labels = set(state["labels"])
-    core.membership.changes = [Change(*row) for row in state.get("changes", [])]
+    core.membership.changes = [MembershipChange(*row) for row in state.get("changes", [])]
     core.membership.accepted = state.get("accepted", 0)
     core.floors = {(label, sender): count for label, sender, count in state["floors"]}
     return core
@@ -104,7 +104,7 @@ def _text(data: bytes) -> str:
     return b64encode(data).decode()
 
 
-def _key(row: list[Any]) -> Key:
+def _key(row: list[Any]) -> MessageKey:
     return row[0], row[1], row[2]
 
 
@@ -117,7 +117,7 @@ def _read_outbox(row: Row) -> Outbox:
     outbox = Outbox()
     outbox.sent, outbox.acked, outbox.closed = row["sent"], row["acked"], row["closed"]
     for number, head, ref in row["front"]:
-        entry = Entry(number, b64decode(head), ref, None if ref else b"")
+        entry = OutboxItem(number, b64decode(head), ref, None if ref else b"")
         outbox.front.append(entry)
         outbox.bytes += len(entry.head)
     return outbox

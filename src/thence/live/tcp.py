@@ -22,7 +22,7 @@ from thence.live.config import Address, Config, parse_address
 from thence.live.frames import BEAT, frame
 from thence.live.listener import Listener
 from thence.live.logs import Warnings, log
-from thence.live.process import Station
+from thence.live.process import LiveProcess
 from thence.live.session import Session
 from thence.live.tls import Contexts, proven_name, told
 
@@ -67,13 +67,13 @@ class TcpChannel(asyncio.Protocol):
             seconds = carrier.config.limits.handshake_seconds
             self._timer = asyncio.get_running_loop().call_later(seconds, self._too_slow)
         try:
-            self.session = carrier.station.connect(self, self.peer, self.proven)
+            self.session = carrier.process.connect(self, self.peer, self.proven)
         except Exception as error:
             self._break(error)
 
     def _break(self, error: Exception) -> None:
-        """End the endpoint: what its station holds may be half changed."""
-        self.carrier.station.broken(error)
+        """End the endpoint: what its process holds may be half changed."""
+        self.carrier.process.broken(error)
         self.abort()
 
     def _too_slow(self) -> None:
@@ -86,7 +86,7 @@ class TcpChannel(asyncio.Protocol):
         self.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Hand bytes to the station."""
+        """Hand bytes to the process."""
         if self.session is None:
             return
         try:
@@ -161,9 +161,9 @@ class TcpChannel(asyncio.Protocol):
 class TcpTransport:
     """Listens, dials, and dials again."""
 
-    def __init__(self, config: Config, station: Station, warnings: Warnings) -> None:
+    def __init__(self, config: Config, process: LiveProcess, warnings: Warnings) -> None:
         """Take the configuration; read the certificates."""
-        self.config, self.station, self.warnings = config, station, warnings
+        self.config, self.process, self.warnings = config, process, warnings
         self.channels: set[TcpChannel] = set()
         self.last_heard: dict[int, float] = {}
         self._contexts = None if config.tls is None else Contexts(config.tls, warnings)
@@ -189,34 +189,34 @@ class TcpTransport:
         """Listen, and begin to dial."""
         address = self.config.listen
         try:
-            await self._listener.start(self.station.broken)
+            await self._listener.start(self.process.broken)
         except OSError as error:
             key = f"addresses.{self.config.name}" if self.config.bind is None else "bind"
             raise MisuseError(f"{key} is {address}: {error.strerror or error}") from error
-        for position in range(self.station.core.me + 1, len(self.station.core.roster)):
+        for position in range(self.process.core.me + 1, len(self.process.core.roster)):
             self._grew(position)
-        self.station.grew = self._grew
+        self.process.grew = self._grew
 
     def _grew(self, position: int) -> None:
         self._diallers.append(asyncio.get_running_loop().create_task(self._dial(position)))
 
     def _address(self, peer: int) -> Address:
         """Return where a peer listens: as the configuration says, or as it said itself when it joined."""
-        name = self.station.core.roster.name(peer)
+        name = self.process.core.roster.name(peer)
         known = self.config.addresses.get(name)
-        return known or parse_address(self.station.core.membership.joined()[name])
+        return known or parse_address(self.process.core.membership.joined()[name])
 
     async def _dial(self, peer: int) -> None:
         """Keep a connection to one peer; whatever is not the network's doing ends the endpoint."""
         try:
             await self._keep_dialling(peer)
         except Exception as error:
-            self.station.broken(error)
+            self.process.broken(error)
 
     async def _keep_dialling(self, peer: int) -> None:
-        name, address = self.station.core.roster.name(peer), self._address(peer)
+        name, address = self.process.core.roster.name(peer), self._address(peer)
         pause = FIRST_PAUSE
-        while not (self._stopping or self.station.links[peer].outbox.closed):
+        while not (self._stopping or self.process.links[peer].outbox.closed):
             try:
                 async with asyncio.timeout(2 * self.config.limits.handshake_seconds):
                     channel = await self._connect(peer)
@@ -231,10 +231,10 @@ class TcpTransport:
 
     def _distrust(self, peer: int, reason: str) -> None:
         """Remember why no TLS connection to a peer comes about, and say it once."""
-        link = self.station.links[peer]
+        link = self.process.links[peer]
         if link.refusal != reason:
             link.refusal = reason
-            self.station.notice("refused", link.name, reason)
+            self.process.notice("refused", link.name, reason)
 
     async def _connect(self, peer: int) -> TcpChannel:
         address = self._address(peer)
@@ -265,7 +265,7 @@ class TcpTransport:
         Dead by the number of our own heartbeats that nothing answered, not by the clock: a process that did not run for
         a while has sent none, and ends no connection for that.
         """
-        limits, links = self.config.limits, self.station.links
+        limits, links = self.config.limits, self.process.links
         for channel in list(self.channels):
             session = channel.session
             if session is None or session.peer is None or not session.open:
@@ -279,7 +279,7 @@ class TcpTransport:
 
     def reachable(self) -> set[int]:
         """Return the peers whose connections stand."""
-        return {peer for peer, link in enumerate(self.station.links) if link.open}
+        return {peer for peer, link in enumerate(self.process.links) if link.open}
 
     def renew(self) -> bool:
         """Read the certificates again if their files have changed; tell whether they were."""

@@ -11,14 +11,14 @@ from thence.core.model.events import Event, Kind
 from thence.core.model.message import Copy
 from thence.core.model.message_names import name_of
 from thence.core.protocols import Member
-from thence.live.inputs import Key
+from thence.live.inputs import MessageKey
 from thence.tables.files.recorder import EventRows, Recorder, Sizes
 
 ROSTER_LIMIT = 1024
 """processes of a run: `order` in the trace is the clock, and among equal clocks the position"""
 
 
-class Rows(Recorder):
+class TraceRows(Recorder):
     """The rows of one process."""
 
     def __init__(self, member: Member, run: str, record: bool) -> None:
@@ -46,7 +46,7 @@ class Rows(Recorder):
         self.order = max(self.order, heard) + 1
         return self.order
 
-    def name(self, key: Key) -> str:
+    def name(self, key: MessageKey) -> str:
         """Return the id of a message in the trace."""
         label, sender, count = key
         return name_of(self.member.roster.name(sender), count, label)
@@ -67,12 +67,12 @@ class Rows(Recorder):
         if self._wanted(self.event_rows):
             self.note_process(time, self.member.me, "internal", what)
 
-    def sent(self, key: Key, destinations: int, time: float) -> None:
+    def sent(self, key: MessageKey, destinations: int, time: float) -> None:
         """Record a send."""
         if self._wanted(self.event_rows):
             self.note_send(time, *key, destinations)
 
-    def came(self, kind: Kind, key: Key, copy: Copy, stamp: int, time: float) -> None:
+    def came(self, kind: Kind, key: MessageKey, copy: Copy, stamp: int, time: float) -> None:
         """Record an arrival or a delivery; `stamp` is the length of the stamp on the wire, 0 if it is not known."""
         if self._wanted(self.event_rows):
             member = self.member

@@ -1,4 +1,4 @@
-"""What an endpoint asks of a transport: carry items between the links of a station, and say who is reachable."""
+"""What an endpoint asks of a transport: carry items between the links of a process, and say who is reachable."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Protocol
 
 from thence.live.config import Config
 from thence.live.logs import Warnings
-from thence.live.process import Station
+from thence.live.process import LiveProcess
 
 
 class Transport(Protocol):
     """Carries items. TCP (`tcp.py`) and NATS JetStream (`jetstream.py`) are two of them.
 
-    It gives the station a session for each peer and opens and closes the links. Items of a link arrive in order, or not
-    yet; the station removes duplicates. What goes wrong for good is reported to `Station.broken`.
+    It gives the process a session for each peer and opens and closes the links. Items of a link arrive in order, or not
+    yet; the process removes duplicates. What goes wrong for good is reported to `LiveProcess.broken`.
     """
 
     last_heard: dict[int, float]
@@ -39,16 +39,16 @@ class Transport(Protocol):
         """Say that this process lives; called every `heartbeat_seconds`."""
 
 
-Factory = Callable[[Config, Station, Warnings], Transport]
+Factory = Callable[[Config, LiveProcess, Warnings], Transport]
 """makes the transport of an endpoint"""
 
 
-def configured(config: Config, station: Station, warnings: Warnings) -> Transport:
+def configured(config: Config, process: LiveProcess, warnings: Warnings) -> Transport:
     """Return the transport that a configuration asks for."""
     if config.nats is not None:
         from thence.live.jetstream import JetStreamTransport
 
-        return JetStreamTransport(config, station, warnings)
+        return JetStreamTransport(config, process, warnings)
     from thence.live.tcp import TcpTransport
 
-    return TcpTransport(config, station, warnings)
+    return TcpTransport(config, process, warnings)

@@ -32,7 +32,7 @@ def may_cause(earlier: Message, later: Message) -> bool:
     return earlier.clock is None or later.clock is None or earlier.clock < later.clock
 
 
-class Work:
+class RunningHandlers:
     """The messages in hand, and the handlers that run."""
 
     def __init__(self, endpoint: Endpoint, handler: Handler, concurrency: int, retry_after: float) -> None:
@@ -95,7 +95,7 @@ class Work:
             unfinished.append(message)
 
     async def _deal(self, message: Message) -> None:
-        inbox = self._endpoint.station.core.inbox
+        inbox = self._endpoint.process.core.inbox
         try:
             await self._handler(message)
             if message.number in inbox and not message.given_back:

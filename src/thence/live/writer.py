@@ -22,12 +22,12 @@ from collections.abc import Callable, Sequence
 from thence.errors import MisuseError, ThenceError
 from thence.live.committer import Committer
 from thence.live.database import JournalError
-from thence.live.group import Asked
+from thence.live.group import QueuedInput
 from thence.live.inbox import Inbox
 from thence.live.inputs import Done, Send, Stop
 from thence.live.logs import note
-from thence.live.message import Answer
-from thence.live.process import Station
+from thence.live.message import Reply
+from thence.live.process import LiveProcess
 from thence.live.tasks import to_the_end
 
 SLICE = 256
@@ -42,12 +42,12 @@ class FailedError(ThenceError):
     """An endpoint has ended because of an exception that nothing in it expected."""
 
 
-class Writer:
-    """Applies and commits the inputs of one station."""
+class InputWriter:
+    """Applies and commits the inputs of one process."""
 
-    def __init__(self, name: str, station: Station, inbox: Inbox, *, threaded: bool) -> None:
-        """Take the station, and where its deliveries go; `threaded`: commits wait for the disk."""
-        self.name, self.station, self.inbox = name, station, inbox
+    def __init__(self, name: str, process: LiveProcess, inbox: Inbox, *, threaded: bool) -> None:
+        """Take the process, and where its deliveries go; `threaded`: commits wait for the disk."""
+        self.name, self.process, self.inbox = name, process, inbox
         self.turn = asyncio.Lock()
         """held by whoever writes"""
         self.failure: ThenceError | None = None
@@ -60,24 +60,24 @@ class Writer:
         self.ended: Callable[[], None] = lambda: None
         """called once, when the endpoint has failed"""
         self._work = asyncio.Event()
-        self._answers: set[Answer] = set()
+        self._answers: set[Reply] = set()
         self._threaded = threaded and MAY_SHARE
         self._thread: Committer | None = None
-        station.wake, station.broken = self._work.set, self.fail
+        process.wake, process.broken = self._work.set, self.fail
 
     async def run(self) -> None:
         """Write whatever comes, until it cannot be written."""
-        station = self.station
+        process = self.process
         while self.failure is None:
             await self._work.wait()
             self._work.clear()
-            if station.forgetful is not None:
-                self.fail(JournalError(station.forgetful))
+            if process.forgetful is not None:
+                self.fail(JournalError(process.forgetful))
                 return
             await asyncio.sleep(0)  # let what has arrived at the same time join the group
             async with self.turn:
-                while not station.idle and self.failure is None:
-                    station.prepare(time.time())
+                while not process.idle and self.failure is None:
+                    process.prepare(time.time())
                     await self._commit()
 
     async def commit_with(self, delivery: int, sends: Sequence[Send]) -> None:
@@ -89,15 +89,15 @@ class Writer:
         await to_the_end(self._commit_with(delivery, sends))
 
     async def _commit_with(self, delivery: int, sends: Sequence[Send]) -> None:
-        station, now = self.station, time.time()
+        process, now = self.process, time.time()
         try:
-            station.open_group()
+            process.open_group()
             for number, given in enumerate(sends, 1):
-                station.apply_own(given, now)
+                process.apply_own(given, now)
                 if number % SLICE == 0:
                     await asyncio.sleep(0)
-            station.apply_own(Done((delivery,)), now)
-            station.close_group()
+            process.apply_own(Done((delivery,)), now)
+            process.close_group()
             await self._commit()
         except BaseException as error:  # a cancelled one too: memory is ahead of the disk
             raise self.fail(error) from error
@@ -107,12 +107,12 @@ class Writer:
     async def last_words(self) -> None:
         """Write that the process stops, and a snapshot. The caller has the turn."""
         self.check()
-        station = self.station
-        station.queue.clear()
-        station.queue.append(Asked(Stop()))
+        process = self.process
+        process.queue.clear()
+        process.queue.append(QueuedInput(Stop()))
         try:
-            station.prepare(time.time())
-            station.snapshot()
+            process.prepare(time.time())
+            process.snapshot()
             await self._commit()
         except Exception as error:
             raise self.fail(error) from error
@@ -121,11 +121,11 @@ class Writer:
         """Put the prepared group on disk, and let out what it has set free."""
         began = time.perf_counter()
         try:
-            if self._threaded or (MAY_SHARE and self.station.group is not None and self.station.group.heavy):
+            if self._threaded or (MAY_SHARE and self.process.group is not None and self.process.group.heavy):
                 self._thread = self._thread or Committer()
-                await to_the_end(self._thread.run(self.station.commit))
+                await to_the_end(self._thread.run(self.process.commit))
             else:
-                self.station.commit()
+                self.process.commit()
         except asyncio.CancelledError:
             self._let_out()  # it is committed
             raise
@@ -136,7 +136,7 @@ class Writer:
     def _let_out(self) -> None:
         if self.failure is not None:
             return  # another task has failed meanwhile: what is on disk comes out after the restart
-        released = self.station.release()
+        released = self.process.release()
         for delivery, clock in zip(released.delivered, released.clocks, strict=True):
             self.inbox.put(delivery, released.bodies.get(delivery.ref), clock)
         for message, causes in released.without:
@@ -155,8 +155,8 @@ class Writer:
         sentence = f"{self.name} stops: {failure}"
         trace = None if expected else error
         note(logging.ERROR, "failed", sentence, error=trace, process=self.name, reason=str(failure))
-        self.station.intake = False
-        self.station.journal.failed = self.station.journal.failed or str(failure)
+        self.process.intake = False
+        self.process.journal.failed = self.process.journal.failed or str(failure)
         self.fail_answers(failure)
         self.inbox.wake()
         self.room.set()
@@ -175,7 +175,7 @@ class Writer:
         if self.stopped:
             raise MisuseError(f"{self.name} has stopped")
 
-    async def outcome(self, answer: Answer) -> str | None:
+    async def outcome(self, answer: Reply) -> str | None:
         """Wait until an input is committed; raise if the endpoint fails or stops first."""
         self._answers.add(answer)
         try:

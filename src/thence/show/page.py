@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from thence.errors import Argument, MisuseError, TraceError
 from thence.tables.explain.excerpt import Excerpt, message_excerpt
-from thence.tables.files.inputs import InputTable, Names, TraceInput, trace_input
+from thence.tables.files.inputs import FileNames, InputTable, TraceInput, trace_input
 
 if TYPE_CHECKING:
     from thence.core.model.events import Event
@@ -35,7 +35,7 @@ class Wanted:
     message: str | None = None
 
 
-class Words(NamedTuple):
+class ColumnWords(NamedTuple):
     """What the caller's trace calls our columns, and the values of `kind`."""
 
     columns: Mapping[str, str] | None
@@ -71,22 +71,22 @@ def show(
     if not target.parent.is_dir():
         raise MisuseError(Argument("out", str(target)), f": there is no folder {target.parent}; make it first")
     asked = Wanted(Excerpt(run), violation, message)
-    return written_pages(_recorded(given, Words(columns, kinds), asked, target.stem), asked, target)[0][0]
+    return written_pages(_recorded(given, ColumnWords(columns, kinds), asked, target.stem), asked, target)[0][0]
 
 
-def _default(given: Names | InputTable | list[Event]) -> Path:
-    name = Path(given.names[0]).name.removesuffix(".gz").replace("*", "all") if isinstance(given, Names) else ""
+def _default(given: FileNames | InputTable | list[Event]) -> Path:
+    name = Path(given.names[0]).name.removesuffix(".gz").replace("*", "all") if isinstance(given, FileNames) else ""
     return Path(name or "run").with_suffix(".html")
 
 
-def _recorded(given: Names | InputTable | list[Event], words: Words, asked: Wanted, title: str) -> Recorded:
+def _recorded(given: FileNames | InputTable | list[Event], words: ColumnWords, asked: Wanted, title: str) -> Recorded:
     from thence.show.spacetime.findings import findings_of
     from thence.show.spacetime.pages import Recorded
     from thence.tables.engines.local.audit import audit_events, audit_input, audit_trace
     from thence.tables.files.read import open_trace
 
     read: Callable[[Recorded], tuple[list[Event], Origins]]
-    if isinstance(given, Names):
+    if isinstance(given, FileNames):
         opened = open_trace(given.names, columns=words.columns, kinds=words.kinds)
         if (log := recorded_log(opened, title)) is not None:
             return log
@@ -140,7 +140,7 @@ def unread(result: AuditResult, events: Sequence[Event], wanted: Wanted) -> int:
     return max(0, result.events - len(events)) if excerpt else 0
 
 
-def _table_events(given: InputTable, words: Words) -> list[Event]:
+def _table_events(given: InputTable, words: ColumnWords) -> list[Event]:
     from thence.tables.contract.columns import EVENT_COLUMNS, renamed
     from thence.tables.files.event_input import located_input
     from thence.tables.files.source import Quarantined

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from thence import __version__
 from thence.core.model.plain import Fields, Row
-from thence.lab.papers.claims import NoDataError, Rows
+from thence.lab.papers.claims import DataRows, NoDataError
 from thence.lab.papers.run import Reproduced, counted
 from thence.show import plots
-from thence.show.results_page import Links, Part, Picture, Section, Words, page
+from thence.show.results_page import Links, Paragraph, Part, Picture, Section, page
 from thence.show.spacetime.simulated import side_by_side_page
 from thence.tables.result_table import Cell, text
 
@@ -29,11 +29,11 @@ def write(out: Path, made: Sequence[Reproduced], command: str) -> Row:
     result = {"command": command, "thence": __version__, "papers": [each.row() for each in made]}
     for folder in ("data", "plots"):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    sections = [Section("Verdicts", [Words(command, plain=True), counted(made)])]
+    sections = [Section("Verdicts", [Paragraph(command, plain=True), counted(made)])]
     for each in made:
         for name, rows in each.data.items():
             _write_rows(out / "data" / f"{each.paper.name}.{name.replace(' ', '-')}.csv", rows)
-        parts: list[Part] = [*map(Words, each.paper.open), *([each.verdicts()] if each.findings else [])]
+        parts: list[Part] = [*map(Paragraph, each.paper.open), *([each.verdicts()] if each.findings else [])]
         try:
             for name, drawn in each.paper.plots(each.data, plots).items():
                 image = plots.svg(drawn)  # once: a second drawing moves things by a hair
@@ -42,7 +42,7 @@ def write(out: Path, made: Sequence[Reproduced], command: str) -> Row:
                 parts.append(Picture(image, name.replace("-", " ")))
             parts += each.paper.tables(each.data)
         except NoDataError as missing:
-            parts.append(Words(f"The rest cannot be shown; not measured: {missing}."))
+            parts.append(Paragraph(f"The rest cannot be shown; not measured: {missing}."))
         sections.append(Section(each.paper.title, parts))
     (out / "space-time.html").write_text(side_by_side_page(SHOWN), encoding="utf-8")
     sections.append(Section("See it", [Links([(f"{', '.join(SHOWN)} on the same traffic", "space-time.html")])]))
@@ -60,7 +60,7 @@ LEAD = (
 )
 
 
-def _write_rows(path: Path, rows: Rows) -> None:
+def _write_rows(path: Path, rows: DataRows) -> None:
     with path.open("w", encoding="utf-8", newline="") as stream:
         columns = list(rows[0]) if rows else []
         writer = csv.writer(stream, lineterminator="\n")

@@ -13,7 +13,7 @@ from html import escape
 from re import sub
 from urllib.parse import quote
 
-from thence.tables.result_table import Table, marked_up
+from thence.tables.result_table import ResultTable, marked_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Paragraph:
     """A paragraph, or with `plain` text in which every blank counts, such as a diagram or a command."""
 
     text: str
@@ -54,7 +54,7 @@ class Links:
         return f"<ul>{items}</ul>\n"
 
 
-Part = Table | Picture | Words | Links
+Part = ResultTable | Picture | Paragraph | Links
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def page(title: str, sections: Iterable[Section], *, lead: str = "") -> str:
 
 
 def _part(part: Part) -> str:
-    return f'<div class="wide">{part.html()}</div>\n' if isinstance(part, Table) else part.html()
+    return f'<div class="wide">{part.html()}</div>\n' if isinstance(part, ResultTable) else part.html()
 
 
 # In dark mode plots are inverted and their hues turned back: matplotlib writes fixed colours into its SVG.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from thence.core.model.order import Judgement
-from thence.core.protocols.registry import Entry
+from thence.core.protocols.registry import ProtocolEntry
 from thence.lab.simulator.metrics import Measures
-from thence.lab.simulator.outcome import Outcome
+from thence.lab.simulator.outcome import RunOutcome
 from thence.lab.simulator.run import Result
 from thence.tables.costing.recommend import Recommendation, per_message
 from thence.tables.costing.replay import Cost
-from thence.tables.result_table import Cell, Table
+from thence.tables.result_table import Cell, ResultTable
 
 WORDS: tuple[tuple[str, str, str], ...] = (
     ("entries_per_copy", "entries", "elements of a copy's stamp, as its paper counts them"),
@@ -30,7 +30,7 @@ WORDS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def outcome_table(outcome: Outcome) -> Table:
+def outcome_table(outcome: RunOutcome) -> ResultTable:
     """Return what happened in a run."""
     rows: list[tuple[Cell, ...]] = [
         ("messages sent", outcome.messages),
@@ -46,10 +46,10 @@ def outcome_table(outcome: Outcome) -> Table:
     rows += [(what, value) for what, value in optional if value]
     rows += [(f"hops: {kind}", count) for kind, count in sorted(outcome.hops.items())]
     rows.append(("simulated seconds", outcome.seconds))
-    return Table(outcome.run, ("what", "number"), tuple(rows))
+    return ResultTable(outcome.run, ("what", "number"), tuple(rows))
 
 
-def measures_table(measures: Measures) -> Table:
+def measures_table(measures: Measures) -> ResultTable:
     """Return the measures of a run with their intervals."""
     rows: list[tuple[Cell, ...]] = []
     for name, unit, meaning in WORDS:
@@ -59,16 +59,16 @@ def measures_table(measures: Measures) -> Table:
     rows.append(("held_at_once", measures.held_at_once, None, "copies", "held at one time over all processes"))
     rows.append(("early", measures.early, None, "copies", "delivered before a cause, warm-up included"))
     note = f"{measures.messages} messages measured, {measures.copies} copies; ± is half a 95 % interval"
-    return Table("steady state", ("measure", "mean", "±", "unit", "meaning"), tuple(rows), note)
+    return ResultTable("steady state", ("measure", "mean", "±", "unit", "meaning"), tuple(rows), note)
 
 
-def cpu_table(rows: Sequence[dict[str, Cell]]) -> Table:
+def cpu_table(rows: Sequence[dict[str, Cell]]) -> ResultTable:
     """Return processor time per operation."""
     columns = ("operation", "calls", "mean_us", "median_us", "p99_us")
-    return Table("processor time", columns, tuple(tuple(row[column] for column in columns) for row in rows))
+    return ResultTable("processor time", columns, tuple(tuple(row[column] for column in columns) for row in rows))
 
 
-def comparison_table(results: Sequence[tuple[Result, Judgement]]) -> Table:
+def comparison_table(results: Sequence[tuple[Result, Judgement]]) -> ResultTable:
     """Return several runs side by side, each judged by causal order."""
     rows = []
     for result, judgement in results:
@@ -89,10 +89,10 @@ def comparison_table(results: Sequence[tuple[Result, Judgement]]) -> Table:
             )
         )
     columns = ("protocol", "traffic", "entries", "facts", "bytes", "held", "latency ms", "promises", "verdict")
-    return Table("protocols", columns, tuple(rows), "entries, facts and bytes are means per copy")
+    return ResultTable("protocols", columns, tuple(rows), "entries, facts and bytes are means per copy")
 
 
-def costs_table(costs: Sequence[Cost], choice: Recommendation) -> Table:
+def costs_table(costs: Sequence[Cost], choice: Recommendation) -> ResultTable:
     """Return what each protocol would cost on recorded traffic: those that stand for choice first, cheapest first."""
     order = {name: place for place, (name, _) in enumerate(choice.ranking)}
     against = dict(choice.passed_over)
@@ -118,19 +118,19 @@ def costs_table(costs: Sequence[Cost], choice: Recommendation) -> Table:
         "waiting",
         "passed over because",
     )
-    return Table("Cost of the same traffic", columns, tuple(rows))
+    return ResultTable("Cost of the same traffic", columns, tuple(rows))
 
 
-def protocols_tables(entries: Sequence[Entry]) -> tuple[Table, Table]:
+def protocols_tables(entries: Sequence[ProtocolEntry]) -> tuple[ResultTable, ResultTable]:
     """Return what the registry says: of the protocols that one would use, and of those to compare them with."""
     used = [
         (entry.name, entry.use, ", ".join(entry.needs), entry.guarantee, entry.cost) for entry in entries if entry.use
     ]
     columns = ("protocol", "use it when", "needs", "promises", "cost")
-    return Table("protocols to use", columns, tuple(used)), _compared(entry for entry in entries if not entry.use)
+    return ResultTable("protocols to use", columns, tuple(used)), _compared(entry for entry in entries if not entry.use)
 
 
-def _compared(entries: Iterable[Entry]) -> Table:
+def _compared(entries: Iterable[ProtocolEntry]) -> ResultTable:
     rows = tuple(
         (
             entry.name,
@@ -146,4 +146,4 @@ def _compared(entries: Iterable[Entry]) -> Table:
         for entry in entries
     )
     columns = ("protocol", "what it is", "needs", "promises", "waits for", "receive only", "cost", "options", "source")
-    return Table("protocols to compare with", columns, rows)
+    return ResultTable("protocols to compare with", columns, rows)

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from thence.tables.engines.spark.deliver import deliver as deliver
     from thence.tables.engines.spark.deliver import split as split
     from thence.tables.engines.spark.deliver import with_rosters as with_rosters
+    from thence.tables.engines.spark.give_up import give_up as give_up
     from thence.tables.engines.spark.into_table import into_table as into_table
     from thence.tables.engines.spark.metrics import DeliveryListener as DeliveryListener
     from thence.tables.engines.spark.results import AuditResult as AuditResult
     from thence.tables.engines.spark.session import local_session as local_session
     from thence.tables.engines.spark.stamp import stamp as stamp
     from thence.tables.engines.spark.waiting import waiting as waiting
+    from thence.tables.engines.spark.waiting import waiting_in_stream as waiting_in_stream
 
 _WHERE = {
     "local_session": "thence.tables.engines.spark.session",
@@ -35,6 +37,8 @@ _WHERE = {
     "into_table": "thence.tables.engines.spark.into_table",
     "with_rosters": "thence.tables.engines.spark.deliver",
     "waiting": "thence.tables.engines.spark.waiting",
+    "waiting_in_stream": "thence.tables.engines.spark.waiting",
+    "give_up": "thence.tables.engines.spark.give_up",
     "stamp": "thence.tables.engines.spark.stamp",
     "sweep": "thence.lab.sweep.driver",
     "DeliveryListener": "thence.tables.engines.spark.metrics",

@@ -15,7 +15,7 @@ TONES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ResultTable:
     """A title, columns, rows, and a sentence below that says how to read it."""
 
     title: str

@@ -64,7 +64,7 @@ def zones(spark: Any, folder: Path, names: list[str]) -> dict[str, Any]:
     from pyspark.sql import functions as F
 
     from thence.errors import MisuseError
-    from thence.spark import deliver, split, waiting
+    from thence.spark import deliver, split, waiting, waiting_in_stream
 
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     table = spark.sql(ROWS).withColumn("deep", F.struct("moment", F.array("moment").alias("more")))
@@ -89,10 +89,10 @@ def zones(spark: Any, folder: Path, names: list[str]) -> dict[str, Any]:
     found["waits"] = [list(row) for row in waiting(batch).collect()]
     found["waits, told"] = [list(row) for row in waiting(batch, **OPTIONS).collect()]
     try:
-        waiting(spark, str(folder / "no arrival" / "checkpoint"))
+        waiting_in_stream(spark, str(folder / "no arrival" / "checkpoint"))
     except MisuseError as error:
         found["waits in a folder with a space"] = str(error)
-    kept = waiting(spark, str(folder / place_of("Asia/Kolkata") / "checkpoint")).drop("held_for")
+    kept = waiting_in_stream(spark, str(folder / place_of("Asia/Kolkata") / "checkpoint")).drop("held_for")
     found["waits of a stream"] = [list(row) for row in kept.collect()]
     return found
 

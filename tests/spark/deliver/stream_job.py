@@ -36,7 +36,7 @@ def start(spark: Any, folder: Path, by: Any, roster: list[str] | None, policy: d
 
     source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     told = folder / "checkpoint" / "give-up" if listens else None
-    ordered = deliver(source, by, roster=roster, give_up=told, **policy)
+    ordered = deliver(source, by, roster=roster, commands=told, **policy)
     return (
         behind_a_gate(ordered, folder.parent / "gate").writeStream.format("parquet").option("path", str(folder / "out"))
         .option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()

@@ -82,7 +82,7 @@ class Stream:
 
     def tell(self, spark: Any, number: int) -> None:
         """Give up a cause, drain another key, and let a file arrive in the same micro-batch."""
-        from thence.tables.engines.spark.give_up import give_up
+        from thence.spark import give_up
 
         coming = {(row["run"], row["destination"], row["message"]) for part in self.files for row in part}
         held = [row for row in self.orderer.waiting() if (row["run"], row["destination"], row["blocker"]) not in coming]
@@ -93,8 +93,7 @@ class Stream:
         assert give_up(spark, checkpoint, key=other) == [{"run": other[0], "destination": other[1]}]
         self.add(number)
         self.expected += self.orderer.give_up(cause, key)
-        while here := [row for row in self.orderer.waiting() if (row["run"], row["destination"]) == other]:
-            self.expected += self.orderer.give_up(here[0]["blocker"], other)
+        self.expected += self.orderer.give_up(key=other)
 
     def check(self, spark: Any) -> None:
         read = spark.read.parquet(str(self.folder / "out")).collect()

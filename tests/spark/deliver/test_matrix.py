@@ -17,7 +17,7 @@ from support.deliveries import run_stream
 from support.small_tables import NUMBERS, OTHER_TYPES, SEEN, TEXTS, arrow, seen, wanted
 
 from thence.errors import MisuseError
-from thence.spark import deliver, waiting
+from thence.spark import deliver, waiting_in_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +47,7 @@ def stream(spark: SparkSession, table: pa.Table, folder: Path, more: Row) -> lis
     assert len([each for each in query.recentProgress if each.numInputRows]) == MICRO_BATCHES
     out: list[Row] = spark.read.parquet(str(folder / "out")).toArrow().to_pylist()
     came = {(row["run"], _text(row["id"])): row for row in reversed(table.to_pylist())}  # the first one is held
-    for held in waiting(spark, folder / "checkpoint").toArrow().to_pylist():
+    for held in waiting_in_stream(spark, folder / "checkpoint").toArrow().to_pylist():
         row = came[held["run"], held["message"]]
         out.append(row | held | {"outcome": "blocked", "position": None, "waited_for": None})
     return out

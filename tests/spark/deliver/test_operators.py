@@ -27,7 +27,7 @@ def rows(*told: tuple[str, list[str], float]) -> list[tuple[Any, ...]]:
 
 
 def test_what_is_refused(spark: SparkSession) -> None:
-    from thence.spark import deliver, stamp, waiting
+    from thence.spark import deliver, stamp, waiting, waiting_in_stream
 
     table = spark.createDataFrame(rows(("a", [], 0)), CAUSES)
     with pytest.raises(MisuseError, match="no column 'stamp'"):
@@ -42,8 +42,12 @@ def test_what_is_refused(spark: SparkSession) -> None:
         deliver(table.drop("time"), "depends_on", policy="release", after_seconds=1)
     with pytest.raises(MisuseError, match="neither a trace"):
         stamp(table)
-    with pytest.raises(MisuseError, match="what deliver returned"):
+    with pytest.raises(MisuseError, match="the DataFrame that deliver returned for a batch; found DataFrame"):
         waiting(table)
+    with pytest.raises(MisuseError, match=r"found SparkSession\. For a stream: waiting_in_stream"):
+        waiting(spark)  # type: ignore[arg-type]
+    with pytest.raises(MisuseError, match="a SparkSession first; found DataFrame"):
+        waiting_in_stream(table, "checkpoint")  # type: ignore[arg-type]
     stream = spark.readStream.format("rate").load().selectExpr("'r' run", "'d' destination", "timestamp time")
     stream = stream.selectExpr("*", "'m' message", "array('x') depends_on")
     with pytest.raises(MisuseError, match="carry a watermark on 'time'"):

@@ -29,7 +29,7 @@ OWN: Mapping[str, Mapping[str, str]] = {
         "idle_seconds": "streams only",
         "wait_seconds": "streams only",
         "ttl_seconds": "streams only",
-        "give_up": "streams only",
+        "commands": "streams only",
         "shards": "streams only",
     },
     "stamp": {},
@@ -45,6 +45,49 @@ def test_parameters_and_defaults_are_the_same(name: str) -> None:
     assert shared == [each for each in there if each in here] or name == "deliver"
     assert {each: here[each].default for each in shared} == {each: there[each].default for each in shared}
     assert {each: here[each].kind for each in shared} == {each: there[each].kind for each in shared}
+
+
+def test_give_up_is_one_function_on_both_engines() -> None:
+    here = inspect.signature(thence.Orderer.give_up).parameters
+    there = inspect.signature(thence.spark.give_up).parameters
+    shared = {"cause", "key"}
+    assert {*here} - {"self"} == shared == {*there} - {"session", "checkpoint", "commands"}
+    assert {name: (here[name].default, here[name].kind) for name in shared} == {
+        name: (there[name].default, there[name].kind) for name in shared
+    }
+    with pytest.raises(MisuseError, match="a cause that will not come, a key to release, or both"):
+        thence.spark.give_up(None, "checkpoint")  # type: ignore[arg-type]
+
+
+def test_each_way_to_wait_takes_one_type_first() -> None:
+    functions = (thence.spark.waiting, thence.spark.waiting_in_stream)
+    batch, stream = (inspect.signature(each).parameters for each in functions)
+    assert next(iter(batch.values())).annotation == "DataFrame"
+    assert next(iter(stream.values())).annotation == "SparkSession"
+    with pytest.raises(MisuseError, match=r"found object\. For a stream: waiting_in_stream"):
+        thence.spark.waiting(object())  # type: ignore[arg-type]
+
+
+CONFLICTS = {
+    "a limit beside a Policy": {"policy": thence.Policy("release", after_rows=2), "after_rows": 1},
+    "two names of the id": {"id": "a", "columns": {"message": "b"}},
+    "two names of the causes": {"causes": "a", "columns": {"depends_on": "b"}},
+}
+
+
+@pytest.mark.parametrize("what", CONFLICTS)
+def test_conflicting_options_are_refused_by_every_entry_point(what: str) -> None:
+    options, rows = CONFLICTS[what], [{"message": "m", "depends_on": []}]
+    takers = {
+        "Orderer": lambda: thence.Orderer("depends_on", **options),  # type: ignore[arg-type]
+        "Gate": lambda: thence.Gate(**options),  # type: ignore[arg-type]
+        "deliver": lambda: thence.deliver(rows, **options),  # type: ignore[arg-type]
+    }
+    apply = [name for name in takers if options.keys() <= inspect.signature(getattr(thence, name)).parameters.keys()]
+    assert len(apply) == 2  # Orderer names columns by `columns` alone; a Gate has limits and no Policy
+    for name in apply:
+        with pytest.raises(MisuseError, match="give"):
+            takers[name]()
 
 
 def public(kind: type) -> set[str]:

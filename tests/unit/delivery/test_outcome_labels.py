@@ -160,6 +160,24 @@ def test_giving_up_by_hand() -> None:
     assert [w["message"] for w in orderer.waiting()] == ["c"]
 
 
+def test_giving_up_a_key_releases_all_that_it_holds_and_no_other() -> None:
+    orderer = Orderer("depends_on", key=["k"])
+    rows = [{"k": k, "message": m, "depends_on": c} for k in "xy" for m, c in (("b", ["a"]), ("c", ["b", "q"]))]
+    for row in rows:
+        assert orderer.push(row) == []
+    left = orderer.give_up(key=["x"])
+    assert [(r["k"], r["message"], r["outcome"], r["missing"]) for r in left] == [
+        ("x", "b", "released", ["a"]),
+        ("x", "c", "released", ["q"]),
+    ]
+    assert [(w["k"], w["message"]) for w in orderer.waiting()] == [("y", "b"), ("y", "c")]
+    assert orderer.give_up("a", key=["z"]) == []  # nothing of this key has come
+    with pytest.raises(MisuseError, match="a cause that will not come, a key to release, or both"):
+        orderer.give_up()
+    with pytest.raises(MisuseError, match=r"key is 'x'; .* as in key=\('x',\)"):
+        orderer.give_up("a", key="x")
+
+
 def test_a_key_is_found_however_it_is_spelled() -> None:
     table = {"who": "WHO", "of": "Of"}
     names = Columns(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from thence.core.model.events import Event, parse, render
-from thence.core.model.order import Rejected
+from thence.core.model.order import RejectedRow
 from thence.errors import MisuseError, TraceError
 from thence.tables.explain.around import around
 from thence.tables.explain.causality import causal_order, vector_clocks, with_order
@@ -105,7 +105,7 @@ def test_names_that_the_viewer_could_not_read() -> None:
 
 
 def test_rows_that_cannot_be_used_are_told() -> None:
-    rejected: list[Rejected] = []
+    rejected: list[RejectedRow] = []
     count = write_shiviz(parse("a!1>b b?a1 b?x1"), io.BytesIO(), rejected=rejected)
     assert (count, [each.reason for each in rejected]) == (2, ["message x1 was never sent"])
 

@@ -10,16 +10,16 @@ from thence.core.model.events import Event, parse
 from thence.core.model.order import Violation, judge
 from thence.tables.explain.diagram import diagram
 from thence.tables.explain.scene import scene_of, shown_by, violated
-from thence.tables.explain.sentence import Step, path, sentence
+from thence.tables.explain.sentence import PathStep, path, sentence
 
 
-def proof(text: str, place: int = 0) -> tuple[list[Event], Violation, list[Step] | None]:
+def proof(text: str, place: int = 0) -> tuple[list[Event], Violation, list[PathStep] | None]:
     events = parse(text)
     violation = judge(events).violations[place]
     return events, violation, path(events, violation)
 
 
-def brief(steps: list[Step] | None) -> str:
+def brief(steps: list[PathStep] | None) -> str:
     marks = {"send": "!", "deliver": "?"}
     return " ".join(f"{s.process}{s.index}{marks[s.kind]}{s.message}" for s in steps or ())
 
@@ -94,7 +94,7 @@ def test_labels_do_not_carry_each_other() -> None:
 
 
 def test_a_step_as_a_row() -> None:
-    assert Step("a", 1, "send", "a1").row() == {"process": "a", "index": 1, "kind": "send", "message": "a1"}
+    assert PathStep("a", 1, "send", "a1").row() == {"process": "a", "index": 1, "kind": "send", "message": "a1"}
 
 
 def test_the_diagram_of_a_violation() -> None:

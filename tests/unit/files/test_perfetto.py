@@ -13,14 +13,14 @@ from support.traces import random_trace
 
 from thence.cli import main
 from thence.core.model.events import Event, parse
-from thence.core.model.order import Rejected, usable
+from thence.core.model.order import RejectedRow, usable
 from thence.tables.export.perfetto import write_perfetto
 from thence.tables.files.jsonl import write_jsonl
 
 HELD = "a!1>c a!2>b b?a2 b!1>c c<b1 c<a1 c?a1 c?b1 c. c#"
 
 
-def written(events: list[Event]) -> tuple[Any, list[Rejected]]:
+def written(events: list[Event]) -> tuple[Any, list[RejectedRow]]:
     stream, rejected = io.BytesIO(), []  # type: ignore[var-annotated]
     write_perfetto(events, stream, rejected=rejected)
     trace = Trace()

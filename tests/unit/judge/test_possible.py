@@ -11,18 +11,18 @@ from support.traces import Knobs, random_trace
 from unit.judge.chunked import cuts_of, tables_in_chunks
 
 from thence.core.model.events import Event, parse
-from thence.core.model.order import Place, judge
+from thence.core.model.order import RowPlace, judge
 from thence.tables.judge.whole_run import judge as judge_arrays
 
 LOST = "a!1>bc b?a1 b!1>c c?b1"
 
 
-def damaged(events: list[Event], seed: int) -> tuple[pa.Table, list[Event], list[Place]]:
+def damaged(events: list[Event], seed: int) -> tuple[pa.Table, list[Event], list[RowPlace]]:
     """Return a table with gaps and odd rows, the events that are left, and the places of the others."""
     r = Random(f"damaged {seed}")
     rows = normal(events).to_pylist()
     left: list[Event] = []
-    refused: list[Place] = []
+    refused: list[RowPlace] = []
     kept = []
     for row, event in zip(rows, events, strict=True):
         what = r.random()
@@ -71,7 +71,7 @@ def test_equal_to_the_definition(start: int) -> None:
         ([("b", None)], "violated"),
     ],
 )
-def test_a_row_set_aside_may_hide_the_delivery(refused: list[Place], verdict: str) -> None:
+def test_a_row_set_aside_may_hide_the_delivery(refused: list[RowPlace], verdict: str) -> None:
     judged = judge(parse(LOST), refused=refused)
     assert judged.verdict == verdict
     assert (len(judged.possible), len(judged.violations)) == ((1, 0) if verdict == "unknown" else (0, 1))

@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 
 from thence.show.plots import figure, svg
-from thence.show.results_page import STYLE, Picture, Section, Words, page
-from thence.tables.result_table import Table
+from thence.show.results_page import STYLE, Paragraph, Picture, Section, page
+from thence.tables.result_table import ResultTable
 
 EVIL = '<script>alert("x")</script> & more'
 
 
 def test_everything_is_escaped() -> None:
-    parts = [Words(EVIL), Words(EVIL, plain=True), Table(EVIL, (EVIL,), ((EVIL,),), EVIL), Picture(b"<svg/>", EVIL)]
+    parts = [
+        Paragraph(EVIL),
+        Paragraph(EVIL, plain=True),
+        ResultTable(EVIL, (EVIL,), ((EVIL,),), EVIL),
+        Picture(b"<svg/>", EVIL),
+    ]
     made = page(EVIL, [Section(EVIL, parts)], lead=EVIL)
     assert "<script>" not in made
     assert (
@@ -33,12 +38,12 @@ def test_it_needs_nothing_from_elsewhere() -> None:
 
 
 def test_verdicts_have_a_tone() -> None:
-    html = Table("t", ("v",), (("reproduced",), ("differs",), ("not determinable",), ("else",))).html()
+    html = ResultTable("t", ("v",), (("reproduced",), ("differs",), ("not determinable",), ("else",))).html()
     assert re.findall(r'class="(\w+)"', html) == ["good", "bad", "open"]
 
 
 def test_backticks_become_code_and_what_is_in_them_stays_escaped() -> None:
-    html = page("t", [Section("s", [Words("run `a <b>` now"), Words("`raw`", plain=True)])], lead="`x`")
+    html = page("t", [Section("s", [Paragraph("run `a <b>` now"), Paragraph("`raw`", plain=True)])], lead="`x`")
     assert "<p>run <code>a &lt;b&gt;</code> now</p>" in html
     assert "<pre>`raw`</pre>" in html
     assert "<p><code>x</code></p>" in html

@@ -6,7 +6,7 @@ from thence.core.model.order import judge
 from thence.core.protocols.registry import REGISTRY
 from thence.lab.simulator import Scenario, simulate
 from thence.show.simulation import comparison_table, cpu_table, measures_table, outcome_table, protocols_tables
-from thence.tables.result_table import Table, text
+from thence.tables.result_table import ResultTable, text
 
 
 def test_cells() -> None:
@@ -14,7 +14,7 @@ def test_cells() -> None:
 
 
 def test_html_is_escaped_and_marks_numbers() -> None:
-    table = Table("a < b", ("name", "n"), (("<x>", 1), ("y", None)), note="1 & 2")
+    table = ResultTable("a < b", ("name", "n"), (("<x>", 1), ("y", None)), note="1 & 2")
     assert table.html() == (
         "<table>\n<caption>a &lt; b</caption>\n"
         '<thead><tr><th>name</th><th class="number">n</th></tr></thead>\n'

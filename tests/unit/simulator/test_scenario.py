@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from thence.core.protocols.registry import REGISTRY, Entry
+from thence.core.protocols.registry import REGISTRY, ProtocolEntry
 from thence.errors import MisuseError
 from thence.lab.simulator import Scenario, scenario_of, simulate
 from thence.lab.simulator.scenario import bears_loss
@@ -97,7 +97,7 @@ def test_refused(changes: dict[str, Any], text: str) -> None:
 
 
 def test_every_need_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    needy = Entry(REGISTRY["ks"].protocol, "x", "x", needs=("fifo", "broadcast only", "topology"))
+    needy = ProtocolEntry(REGISTRY["ks"].protocol, "x", "x", needs=("fifo", "broadcast only", "topology"))
     monkeypatch.setitem(REGISTRY, "ks", needy)
     with pytest.raises(MisuseError, match=r"ks needs fifo, broadcast only; .*--fifo.*--fanout broadcast"):
         Scenario().check()

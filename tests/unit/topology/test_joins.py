@@ -15,16 +15,16 @@ from thence.errors import MisuseError
 from thence.lab.papers.chapter7.networks import office
 from thence.lab.topology.extended import Extended
 from thence.lab.topology.graph import Graph, graph_of
-from thence.lab.topology.joins import Membership, with_witnesses
+from thence.lab.topology.joins import TopologyMembership, with_witnesses
 from thence.lab.topology.routed import Routed
 from thence.lab.topology.routed_driver import drive
 from thence.lab.topology.separators import Separator, both_ways, check_separator, given
 
 
-def line(*, stable: bool = False) -> Membership:
+def line(*, stable: bool = False) -> TopologyMembership:
     """a - b - c - d, with {b} and {c} as separators."""
     graph = graph_of("a-b b-c c-d")
-    return Membership(graph, [given(graph, "b", "a"), given(graph, "c", "d")], stable=stable)
+    return TopologyMembership(graph, [given(graph, "b", "a"), given(graph, "c", "d")], stable=stable)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_checkpoint_asks_all_of_both_sides() -> None:
     assert membership.sources(membership.plan("x", "ac")) == ["a", "c", "d"]
 
 
-def two_parts(seed: int, rng: Random) -> Membership:
+def two_parts(seed: int, rng: Random) -> TopologyMembership:
     """Two graphs that were never linked; the separators of the first know nothing of where the second will be."""
     first, second = random_graph(rng), random_graph(rng)
     graph = Graph()
@@ -80,7 +80,7 @@ def two_parts(seed: int, rng: Random) -> Membership:
         for members in {s.members for s in random_separators(first, rng, 3)}
         for s in both_ways(first, members)
     ]
-    return Membership(graph, separators)
+    return TopologyMembership(graph, separators)
 
 
 def test_linking_what_was_never_linked() -> None:
@@ -156,7 +156,7 @@ def test_a_newcomer_loads_what_was_witnessed(takes_over: bool, missing: list[str
     graph = graph_of("b-c b-s c-s s-f")
     extended = with_witnesses(Extended(graph, ("b", "c", "f"), graph, {}, {"S": frozenset("s")}), "S", 1)
     assert extended.separators["S"] == {"s", "wa"}
-    run = Changing(Membership(extended.graph, extended.at(["S"])))
+    run = Changing(TopologyMembership(extended.graph, extended.at(["S"])))
     run.send("b", "c")  # slow
     for copy in run.send("b", "s", "wa"):
         run.arrive(copy)

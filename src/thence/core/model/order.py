@@ -48,7 +48,7 @@ class Copied:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedRow:
     """A row that cannot be used, and why."""
 
     event: Event
@@ -69,7 +69,7 @@ class Judgement:
     undelivered: list[Copied] = field(default_factory=list)
     duplicates: list[Copied] = field(default_factory=list)
     misdelivered: list[Copied] = field(default_factory=list)
-    quarantine: list[Rejected] = field(default_factory=list)
+    quarantine: list[RejectedRow] = field(default_factory=list)
     refused: int = 0
     """Rows that are no events."""
 
@@ -249,7 +249,7 @@ class Execution:
         ]
 
 
-def usable(events: Iterable[Event]) -> tuple[list[Event], list[Rejected]]:
+def usable(events: Iterable[Event]) -> tuple[list[Event], list[RejectedRow]]:
     """Part the rows of one run into those the definition speaks of and those it cannot.
 
     Set aside, in this order: a second row with the same process and index; a row without its message or destinations; a
@@ -257,14 +257,14 @@ def usable(events: Iterable[Event]) -> tuple[list[Event], list[Rejected]]:
     deliveries on a cycle, which no execution has.
     """
     kept: list[Event] = []
-    rejected: list[Rejected] = []
+    rejected: list[RejectedRow] = []
     places: set[tuple[str, int]] = set()
     sends: dict[str | None, Event] = {}
     for event in events:
         reason = _fault(event, places, sends)
         places.add((event.process, event.index))
         if reason is not None:
-            rejected.append(Rejected(event, reason))
+            rejected.append(RejectedRow(event, reason))
             continue
         kept.append(event)
         if event.kind == "send":
@@ -273,12 +273,12 @@ def usable(events: Iterable[Event]) -> tuple[list[Event], list[Rejected]]:
     for event in kept:
         reason = _without_send(event, sends) if event.kind in ("deliver", "receive") else None
         if reason is not None:
-            rejected.append(Rejected(event, reason))
+            rejected.append(RejectedRow(event, reason))
         else:
             good.append(event)
     for label, rows in by_label(good).items():
         looping = _on_cycles(rows)
-        rejected.extend(Rejected(event, "it happened before its own cause (cycle)") for event in looping)
+        rejected.extend(RejectedRow(event, "it happened before its own cause (cycle)") for event in looping)
         gone = set(map(id, looping))
         good = [event for event in good if event.label != label or id(event) not in gone]
     return good, rejected
@@ -365,10 +365,12 @@ def gaps(events: Iterable[Event]) -> list[tuple[str, int]]:
     return found
 
 
-def doubts(events: Iterable[Event], rejected: Iterable[Rejected], refused: Iterable[Place] = ()) -> dict[str, int]:
+def doubts(
+    events: Iterable[Event], rejected: Iterable[RejectedRow], refused: Iterable[RowPlace] = ()
+) -> dict[str, int]:
     """Return for each process the first index at which it may have a row that is not among the usable ones."""
     events = list(events)
-    places: list[Place] = [(process, index - 1) for process, index in gaps(events)]
+    places: list[RowPlace] = [(process, index - 1) for process, index in gaps(events)]
     places += [(each.event.process, each.event.index) for each in rejected]
     places += refused
     first: dict[str, int] = {}
@@ -380,11 +382,11 @@ def doubts(events: Iterable[Event], rejected: Iterable[Rejected], refused: Itera
     return first
 
 
-Place = tuple[str | None, int | None]
+RowPlace = tuple[str | None, int | None]
 """Process and index of a row, as far as they can be read."""
 
 
-def judge(events: Iterable[Event], guarantee: Guarantee = "causal", refused: Iterable[Place] = ()) -> Judgement:
+def judge(events: Iterable[Event], guarantee: Guarantee = "causal", refused: Iterable[RowPlace] = ()) -> Judgement:
     """Judge the rows of one run, all labels, against a guarantee; `refused`: places of rows that are no events."""
     rows, refused = list(events), list(refused)
     good, rejected = usable(rows)

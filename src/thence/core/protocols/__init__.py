@@ -12,7 +12,7 @@ from thence.core.protocols.effects import (
     Sent,
     Transmit,
 )
-from thence.core.protocols.registry import REGISTRY, Entry, create, lookup, require
+from thence.core.protocols.registry import REGISTRY, ProtocolEntry, create, lookup, require
 
 __all__ = [
     "REGISTRY",
@@ -20,11 +20,11 @@ __all__ = [
     "Deliver",
     "Duplicate",
     "Effect",
-    "Entry",
     "GoesWithout",
     "Hold",
     "Member",
     "Pending",
+    "ProtocolEntry",
     "Receiver",
     "Sent",
     "Transmit",

@@ -16,7 +16,7 @@ from thence.core.model.roster import Roster
 from thence.core.protocols.ack_receiver import GATHERED, OK, AckReceiver, Mail, leaders
 from thence.core.protocols.base import LARGEST, REACHED, Member
 from thence.core.protocols.effects import Deferred, Deliver, Duplicate, Effect, Hold, Pending, Sent
-from thence.core.wire.codec import BOOL, INT, MASK, TEXT, ByCount, Record, Seq, Shape
+from thence.core.wire.codec import BOOL, INT, MASK, TEXT, ByCount, RecordShape, Seq, Shape
 from thence.errors import MisuseError, PeerError
 
 TAKEN = (Deliver, Duplicate)
@@ -35,8 +35,8 @@ class AckMember(Member):
     """whether a send waits until earlier ones to other groups are secured"""
     receiver: AckReceiver
     fields: ClassVar[dict[str, Shape]] = {
-        "own": ByCount(Record(MASK, MASK)),
-        "queue": Seq(Record(INT, MASK)),
+        "own": ByCount(RecordShape(MASK, MASK)),
+        "queue": Seq(RecordShape(INT, MASK)),
         "tickets": INT,
     }
 

@@ -32,7 +32,7 @@ from thence.core.model.roster import Roster, positions
 from thence.core.protocols.base import Receiver
 from thence.core.protocols.effects import Deliver, Duplicate, Effect, Transmit
 from thence.core.protocols.wire import CopyShape
-from thence.core.wire.codec import BOOL, INT, MASK, ByProcess, Record, Seq, Shape, Vector
+from thence.core.wire.codec import BOOL, INT, MASK, ByProcess, RecordShape, Seq, Shape, Vector
 from thence.core.wire.reader_cy import Reader
 from thence.core.wire.sets import Rename
 from thence.core.wire.words_cy import put_varint
@@ -46,7 +46,7 @@ COUNTS = ByProcess(INT)
 
 def kinds_of(stamp: Shape) -> dict[str, Shape]:
     """Return the kinds of copies of a protocol: messages, and OKs, which carry delivery counts beside the stamp."""
-    return {MESSAGE: stamp, OK: Record(stamp, COUNTS)}
+    return {MESSAGE: stamp, OK: RecordShape(stamp, COUNTS)}
 
 
 NOTHING: dict[int, int] = {}
@@ -71,7 +71,7 @@ class Mails(Shape):
 
     def __init__(self, kinds: Mapping[str, Shape], size: int) -> None:
         """Take the stamps' shapes and the number of senders."""
-        self.record = Record(CopyShape({MESSAGE: kinds[MESSAGE]}), MASK, BOOL, make=Mail)
+        self.record = RecordShape(CopyShape({MESSAGE: kinds[MESSAGE]}), MASK, BOOL, make=Mail)
         self.size = size
 
     def write(self, value: list[dict[int, Mail]], out: bytearray, size: int) -> None:

@@ -22,7 +22,7 @@ from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster
 from thence.core.protocols.acknowledging import AcknowledgingMember
 from thence.core.protocols.effects import Effect, Pending, Sent, Transmit
-from thence.core.wire.codec import INT, PROCESS, Record, Seq, Shape
+from thence.core.wire.codec import INT, PROCESS, RecordShape, Seq, Shape
 
 
 class Acked(AcknowledgingMember):
@@ -30,7 +30,7 @@ class Acked(AcknowledgingMember):
 
     name = "acked"
     code = 33
-    fields: ClassVar[dict[str, Shape]] = {**AcknowledgingMember.fields, "buffer": Seq(Record(INT, PROCESS))}
+    fields: ClassVar[dict[str, Shape]] = {**AcknowledgingMember.fields, "buffer": Seq(RecordShape(INT, PROCESS))}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
         """Start with an empty output buffer."""

@@ -17,7 +17,7 @@ from thence.core.model.roster import Roster
 from thence.core.protocols.effects import Duplicate, Effect, Transmit
 from thence.core.protocols.receiver import ClockMember, Needs
 from thence.core.protocols.unordered import NOTHING
-from thence.core.wire.codec import INT, PROCESS, Optional, Record, Shape
+from thence.core.wire.codec import INT, PROCESS, Optional, RecordShape, Shape
 from thence.errors import MisuseError, PeerError
 
 ACK = "ack"
@@ -27,7 +27,7 @@ class AcknowledgingMember(ClockMember):
     """A member with one copy on its way at most."""
 
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: NOTHING, ACK: NOTHING}
-    fields: ClassVar[dict[str, Shape]] = {"away": Optional(Record(INT, PROCESS))}
+    fields: ClassVar[dict[str, Shape]] = {"away": Optional(RecordShape(INT, PROCESS))}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
         """Start with nothing on its way."""

@@ -39,8 +39,8 @@ from thence.core.model.roster import Roster
 from thence.core.protocols.base import REACHED
 from thence.core.protocols.effects import Deferred, Effect, Pending, Sent
 from thence.core.protocols.epochs import Epochs
-from thence.core.protocols.timestamp_vectors import MATRIX, ROW, Row
-from thence.core.wire.codec import INT, MASK, Record, Seq, Shape, Vector
+from thence.core.protocols.timestamp_vectors import MATRIX, ROW, MatrixRow
+from thence.core.wire.codec import INT, MASK, RecordShape, Seq, Shape, Vector
 from thence.errors import MisuseError, PeerError
 
 REASON = "all {bound} sends of this epoch are used; the next begins when these are known to know of it"
@@ -53,11 +53,11 @@ class Bounded(Epochs):
     name = "bounded"
     code = 23
     cannot_abandon = "an epoch ends when everybody is known to know of it, so that nobody could send for long"
-    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Record(MATRIX, MATRIX, ROW)}
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: RecordShape(MATRIX, MATRIX, ROW)}
     options: ClassVar[dict[str, Shape]] = {"bound": INT}
     fields: ClassVar[dict[str, Shape]] = {
         **Epochs.fields,
-        "waiting": Seq(Record(INT, MASK)),
+        "waiting": Seq(RecordShape(INT, MASK)),
         "tickets": INT,
         "latest": Vector(INT),
     }
@@ -95,7 +95,7 @@ class Bounded(Epochs):
         """Return a count modulo 2B, from 1 to 2B; 0 stands for no message."""
         return (count - 1) % (2 * self.longest) + 1 if count else 0
 
-    def _stamp(self) -> tuple[tuple[Row, ...] | Row, ...]:
+    def _stamp(self) -> tuple[tuple[MatrixRow, ...] | MatrixRow, ...]:
         return *super()._stamp(), tuple([self._short(count) for count in self.latest])
 
     def encode(self, copy: Copy) -> bytes:

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from thence.core.model.message import Copy
 from thence.core.model.roster import Roster
-from thence.core.protocols.relaying import Pair, RelayingMember
+from thence.core.protocols.relaying import MessageNumber, RelayingMember
 from thence.core.wire.codec import TEXT, Shape
 
 
@@ -34,5 +34,5 @@ class Central(RelayingMember):
         self.coordinator = coordinator or roster.name(0)
         super().__init__(roster, process, [roster.position(self.coordinator)] * len(roster), label=label)
 
-    def _forward(self, message: Pair, destinations: int) -> Iterator[Copy]:
+    def _forward(self, message: MessageNumber, destinations: int) -> Iterator[Copy]:
         return self._pass_on(message, destinations, self.roster.everyone)

@@ -23,7 +23,7 @@ from thence.core.model.roster import Roster, positions
 from thence.core.protocols import dependency
 from thence.core.protocols.effects import Effect, Sent
 from thence.core.protocols.receiver import ClockMember, Needs
-from thence.core.wire.codec import INT, ByProcess, Record, Shape
+from thence.core.wire.codec import INT, ByProcess, RecordShape, Shape
 from thence.core.wire.dependency_log_cy import Log
 from thence.core.wire.entries import Entries
 
@@ -34,7 +34,7 @@ class CiDc(ClockMember):
     name = "ci-dc"
     code = 3
     grows = True
-    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Record(Entries(), ByProcess(INT))}
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: RecordShape(Entries(), ByProcess(INT))}
     fields: ClassVar[dict[str, Shape]] = {"ci": Entries()}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:

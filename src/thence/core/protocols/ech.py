@@ -39,7 +39,7 @@ from thence.core.model.roster import Roster
 from thence.core.protocols import dependency
 from thence.core.protocols.effects import Effect, Sent
 from thence.core.protocols.receiver import ClockMember, Needs
-from thence.core.wire.codec import ADDED, BOOL, MASK, ByCount, ByProcess, Record, Shape
+from thence.core.wire.codec import ADDED, BOOL, MASK, ByCount, ByProcess, RecordShape, Shape
 from thence.core.wire.dependency_log_cy import Group, Log
 from thence.core.wire.entries import Entries
 
@@ -54,8 +54,8 @@ class ECH(ClockMember):
     code = 10
     grows = True
     options: ClassVar[dict[str, Shape]] = {"carbon": BOOL, "explicit": ADDED}
-    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Record(Entries(), Entries())}
-    fields: ClassVar[dict[str, Shape]] = {"history": ByProcess(ByCount(Record(MASK, MASK)))}
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: RecordShape(Entries(), Entries())}
+    fields: ClassVar[dict[str, Shape]] = {"history": ByProcess(ByCount(RecordShape(MASK, MASK)))}
 
     def __init__(
         self,

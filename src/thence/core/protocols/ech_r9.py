@@ -34,7 +34,7 @@ from thence.core.model.message import Copy
 from thence.core.model.roster import Roster
 from thence.core.protocols.ech import ECH, Elements, add_elements
 from thence.core.protocols.effects import Sent
-from thence.core.wire.codec import BOOL, TEXT, Optional, Record, Seq, Shape
+from thence.core.wire.codec import BOOL, TEXT, Optional, RecordShape, Seq, Shape
 from thence.core.wire.dependency_log_cy import Group, Log
 from thence.core.wire.reader_cy import Reader
 from thence.core.wire.words_cy import put_varint
@@ -111,7 +111,7 @@ class ECHR9(ECH):
     name = "ech-r9"
     code = 50
     options: ClassVar[dict[str, Shape]] = {"carbon": BOOL, "separators": TEXT}
-    handed: ClassVar[Shape] = Seq(Record(Optional(TEXT), ECH.fields["history"]))
+    handed: ClassVar[Shape] = Seq(RecordShape(Optional(TEXT), ECH.fields["history"]))
     """what a member of a separator hands to one that joins it: its history under each label"""
     usual_separators: ClassVar[str] = ""
     """the separators of a member that is given none"""

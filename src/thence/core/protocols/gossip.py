@@ -33,9 +33,9 @@ from thence.core.model.message import MESSAGE, Cause, Copy
 from thence.core.model.roster import Roster
 from thence.core.protocols.base import Member, Receiver
 from thence.core.protocols.effects import Deferred, Deliver, Duplicate, Effect, GoesWithout, Hold, Sent
-from thence.core.protocols.timestamp_vectors import MATRIX, NULL, ROW, Row, put, zeros
+from thence.core.protocols.timestamp_vectors import MATRIX, NULL, ROW, MatrixRow, put, zeros
 from thence.core.protocols.wire import CopyShape
-from thence.core.wire.codec import INT, MASK, Record, Seq, Shape, Vector
+from thence.core.wire.codec import INT, MASK, RecordShape, Seq, Shape, Vector
 from thence.core.wire.reader_cy import Reader
 from thence.core.wire.sets import Rename
 from thence.errors import PeerError
@@ -249,7 +249,7 @@ class Gossip(Member):
 
     name = "gossip"
     code = 20
-    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Record(MATRIX, MATRIX)}
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: RecordShape(MATRIX, MATRIX)}
     fields: ClassVar[dict[str, Shape]] = {"gossip": Vector(ROW), "sent": Vector(ROW)}
     times: ClassVar[Times] = Times()
     receives: ClassVar[type[GossipReceiver]] = GossipReceiver
@@ -259,8 +259,8 @@ class Gossip(Member):
         """Start knowing of no event."""
         super().__init__(roster, process, label=label)
         self.receiver = self.alone(roster, self.me)
-        self.gossip: list[Row] = [zeros(self.size)] * self.size
-        self.sent: list[Row] = [zeros(self.size)] * self.size
+        self.gossip: list[MatrixRow] = [zeros(self.size)] * self.size
+        self.sent: list[MatrixRow] = [zeros(self.size)] * self.size
 
     @classmethod
     def alone(cls, roster: Roster, me: int) -> GossipReceiver:
@@ -286,7 +286,7 @@ class Gossip(Member):
         self.sent[me] = put(self.sent[me], destinations, now)  # SENT[p, q] := T(M)
         return sent
 
-    def _stamp(self) -> tuple[tuple[Row, ...] | Row, ...]:
+    def _stamp(self) -> tuple[tuple[MatrixRow, ...] | MatrixRow, ...]:
         return tuple(self.gossip), tuple(self.sent)  # GP_M, ST_M
 
     def _delivered(self, copy: Copy) -> list[Effect]:

@@ -29,8 +29,8 @@ from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster, positions
 from thence.core.protocols.effects import Deliver, Duplicate, Effect, Pending, Sent, Transmit
 from thence.core.protocols.ks import KS
-from thence.core.protocols.relaying import Pair, RelayingMember
-from thence.core.wire.codec import INT, MASK, PROCESS, TEXT, ByCount, ByProcess, Fielded, Record, Shape
+from thence.core.protocols.relaying import MessageNumber, RelayingMember
+from thence.core.wire.codec import INT, MASK, PROCESS, TEXT, ByCount, ByProcess, Fielded, RecordShape, Shape
 from thence.core.wire.reader_cy import Reader
 from thence.core.wire.sets import Rename
 from thence.errors import MisuseError, PeerError
@@ -47,11 +47,11 @@ class Hierarchy(RelayingMember):
     options: ClassVar[dict[str, Shape]] = {"zones": TEXT}
     kinds: ClassVar[dict[str, Shape]] = {
         **RelayingMember.kinds,
-        RELAY: Record(INT, MASK, KS.kinds[MESSAGE]),
+        RELAY: RecordShape(INT, MASK, KS.kinds[MESSAGE]),
     }
     fields: ClassVar[dict[str, Shape]] = {
         **RelayingMember.fields,
-        "carried": ByProcess(ByCount(Record(PROCESS, INT, MASK))),
+        "carried": ByProcess(ByCount(RecordShape(PROCESS, INT, MASK))),
     }
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None, zones: str = "") -> None:
@@ -72,7 +72,7 @@ class Hierarchy(RelayingMember):
         """The processes this one represents, itself among them."""
         return sum(1 << place for place, over in enumerate(self.over) if over == self.me)
 
-    def _forward(self, message: Pair, destinations: int) -> Iterator[Copy]:
+    def _forward(self, message: MessageNumber, destinations: int) -> Iterator[Copy]:
         others = 0
         for d in positions(destinations & ~self.children):
             others |= 1 << self.over[d]

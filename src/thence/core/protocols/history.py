@@ -29,15 +29,15 @@ from thence.core.wire.words_cy import put_varint
 from thence.errors import PeerError
 
 
-class Past(NamedTuple):
+class SenderHistory(NamedTuple):
     """The destinations of the first messages of one sender, in order, as sets and as they are written."""
 
     masks: tuple[int, ...] = ()
     written: bytes = b""
 
-    def then(self, destinations: int, size: int) -> Past:
+    def then(self, destinations: int, size: int) -> SenderHistory:
         """Return the past with one message more."""
-        return Past((*self.masks, destinations), self.written + mask_bytes(destinations, size))
+        return SenderHistory((*self.masks, destinations), self.written + mask_bytes(destinations, size))
 
     def latest(self, me: int) -> int:
         """Return the number of the newest message to a process; 0 if there is none."""
@@ -46,17 +46,17 @@ class Past(NamedTuple):
 
 
 class _PastShape(Shape):
-    def write(self, value: Past, out: bytearray, size: int) -> None:
+    def write(self, value: SenderHistory, out: bytearray, size: int) -> None:
         put_varint(out, len(value.masks))
         out += value.written
 
-    def read(self, reader: Reader) -> Past:
+    def read(self, reader: Reader) -> SenderHistory:
         count = reader.length()
         start = reader.at
         masks = tuple(reader.masks(count))
-        return Past(masks, reader.raw[start : reader.at])
+        return SenderHistory(masks, reader.raw[start : reader.at])
 
-    def freeze(self, value: Past, rename: Rename) -> Hashable:
+    def freeze(self, value: SenderHistory, rename: Rename) -> Hashable:
         return tuple(rename_mask(mask, rename) for mask in value.masks)
 
 
@@ -71,7 +71,7 @@ class History(ClockMember):
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
         """Start with an empty past of everyone."""
         super().__init__(roster, process, label=label)
-        self.pasts = (Past(),) * self.size
+        self.pasts = (SenderHistory(),) * self.size
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
@@ -111,7 +111,7 @@ class History(ClockMember):
         )
         return []
 
-    def _extended(self, pasts: tuple[Past, ...], sender: int, destinations: int) -> tuple[Past, ...]:
+    def _extended(self, pasts: tuple[SenderHistory, ...], sender: int, destinations: int) -> tuple[SenderHistory, ...]:
         return (*pasts[:sender], pasts[sender].then(destinations, self.size), *pasts[sender + 1 :])
 
     @classmethod

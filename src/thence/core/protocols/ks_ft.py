@@ -24,11 +24,11 @@ from thence.core.protocols import dependency
 from thence.core.protocols.ack_member import AckMember
 from thence.core.protocols.ack_receiver import CausedOkays, kinds_of, leaders
 from thence.core.protocols.effects import Effect
-from thence.core.wire.codec import INT, ByProcess, Record, Shape
+from thence.core.wire.codec import INT, ByProcess, RecordShape, Shape
 from thence.core.wire.dependency_log_cy import Log
 from thence.core.wire.entries import Entries
 
-STAMP = Record(ByProcess(INT), Entries())
+STAMP = RecordShape(ByProcess(INT), Entries())
 """(number among the sender's messages to each group addressed, dependency log)"""
 
 

@@ -34,7 +34,7 @@ from thence.core.protocols.effects import Effect, Sent
 from thence.core.protocols.receiver import ClockMember, Needs
 from thence.core.wire.codec import INT, ByProcess, Shape
 
-Before = dict[int, dict[int, int]]
+LastCounts = dict[int, dict[int, int]]
 """{destination: {sender: count}}; the inner dicts are shared and never changed in place"""
 
 
@@ -53,8 +53,8 @@ class PRS(ClockMember):
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
         """Start with no predecessors."""
         super().__init__(roster, process, label=label)
-        self.before: Before = {}
-        self.elsewhere: Before = {}
+        self.before: LastCounts = {}
+        self.elsewhere: LastCounts = {}
         """{process: {sender: count}}: what it is known to have delivered of what was addressed to it"""
 
     @staticmethod

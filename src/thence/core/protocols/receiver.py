@@ -27,7 +27,7 @@ from thence.core.protocols.effects import Deliver, Duplicate, Effect, GoesWithou
 from thence.core.protocols.snapshots import REMEMBERED, Passed
 from thence.core.protocols.waiting_cy import Watches, unmet, wake, watch
 from thence.core.protocols.wire import CopyShape
-from thence.core.wire.codec import INT, MASK, Record, Seq, Shape, Vector
+from thence.core.wire.codec import INT, MASK, RecordShape, Seq, Shape, Vector
 from thence.core.wire.reader_cy import Reader
 from thence.core.wire.sets import Rename
 from thence.errors import PeerError
@@ -61,7 +61,7 @@ class ClockReceiver(Receiver):
         self._watch: Watches = {}
         self._forgone: dict[int, Needs] = {}
         """needs that will never be met, by arrival"""
-        self._shape = Record(Vector(INT), MASK, Seq(CopyShape({MESSAGE: kinds[MESSAGE]})))
+        self._shape = RecordShape(Vector(INT), MASK, Seq(CopyShape({MESSAGE: kinds[MESSAGE]})))
 
     def receive(self, copy: Copy) -> list[Effect]:
         """Apply the rule to an arrival."""

@@ -76,7 +76,7 @@ NEEDS: tuple[Need, ...] = get_args(Need)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ProtocolEntry:
     """What the registry says of a protocol, as data."""
 
     protocol: type[Member]
@@ -115,45 +115,47 @@ class Entry:
         }
 
 
-REGISTRY: dict[str, Entry] = {
+REGISTRY: dict[str, ProtocolEntry] = {
     entry.name: entry
     for entry in (
-        Entry(KS, "least information, a stamp per destination", "KS98", cost="<= n^2 facts"),
-        Entry(KSHardware, "least information in logs, one stamp for all", "KS98 4.5", cost="<= n^2 facts"),
-        Entry(CiDc, "least information, CI for all and DC for one", "ci-dc 1997", cost="<= n^2 facts"),
-        Entry(RST, "matrix of messages sent", "Raynal, Schiper, Toueg 1991", cost="n^2"),
-        Entry(SES, "vector times per destination", "Schiper, Eggli, Sandoz 1989", cost="<= n^2 + n"),
-        Entry(
+        ProtocolEntry(KS, "least information, a stamp per destination", "KS98", cost="<= n^2 facts"),
+        ProtocolEntry(KSHardware, "least information in logs, one stamp for all", "KS98 4.5", cost="<= n^2 facts"),
+        ProtocolEntry(CiDc, "least information, CI for all and DC for one", "ci-dc 1997", cost="<= n^2 facts"),
+        ProtocolEntry(RST, "matrix of messages sent", "Raynal, Schiper, Toueg 1991", cost="n^2"),
+        ProtocolEntry(SES, "vector times per destination", "Schiper, Eggli, Sandoz 1989", cost="<= n^2 + n"),
+        ProtocolEntry(
             BSS,
             "vector clock of broadcasts",
             "Birman, Schiper, Stephenson 1991",
             needs=("broadcast only", "fixed membership"),
             cost="n",
         ),
-        Entry(PRS, "direct predecessors per destination", "Prakash, Raynal, Singhal 1997", cost="<= n^2 facts"),
-        Entry(
+        ProtocolEntry(PRS, "direct predecessors per destination", "Prakash, Raynal, Singhal 1997", cost="<= n^2 facts"),
+        ProtocolEntry(
             History,
             "whole causal history of ids",
             "Psync 1989",
             needs=("fixed membership",),
             cost="grows with the run",
         ),
-        Entry(ECH, "causal histories with carbon copies", "Rodrigues, Verissimo 1995", cost="reported elements"),
-        Entry(
+        ProtocolEntry(
+            ECH, "causal histories with carbon copies", "Rodrigues, Verissimo 1995", cost="reported elements"
+        ),
+        ProtocolEntry(
             ECHR9,
             "carbon copies, filtered at causal separators",
             "Rodrigues, Verissimo 1995, R9",
             needs=("topology",),
             cost="reported elements of this side",
         ),
-        Entry(
+        ProtocolEntry(
             Gossip,
             "latest gossip and latest sends",
             "Krishnamurthy, Mukund, Protocol 2",
             needs=("fixed membership",),
             cost="2n^2",
         ),
-        Entry(
+        ProtocolEntry(
             Epochs,
             "gossip with three epoch values",
             "Krishnamurthy, Mukund, Protocol 3",
@@ -161,7 +163,7 @@ REGISTRY: dict[str, Entry] = {
             receive_only=False,
             cost="2n^2",
         ),
-        Entry(
+        ProtocolEntry(
             Bounded,
             "epochs of at most B sends; can deadlock",
             "Krishnamurthy, Mukund, Protocol 4",
@@ -169,7 +171,7 @@ REGISTRY: dict[str, Entry] = {
             receive_only=False,
             cost="2n^2 + n of log B bits",
         ),
-        Entry(
+        ProtocolEntry(
             SerialBroadcast,
             "a token names the broadcast before",
             "KS98 7.1",
@@ -177,7 +179,7 @@ REGISTRY: dict[str, Entry] = {
             waits="more",
             cost="1",
         ),
-        Entry(
+        ProtocolEntry(
             SerialMulticast,
             "a token names the latest send to each",
             "KS98 7.1",
@@ -185,7 +187,7 @@ REGISTRY: dict[str, Entry] = {
             waits="more",
             cost="n",
         ),
-        Entry(
+        ProtocolEntry(
             Synchronous,
             "a send waits for the delivery of the one before",
             "KS98 7.1",
@@ -193,7 +195,7 @@ REGISTRY: dict[str, Entry] = {
             receive_only=False,
             cost="0, and an acknowledgement",
         ),
-        Entry(
+        ProtocolEntry(
             Acked,
             "an output buffer waits for acknowledgements",
             "Mattern, Fünfrocken 1995",
@@ -201,7 +203,7 @@ REGISTRY: dict[str, Entry] = {
             receive_only=False,
             cost="0, and an acknowledgement",
         ),
-        Entry(
+        ProtocolEntry(
             TwoHop,
             "chains of at most two messages",
             "KS98 Lemma 8",
@@ -209,7 +211,7 @@ REGISTRY: dict[str, Entry] = {
             guarantee="two-hop",
             cost="2n",
         ),
-        Entry(
+        ProtocolEntry(
             Central,
             "a coordinator multicasts serially",
             "KS98 7.1",
@@ -217,7 +219,7 @@ REGISTRY: dict[str, Entry] = {
             waits="more",
             cost="1, two hops",
         ),
-        Entry(
+        ProtocolEntry(
             Hierarchy,
             "representatives of zones run ks",
             "KS98 7.1",
@@ -225,7 +227,7 @@ REGISTRY: dict[str, Entry] = {
             waits="more",
             cost="1, and <= z^2 facts between z zones",
         ),
-        Entry(
+        ProtocolEntry(
             AFifo,
             "FIFO multicast to groups that survives crashes",
             "Schiper, Pedone 2009",
@@ -235,7 +237,7 @@ REGISTRY: dict[str, Entry] = {
             receive_only=False,
             cost="groups addressed",
         ),
-        Entry(
+        ProtocolEntry(
             ACausal,
             "causal multicast to groups that survives crashes",
             "Schiper, Pedone 2009",
@@ -244,7 +246,7 @@ REGISTRY: dict[str, Entry] = {
             receive_only=False,
             cost="groups x n",
         ),
-        Entry(
+        ProtocolEntry(
             KsFt,
             "least information per group, survives crashes",
             "KS98 on Schiper, Pedone 2009",
@@ -253,13 +255,13 @@ REGISTRY: dict[str, Entry] = {
             receive_only=False,
             cost="<= groups x n facts",
         ),
-        Entry(Fifo, "first in, first out per pair", "-", guarantee="fifo", cost="1"),
-        Entry(Unordered, "a liar: delivers on arrival", "-", guarantee="none", cost="0"),
+        ProtocolEntry(Fifo, "first in, first out per pair", "-", guarantee="fifo", cost="1"),
+        ProtocolEntry(Unordered, "a liar: delivers on arrival", "-", guarantee="none", cost="0"),
     )
 }
 
 
-def lookup(name: str) -> Entry:
+def lookup(name: str) -> ProtocolEntry:
     """Return the entry of a protocol, or say which names there are."""
     try:
         return REGISTRY[name]
@@ -283,7 +285,7 @@ def create(
     return member
 
 
-def check_options(entry: Entry, options: Mapping[str, Option]) -> None:
+def check_options(entry: ProtocolEntry, options: Mapping[str, Option]) -> None:
     """Refuse options that a protocol does not have, and values of another kind than it takes."""
     shapes = entry.protocol.options
     for option, value in options.items():
@@ -295,7 +297,7 @@ def check_options(entry: Entry, options: Mapping[str, Option]) -> None:
             raise MisuseError(f"option {option} of protocol {entry.name} is {value!r}; {wanted} is accepted")
 
 
-def require(name: str, given: Iterable[Need], *, driver: str) -> Entry:
+def require(name: str, given: Iterable[Need], *, driver: str) -> ProtocolEntry:
     """Refuse a protocol whose needs a driver does not meet, saying which."""
     entry, met = lookup(name), frozenset(given)
     missing = [need for need in entry.needs if need not in met]
@@ -307,7 +309,7 @@ def require(name: str, given: Iterable[Need], *, driver: str) -> Entry:
     return entry
 
 
-def by_code(data: bytes) -> Entry:
+def by_code(data: bytes) -> ProtocolEntry:
     """Return the entry whose protocol wrote a stamp."""
     if len(data) > 1:
         for entry in REGISTRY.values():

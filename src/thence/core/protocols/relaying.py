@@ -28,7 +28,7 @@ from thence.core.wire.reader_cy import Reader
 from thence.errors import PeerError
 
 REQUEST = "request"
-Pair = tuple[int, int]
+MessageNumber = tuple[int, int]
 """(sender, count)"""
 
 
@@ -52,7 +52,7 @@ class RelayingMember(ClockMember):
         """count of the latest request taken from each process"""
         self.early: dict[int, dict[int, int]] = {}
         """destinations of requests that came before their turn, by process and count"""
-        self.latest: list[Pair | None] = [None] * self.size
+        self.latest: list[MessageNumber | None] = [None] * self.size
         """the message that was passed on to each process last"""
 
     @staticmethod
@@ -70,11 +70,11 @@ class RelayingMember(ClockMember):
             copies = (Copy(*message, destinations, self.me, here, (), self.label, REQUEST),)  # Ask the coordinator
         return Sent(MessageId(*message), destinations, copies, self.label)
 
-    def _forward(self, message: Pair, destinations: int) -> Iterator[Copy]:
+    def _forward(self, message: MessageNumber, destinations: int) -> Iterator[Copy]:
         """Send a message on its way."""
         raise NotImplementedError
 
-    def _pass_on(self, message: Pair, destinations: int, children: int) -> Iterator[Copy]:
+    def _pass_on(self, message: MessageNumber, destinations: int, children: int) -> Iterator[Copy]:
         """Pass a message on to processes of one's own, each copy after the one before."""
         for d in positions(destinations & children):
             yield Copy(*message, destinations, self.me, d, self.latest[d], self.label)  # Name the copy before

@@ -26,7 +26,7 @@ from thence.core.protocols.receiver import ClockMember, Needs
 from thence.core.wire.codec import INT, Shape, Vector
 from thence.errors import PeerError
 
-Row = tuple[int, ...]
+MatrixRow = tuple[int, ...]
 ROWS = Vector(Vector(INT, make=tuple), make=tuple)
 
 
@@ -43,7 +43,7 @@ class RST(ClockMember):
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
         """Start with a matrix of zeros."""
         super().__init__(roster, process, label=label)
-        self.sent: tuple[Row, ...] = ((0,) * self.size,) * self.size
+        self.sent: tuple[MatrixRow, ...] = ((0,) * self.size,) * self.size
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
@@ -96,14 +96,14 @@ class RST(ClockMember):
         return self.size**2
 
 
-def _bumped(matrix: tuple[Row, ...], sender: int, destinations: int) -> tuple[Row, ...]:
+def _bumped(matrix: tuple[MatrixRow, ...], sender: int, destinations: int) -> tuple[MatrixRow, ...]:
     row = list(matrix[sender])
     for d in positions(destinations):
         row[d] += 1
     return (*matrix[:sender], tuple(row), *matrix[sender + 1 :])
 
 
-def _padded(matrix: tuple[Row, ...], size: int) -> tuple[Row, ...]:
+def _padded(matrix: tuple[MatrixRow, ...], size: int) -> tuple[MatrixRow, ...]:
     if len(matrix) == size:
         return matrix
     more = size - len(matrix)

@@ -26,13 +26,13 @@ from thence.core.protocols.effects import Sent
 from thence.core.protocols.receiver import ClockMember, Needs
 from thence.core.protocols.serial_multicast import is_pair
 from thence.core.protocols.wire import PAIR
-from thence.core.wire.codec import Optional, Record, Shape
+from thence.core.wire.codec import Optional, RecordShape, Shape
 from thence.errors import MisuseError
 
-Pair = tuple[int, int]
+MessageNumber = tuple[int, int]
 """(sender, count)"""
 PREVIOUS = Optional(PAIR)
-Token = tuple[Pair, Pair | None]
+BroadcastToken = tuple[MessageNumber, MessageNumber | None]
 """the broadcast before, and the latest one before it by another sender"""
 
 
@@ -42,7 +42,7 @@ class SerialBroadcast(ClockMember):
     name = "serial-broadcast"
     code = 30
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: PREVIOUS}
-    tokens: ClassVar[Shape] = Record(PAIR, PREVIOUS)
+    tokens: ClassVar[Shape] = RecordShape(PAIR, PREVIOUS)
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
@@ -54,10 +54,12 @@ class SerialBroadcast(ClockMember):
         check_broadcast(self, destinations)
         last, other = self._taken(token)  # Take the broadcast before from the token
         self.count += 1
-        after: Token = ((self.me, self.count), other if last is None or last[0] == self.me else last)
+        after: BroadcastToken = ((self.me, self.count), other if last is None or last[0] == self.me else last)
         return replace(self._sent(destinations, lambda d: self._previous(last, other, d)), token=after)
 
-    def _previous(self, last: Pair | None, other: Pair | None, destination: int) -> Pair | None:
+    def _previous(
+        self, last: MessageNumber | None, other: MessageNumber | None, destination: int
+    ) -> MessageNumber | None:
         """Return the latest broadcast that the destination receives."""
         return other if last is not None and last[0] == destination else last  # Name the latest one it receives
 
@@ -65,7 +67,7 @@ class SerialBroadcast(ClockMember):
         if copy.stamp is not None:
             self.check_known(copy, *copy.stamp)
 
-    def _taken(self, token: object) -> tuple[Pair | None, Pair | None]:
+    def _taken(self, token: object) -> tuple[MessageNumber | None, MessageNumber | None]:
         if token is None:
             if self.count or any(self.receiver.delivered):
                 raise self._misused("is missing; only the very first send goes without")
@@ -103,7 +105,7 @@ class SerialBroadcast(ClockMember):
         return [] if copy.stamp is None else [(MessageId(*copy.stamp), 1 << copy.destination)]
 
 
-def _is_token(token: object, size: int) -> TypeGuard[Token]:
+def _is_token(token: object, size: int) -> TypeGuard[BroadcastToken]:
     if not isinstance(token, tuple) or len(token) != 2:
         return False
     last, other = token

@@ -27,14 +27,14 @@ from thence.core.protocols.dependency import by_message
 from thence.core.protocols.effects import Effect, Sent
 from thence.core.protocols.receiver import ClockMember, Needs
 from thence.core.protocols.wire import PAIR
-from thence.core.wire.codec import INT, Optional, Record, Shape, Vector
+from thence.core.wire.codec import INT, Optional, RecordShape, Shape, Vector
 from thence.errors import MisuseError, PeerError
 
 Latest = tuple[tuple[int, int] | None, ...]
 """for each process the (sender, count) of the latest message sent to it"""
-Token = tuple[int, Latest]
+MulticastToken = tuple[int, Latest]
 """number of sends so far, and the latest message to each process"""
-TOKEN = Record(INT, Vector(Optional(PAIR), make=tuple))
+TOKEN = RecordShape(INT, Vector(Optional(PAIR), make=tuple))
 
 
 class SerialMulticast(ClockMember):
@@ -49,7 +49,7 @@ class SerialMulticast(ClockMember):
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
         """Start knowing of no send."""
         super().__init__(roster, process, label=label)
-        self.log: Token = (0, (None,) * self.size)
+        self.log: MulticastToken = (0, (None,) * self.size)
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
@@ -83,7 +83,7 @@ class SerialMulticast(ClockMember):
         if self.log[0] > REACHED:
             raise PeerError(f"snapshot of send {self.log[0]} among all; at most {REACHED} is accepted")
 
-    def _taken(self, token: object) -> Token:
+    def _taken(self, token: object) -> MulticastToken:
         number = self.log[0]
         if token is None:
             if number:
@@ -135,7 +135,7 @@ def is_pair(pair: object, size: int) -> TypeGuard[tuple[int, int]]:
     )
 
 
-def _is_token(token: object, size: int) -> TypeGuard[Token]:
+def _is_token(token: object, size: int) -> TypeGuard[MulticastToken]:
     if not isinstance(token, tuple) or len(token) != 2:
         return False
     number, latest = token
@@ -144,7 +144,7 @@ def _is_token(token: object, size: int) -> TypeGuard[Token]:
     return len(latest) == size and all(pair is None or is_pair(pair, size) for pair in latest)
 
 
-def after_sending(token: Token, destinations: int, message: tuple[int, int]) -> Token:
+def after_sending(token: MulticastToken, destinations: int, message: tuple[int, int]) -> MulticastToken:
     """Return the token after a message was sent to these."""
     latest = list(token[1])
     for d in positions(destinations):

@@ -26,11 +26,11 @@ from thence.core.protocols.base import Member, Receiver
 from thence.core.protocols.clocks import Time, component, later
 from thence.core.protocols.effects import Deliver, Duplicate, Effect, Hold, Sent
 from thence.core.protocols.wire import CopyShape
-from thence.core.wire.codec import INT, MASK, ByProcess, Record, Seq, Shape, Vector
+from thence.core.wire.codec import INT, MASK, ByProcess, RecordShape, Seq, Shape, Vector
 from thence.errors import PeerError
 
 TIME = Vector(INT, make=tuple)
-STAMP = Record(TIME, ByProcess(TIME))
+STAMP = RecordShape(TIME, ByProcess(TIME))
 KINDS: dict[str, Shape] = {MESSAGE: STAMP}
 
 

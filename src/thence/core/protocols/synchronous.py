@@ -18,7 +18,7 @@ from typing import ClassVar
 from thence.core.model.roster import Roster
 from thence.core.protocols.acknowledging import AcknowledgingMember
 from thence.core.protocols.effects import Deferred, Effect, Pending, Sent
-from thence.core.wire.codec import INT, PROCESS, Record, Seq, Shape
+from thence.core.wire.codec import INT, PROCESS, RecordShape, Seq, Shape
 
 
 class Synchronous(AcknowledgingMember):
@@ -28,7 +28,7 @@ class Synchronous(AcknowledgingMember):
     code = 32
     fields: ClassVar[dict[str, Shape]] = {
         **AcknowledgingMember.fields,
-        "waiting": Seq(Record(INT, PROCESS)),
+        "waiting": Seq(RecordShape(INT, PROCESS)),
         "tickets": INT,
     }
 

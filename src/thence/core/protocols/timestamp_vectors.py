@@ -9,7 +9,7 @@ from thence.core.wire.codec import Shape, Vector
 from thence.core.wire.reader_cy import Reader
 from thence.core.wire.sets import Rename
 
-Row = tuple[int, ...]
+MatrixRow = tuple[int, ...]
 NULL = 0
 """The time of the event that never was: before every other, a value of its own."""
 
@@ -17,16 +17,16 @@ NULL = 0
 class PackedRow(Shape):
     """A time-stamp for each position, in as many bits each as the largest needs; the width stands in front."""
 
-    def write(self, value: Row, out: bytearray, size: int) -> None:
+    def write(self, value: MatrixRow, out: bytearray, size: int) -> None:
         """Write the width and the row as one number."""
         out += _row_bytes(value)
 
-    def read(self, reader: Reader) -> Row:
+    def read(self, reader: Reader) -> MatrixRow:
         """Read a row of the roster's size and insist on its least width."""
-        row: Row = reader.packed()
+        row: MatrixRow = reader.packed()
         return row
 
-    def freeze(self, value: Row, rename: Rename) -> Row:
+    def freeze(self, value: MatrixRow, rename: Rename) -> MatrixRow:
         """Move the stamps along with their positions."""
         if rename is None:
             return tuple(value)
@@ -37,7 +37,7 @@ class PackedRow(Shape):
 
 
 @lru_cache(maxsize=1 << 12)
-def _row_bytes(row: Row) -> bytes:
+def _row_bytes(row: MatrixRow) -> bytes:
     width = max(row, default=0).bit_length()
     if width == 0:
         return b"\0"
@@ -46,12 +46,12 @@ def _row_bytes(row: Row) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def zeros(size: int) -> Row:
+def zeros(size: int) -> MatrixRow:
     """Return a row of null stamps."""
     return (NULL,) * size
 
 
-def put(row: Row, mask: int, stamp: int) -> Row:
+def put(row: MatrixRow, mask: int, stamp: int) -> MatrixRow:
     """Return the row with this stamp at the positions of a mask."""
     changed = list(row)
     for position in positions(mask):

@@ -24,9 +24,9 @@ from thence.core.model.roster import Roster, positions
 from thence.core.protocols.dependency import by_message
 from thence.core.protocols.effects import Effect, Sent
 from thence.core.protocols.receiver import ClockMember, Needs
-from thence.core.wire.codec import INT, Record, Shape, Vector
+from thence.core.wire.codec import INT, RecordShape, Shape, Vector
 
-Row = tuple[int, ...]
+MatrixRow = tuple[int, ...]
 ROW = Vector(INT, make=tuple)
 
 
@@ -35,13 +35,13 @@ class TwoHop(ClockMember):
 
     name = "two-hop"
     code = 34
-    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Record(ROW, ROW)}
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: RecordShape(ROW, ROW)}
     fields: ClassVar[dict[str, Shape]] = {"sent": Vector(ROW)}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
         """Start knowing of no message."""
         super().__init__(roster, process, label=label)
-        self.sent: list[Row] = [(0,) * self.size] * self.size
+        self.sent: list[MatrixRow] = [(0,) * self.size] * self.size
         """sent[i][k]: count of the latest message of i to k, as of i's latest message delivered here"""
 
     @staticmethod
@@ -94,7 +94,7 @@ class TwoHop(ClockMember):
         return self.size**2
 
 
-def _with(row: Row, destinations: int, count: int) -> Row:
+def _with(row: MatrixRow, destinations: int, count: int) -> MatrixRow:
     changed = list(row)
     for d in positions(destinations):
         changed[d] = count

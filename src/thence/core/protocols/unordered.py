@@ -8,16 +8,20 @@ from thence.core.model.message import MESSAGE, Copy
 from thence.core.model.roster import Roster
 from thence.core.protocols.base import Member, Receiver
 from thence.core.protocols.effects import Deliver, Duplicate, Effect, Sent
-from thence.core.wire.codec import INT, MASK, ByCount, Record, Shape, Vector
+from thence.core.wire.codec import INT, MASK, ByCount, RecordShape, Shape, Vector
 
-NOTHING = Record()
+NOTHING = RecordShape()
 """The shape of an empty stamp."""
 
 
 class AnyOrder(Receiver):
     """Delivers whatever is new; remembers counts as runs, so that a long stream costs little."""
 
-    fields: ClassVar[dict[str, Shape]] = {"abandoned": MASK, "upto": Vector(INT), "beyond": Vector(ByCount(Record()))}
+    fields: ClassVar[dict[str, Shape]] = {
+        "abandoned": MASK,
+        "upto": Vector(INT),
+        "beyond": Vector(ByCount(RecordShape())),
+    }
 
     def __init__(self, roster: Roster, me: int) -> None:
         """Start with nothing delivered."""

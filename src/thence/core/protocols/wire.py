@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from thence.core.model.message import MESSAGE, Copy
 from thence.core.model.roster import HASH_BYTES, Roster
-from thence.core.wire.codec import INT, MASK, PROCESS, TEXT, Record, Shape, Value
+from thence.core.wire.codec import INT, MASK, PROCESS, TEXT, RecordShape, Shape, Value
 from thence.core.wire.reader_cy import Reader
 from thence.core.wire.sets import Rename
 from thence.core.wire.words_cy import put_message, put_varint
@@ -27,7 +27,7 @@ MOST_LABEL_BYTES = 255
 HEADER_BYTES = 2 + HASH_BYTES
 MESSAGE_AT = HEADER_BYTES + 1
 """where the message stands in the stamp of a copy without a label"""
-PAIR = Record(PROCESS, INT)
+PAIR = RecordShape(PROCESS, INT)
 """(sender, count)"""
 MOST_OPENINGS = 256
 _openings: dict[tuple[int, bytes], bytes] = {}

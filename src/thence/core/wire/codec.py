@@ -147,7 +147,7 @@ class Optional(Shape):
         return None if value is None else self.shape.fork(value)
 
 
-class Record(Shape):
+class RecordShape(Shape):
     """A tuple with a shape for each place."""
 
     def __init__(self, *shapes: Shape, make: Callable[..., Value] | None = None) -> None:
@@ -282,6 +282,9 @@ class ByProcess(Shape):
         if self.shape is INT:
             pairs: dict[int, Value] = reader.pairs()
             return pairs
+        if isinstance(self.shape, Vector) and self.shape.shape is INT and self.shape.make is tuple:
+            vectors: dict[int, Value] = reader.vectors()
+            return vectors
         found: dict[int, Value] = {}
         last, size, read = -1, reader.size, self.shape.read
         for _ in range(reader.length()):

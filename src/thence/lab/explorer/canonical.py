@@ -19,17 +19,17 @@ from thence.lab.explorer.system import UNTOLD, Flying, Node, System
 
 PLACE = 16
 """Bits for the place of a copy in its channel."""
-Numbers = tuple[int, ...]
-Named = tuple[Numbers, Numbers, Numbers]
+SmallNumbers = tuple[int, ...]
+RenamedSystem = tuple[SmallNumbers, SmallNumbers, SmallNumbers]
 """A system under some names: its nodes, what is in flight, and the rest, all as small numbers."""
-Key = tuple[Named, tuple[int, str]]
+SystemKey = tuple[RenamedSystem, tuple[int, str]]
 """The least of a system's names, and its last step if that was silent."""
 Rest = tuple[Node, int]
 """A process at rest, and the lost facts about it."""
 Orbit = frozenset[tuple[tuple[Hashable, int], ...]]
 
 
-class Names:
+class SystemKeys:
     """Keys of the systems of one setting."""
 
     def __init__(self, moves: Moves) -> None:
@@ -37,12 +37,12 @@ class Names:
         moves.setting.check_size()
         self.moves = moves
         self.perms = moves.setting.symmetries(moves.space.perms())
-        self._pasts: dict[Perm, dict[judge_memory.Past, int]] = {}
+        self._pasts: dict[Perm, dict[judge_memory.CausalPast, int]] = {}
         self._masks: dict[Perm, dict[tuple[int, ...], int]] = {}
 
-    def key(self, system: System, silent: Step | None) -> Key:
+    def key(self, system: System, silent: Step | None) -> SystemKey:
         """Return the key of a system whose last step was this silent one, if any."""
-        best: Key | None = None
+        best: SystemKey | None = None
         for perm in self._candidates(system):
             mark = (-1, "") if silent is None else (perm[silent.process], silent.kind)
             key = (self._named(system, perm), mark)
@@ -51,7 +51,7 @@ class Names:
         assert best is not None
         return best
 
-    def plain(self, system: System) -> Named:
+    def plain(self, system: System) -> RenamedSystem:
         """Return the key of a system under its own names."""
         return self._named(system, self.moves.identity)
 
@@ -103,7 +103,7 @@ class Names:
         fitting = [perm for perm in self.perms if all(ranked[perm[p]] == marks[p] for p in range(n))]
         return fitting or self.perms
 
-    def _named(self, system: System, perm: Perm) -> Named:
+    def _named(self, system: System, perm: Perm) -> RenamedSystem:
         moves = self.moves
         nodes = [0] * moves.n
         for p, node in enumerate(system.nodes):
@@ -127,7 +127,7 @@ class Names:
         assert shape is not None, "a protocol that hands a token on says what it looks like"
         return "token", shape.freeze(token, None if perm == self.moves.identity else perm)
 
-    def _past(self, past: judge_memory.Past, perm: Perm) -> int:
+    def _past(self, past: judge_memory.CausalPast, perm: Perm) -> int:
         table = self._pasts.setdefault(perm, {})
         number = table.get(past)
         if number is None:
@@ -145,7 +145,7 @@ class Names:
             number = table[masks] = self.moves.intern((*moved[:2], *trust))
         return number
 
-    def _flight(self, flight: tuple[Flying, ...], perm: Perm) -> Numbers:
+    def _flight(self, flight: tuple[Flying, ...], perm: Perm) -> SmallNumbers:
         name = self.moves.name
         if not self.moves.setting.fifo:
             return tuple(sorted([name(flying, perm) for flying in flight]))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from thence.core.model.plain import Row
 from thence.errors import MisuseError
-from thence.lab.explorer.canonical import Named, Names
+from thence.lab.explorer.canonical import RenamedSystem, SystemKeys
 from thence.lab.explorer.moves import Moves
 from thence.lab.explorer.search import promised
 from thence.lab.explorer.setting import Setting
@@ -66,8 +66,8 @@ def state_graph(setting: Setting, *, properties: frozenset[str] | None = None, m
     """Return the whole graph; a step that breaks a property leads no further."""
     setting.check_size()
     moves = Moves(setting, properties or promised(setting))
-    names, made = Names(moves), StateGraph(setting)
-    numbers: dict[tuple[Named, str | None], int] = {}
+    names, made = SystemKeys(moves), StateGraph(setting)
+    numbers: dict[tuple[RenamedSystem, str | None], int] = {}
     waiting: deque[tuple[int, System]] = deque()
 
     def number(system: System, breaks: str | None) -> int:

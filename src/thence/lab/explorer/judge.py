@@ -10,7 +10,7 @@ from thence.core.model.roster import positions
 from thence.core.protocols.base import Member
 from thence.core.protocols.effects import Sent
 from thence.lab.explorer import judge_memory
-from thence.lab.explorer.judge_memory import Needed, Past, Space
+from thence.lab.explorer.judge_memory import CausalPast, Needed, Space
 
 
 class Problem(NamedTuple):
@@ -31,7 +31,7 @@ class Judge:
         orders: tuple[Guarantee, ...] = ("causal", "two-hop", "fifo")
         self.guarantee: Guarantee = next((g for g in orders if f"{g} order" in properties), "causal")
 
-    def delivery(self, past: Past, process: int, slot: int) -> Problem | None:
+    def delivery(self, past: CausalPast, process: int, slot: int) -> Problem | None:
         """Judge a delivery against what is outstanding."""
         if not past.out & self.space.bit(slot, process):
             return Problem("no duplicates", process, slot)
@@ -41,7 +41,7 @@ class Judge:
             return Problem(order, process, slot, next(positions(early)) // self.n)
         return None
 
-    def waiting(self, past: Past, process: int) -> Problem | None:
+    def waiting(self, past: CausalPast, process: int) -> Problem | None:
         """Judge what a process still holds after a step."""
         if "no needless waiting" not in self.properties:
             return None
@@ -87,7 +87,7 @@ class Judge:
         over = getattr(member, "ticks", 0) > getattr(member, "bound", 0)
         return Problem("bounded sends", process) if over else None
 
-    def at_rest(self, past: Past, process: int, member: Member, crashed: int | None) -> Problem | None:
+    def at_rest(self, past: CausalPast, process: int, member: Member, crashed: int | None) -> Problem | None:
         """Judge a process at which nothing more happens unless somebody sends; `crashed` is None where nobody may."""
         due = past.out & ~past.lost & self.space.about[process]
         if past.lost:
@@ -101,7 +101,7 @@ class Judge:
         name = "liveness" if crashed is None else "validity"
         return Problem(name, process) if waiting and name in self.properties else None
 
-    def _broken(self, past: Past, slot: int, crashed: int | None) -> str:
+    def _broken(self, past: CausalPast, slot: int, crashed: int | None) -> str:
         """Return the property that an undelivered message breaks at a correct process; "" for none."""
         sender, _ = self.space.message(slot)
         if crashed is None:
@@ -110,7 +110,7 @@ class Judge:
             return "validity"
         return "uniform agreement" if past.told >> slot & 1 else ""
 
-    def _behind_losses(self, past: Past, process: int) -> int:
+    def _behind_losses(self, past: CausalPast, process: int) -> int:
         """Return the facts about a process that wait, by definition, for a lost copy."""
         lost, found = past.lost & self.space.about[process], 0
         for slot, before in past.carried:

@@ -88,7 +88,7 @@ class Space:
         return list(permutations(range(self.n)))
 
 
-class Past(NamedTuple):
+class CausalPast(NamedTuple):
     """Outstanding facts, who has which of them in its causal past, and what became of copies."""
 
     known: tuple[int, ...]
@@ -105,7 +105,9 @@ class Past(NamedTuple):
     """messages (bit = slot) that somebody delivered and that have outstanding facts; crash properties only"""
 
 
-def sent(past: Past, space: Space, process: int, slot: int, destinations: int, guarantee: Guarantee) -> Past:
+def sent(
+    past: CausalPast, space: Space, process: int, slot: int, destinations: int, guarantee: Guarantee
+) -> CausalPast:
     """Return the past after a send."""
     facts = space.facts(slot, destinations)
     before = past.out & space.of_sender(process) if guarantee == "fifo" else past.known[process]
@@ -116,7 +118,7 @@ def sent(past: Past, space: Space, process: int, slot: int, destinations: int, g
     return past._replace(known=known, carried=carried, out=past.out | facts)
 
 
-def too_early(past: Past, space: Space, process: int, slot: int) -> int:
+def too_early(past: CausalPast, space: Space, process: int, slot: int) -> int:
     """Return the outstanding facts about `process` that must come before message `slot` there."""
     for other, before in past.carried:
         if other == slot:
@@ -124,7 +126,9 @@ def too_early(past: Past, space: Space, process: int, slot: int) -> int:
     return 0
 
 
-def delivered(past: Past, space: Space, process: int, slot: int, guarantee: Guarantee, *, tell: bool) -> Past:
+def delivered(
+    past: CausalPast, space: Space, process: int, slot: int, guarantee: Guarantee, *, tell: bool
+) -> CausalPast:
     """Return the past after the first delivery of a message at a process it is addressed to."""
     bit = space.bit(slot, process)
     of_message = (((1 << space.n) - 1) << slot * space.n) & past.out
@@ -141,24 +145,24 @@ def delivered(past: Past, space: Space, process: int, slot: int, guarantee: Guar
     slots = 0
     if tell:
         slots = past.told | 1 << slot if left else past.told & ~(1 << slot)
-    return Past(known, carried, past.out & ~bit, past.held & ~bit, past.lost & ~bit, slots)
+    return CausalPast(known, carried, past.out & ~bit, past.held & ~bit, past.lost & ~bit, slots)
 
 
-def gone(past: Past, space: Space, process: int) -> Past:
+def gone(past: CausalPast, space: Space, process: int) -> CausalPast:
     """Return the past after a crash: nothing is outstanding there any more."""
     return never_arriving(
         past._replace(known=(*past.known[:process], 0, *past.known[process + 1 :])), space, 1 << process
     )
 
 
-def never_arriving(past: Past, space: Space, crashed: int) -> Past:
+def never_arriving(past: CausalPast, space: Space, crashed: int) -> CausalPast:
     """Return the past without the facts about processes that have crashed."""
     facts = sum(space.about[p] for p in positions(crashed))
     if not past.out & facts:
         return past
     out = past.out & ~facts
     alive = {place // space.n for place in positions(out)}
-    return Past(
+    return CausalPast(
         tuple(known & ~facts for known in past.known),
         tuple((slot, before & ~facts) for slot, before in past.carried if slot in alive),
         out,
@@ -168,7 +172,7 @@ def never_arriving(past: Past, space: Space, crashed: int) -> Past:
     )
 
 
-def renamed(past: Past, space: Space, perm: Perm) -> tuple[object, ...]:
+def renamed(past: CausalPast, space: Space, perm: Perm) -> tuple[object, ...]:
     """Return the past with other names for the processes, as a sortable key."""
     move = space.renamed
     known = [0] * space.n
@@ -181,7 +185,7 @@ def renamed(past: Past, space: Space, perm: Perm) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def local(past: Past, space: Space, process: int) -> tuple[object, ...]:
+def local(past: CausalPast, space: Space, process: int) -> tuple[object, ...]:
     """Return the part that judges deliveries at one process when nobody sends any more."""
     about = space.about[process]
     carried = tuple((slot, before & about) for slot, before in past.carried if past.out & space.bit(slot, process))

@@ -13,7 +13,7 @@ from thence.core.protocols.effects import Answer, Deferred, Deliver, Sent, Trans
 from thence.core.protocols.wire import CopyShape
 from thence.lab.explorer import judge_memory
 from thence.lab.explorer.judge import Judge, Problem
-from thence.lab.explorer.judge_memory import Needed, Past, Perm, Space
+from thence.lab.explorer.judge_memory import CausalPast, Needed, Perm, Space
 from thence.lab.explorer.setting import CopyName, Setting, Step
 from thence.lab.explorer.system import UNTOLD, Flying, Move, Node, System
 
@@ -46,7 +46,7 @@ class Moves:
     def roots(self) -> Iterator[System]:
         """Yield the systems before any step: one for each choice of who will crash and what detectors say first."""
         nodes = tuple(self._node(self.setting.member(p)) for p in range(self.n))
-        empty = Past((0,) * self.n)
+        empty = CausalPast((0,) * self.n)
         needed = Needed(((0, 0),) * self.n) if "exact facts" in self.properties else None
         for faulty in sorted(range(1 << self.n), key=lambda mask: (-mask.bit_count(), mask)):
             if faulty.bit_count() > self.setting.crashes:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from thence.core.protocols.registry import Entry
+from thence.core.protocols.registry import ProtocolEntry
 from thence.errors import MisuseError
 
 ORDERS = ("causal order", "two-hop order", "fifo order")
@@ -38,7 +38,7 @@ EXACT = frozenset({"ks", "ci-dc"})
 """protocols whose facts are the minimum"""
 
 
-def default(entry: Entry, *, crashes: int = 0, fault: str | None = None) -> frozenset[str]:
+def default(entry: ProtocolEntry, *, crashes: int = 0, fault: str | None = None) -> frozenset[str]:
     """Return what a protocol promises; one that promises no order is held to causal order, for it is there to fail.
 
     A printed variant is held to what its `fault` says it breaks.

@@ -36,7 +36,7 @@ from time import monotonic
 from typing import TypedDict, Unpack
 
 from thence.lab.explorer import properties as props
-from thence.lab.explorer.canonical import Names, Rest
+from thence.lab.explorer.canonical import Rest, SystemKeys
 from thence.lab.explorer.coverage import Coverage, Failure
 from thence.lab.explorer.judge import Problem
 from thence.lab.explorer.judge_memory import Perm
@@ -107,7 +107,7 @@ class Explorer:
 
     def _begin(self) -> None:
         self.moves = Moves(self.setting, self.properties, drop_spent=self.drop_spent)
-        self.names = Names(self.moves)
+        self.names = SystemKeys(self.moves)
         self.coverage = Coverage(self.setting, tuple(sorted(self.properties)), self.reduce)
         self.seen: dict[Hashable, int] = {}
         self.endings: dict[Hashable, tuple[int, frozenset[Rest]]] = {}

@@ -9,7 +9,7 @@ from thence.core.model.faults import groups_of
 from thence.core.model.plain import Row
 from thence.core.model.roster import Roster, positions
 from thence.core.protocols.base import Member
-from thence.core.protocols.registry import Entry, check_options, lookup
+from thence.core.protocols.registry import ProtocolEntry, check_options, lookup
 from thence.errors import MisuseError
 from thence.lab.explorer.judge_memory import Perm
 from thence.lab.explorer.variant import Variant
@@ -117,7 +117,7 @@ class Setting:
             raise MisuseError(f"protocol {self.protocol} assumes quasi-reliable links; copies are lost by crashes only")
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> ProtocolEntry:
         """What the registry says of the protocol."""
         return lookup(self.protocol) if self.variant is None else self.variant.entry
 

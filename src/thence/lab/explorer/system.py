@@ -22,7 +22,7 @@ from thence.core.model.message import Copy
 from thence.core.protocols.base import Member
 from thence.core.protocols.effects import Answer
 from thence.lab.explorer.judge import Problem
-from thence.lab.explorer.judge_memory import Needed, Past, Perm
+from thence.lab.explorer.judge_memory import CausalPast, Needed, Perm
 
 UNTOLD = 1 << 62
 """What the failure detector has told a process before it speaks: everybody is trusted."""
@@ -58,7 +58,7 @@ class System(NamedTuple):
     """in the order in which they were handed to the network"""
     left: int
     drops: int
-    past: Past
+    past: CausalPast
     needed: Needed | None
     faulty: int = 0
     crashed: int = 0

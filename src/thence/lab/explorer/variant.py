@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from thence.core.protocols.base import Member
-from thence.core.protocols.registry import REGISTRY, Entry
+from thence.core.protocols.registry import REGISTRY, ProtocolEntry
 
-Fault = Literal["unsafe", "stuck", "not minimal", "over its bound"]
+VariantFault = Literal["unsafe", "stuck", "not minimal", "over its bound"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Variant:
     of: str
     """the registered protocol it varies"""
     erratum: int
-    fault: Fault
+    fault: VariantFault
     line: str
     """what the paper says"""
     smallest: str
@@ -37,7 +37,7 @@ class Variant:
         return self.protocol.name
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> ProtocolEntry:
         """What the registry says of the protocol it varies, but for what a printed form forgets to say."""
         ours = REGISTRY[self.of]
         needs = tuple(need for need in ours.needs if need != "broadcast only")

@@ -32,7 +32,7 @@ StepRow = list[str | int | list[str]]
 
 FORMAT = "thence-execution-1"
 
-Clear = tuple[tuple[str, tuple[str, ...]], ...]
+ClearStamp = tuple[tuple[str, tuple[str, ...]], ...]
 """A stamp in the clear: messages with destinations."""
 
 
@@ -93,7 +93,7 @@ def _record(result: Replay, moves: Moves, step: Step, effects: tuple[Answer, ...
             _event(result, name(step.process), "deliver", message, stamp=_clear(result, moves, step, effect.copy))
 
 
-def _clear(result: Replay, moves: Moves, step: Step, copy: Copy) -> Clear | None:
+def _clear(result: Replay, moves: Moves, step: Step, copy: Copy) -> ClearStamp | None:
     """Return the stamp of a copy in the clear, where the protocol has such."""
     member = result.system.nodes[step.process].member
     found = None if member is None else member.dependencies(copy)
@@ -109,7 +109,7 @@ def _event(
     kind: Kind,
     message: str | None = None,
     to: tuple[str, ...] | None = None,
-    stamp: Clear | None = None,
+    stamp: ClearStamp | None = None,
 ) -> None:
     index = 1 + sum(event.process == process for event in result.events)
     order = len(result.events)

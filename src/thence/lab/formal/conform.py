@@ -15,13 +15,13 @@ from pathlib import Path
 
 from thence.core.model.events import Event
 from thence.core.model.message_names import HOPS
-from thence.core.model.order import Rejected, by_label, by_run, gaps, usable
+from thence.core.model.order import RejectedRow, by_label, by_run, gaps, usable
 from thence.core.model.plain import Row
 from thence.errors import TraceError
 from thence.lab.formal.tlc import PATIENCE, Model, TlcError, check
-from thence.lab.formal.values import Value, Written, written
+from thence.lab.formal.values import TlaValue, Written, written
 
-Message = tuple[int, int]
+MessageNumber = tuple[int, int]
 """sender (from 1) and count"""
 
 
@@ -72,7 +72,7 @@ def conform(events: Iterable[Event], *, patience: float = PATIENCE, folder: Path
     return [next(judged) if isinstance(each, Translation) else each for each in found]
 
 
-def _unusable(run: str, rows: int, rejected: Rejected) -> Conformance:
+def _unusable(run: str, rows: int, rejected: RejectedRow) -> Conformance:
     event = rejected.event
     return Conformance(run, event.label, rows, 0, event, f"{_where(event)} cannot happen: {rejected.reason}")
 
@@ -85,7 +85,7 @@ def _judged(traces: Sequence[Translation], patience: float, folder: Path | None)
                 f"run {trace.run} records no stamps, so there is nothing to compare; "
                 "`thence simulate --stamps` records them"
             )
-    verdicts: dict[int, Value] = {}
+    verdicts: dict[int, TlaValue] = {}
     if any(trace.rows for trace in traces):
         outcome = check(model_of(traces), patience=patience, folder=folder)
         verdicts = {answer[1]: answer for answer in outcome.printed if answer[0] in ("conforms", "refused")}
@@ -118,7 +118,7 @@ class Translation:
         self.names = sorted(named)
         self.places = {name: place for place, name in enumerate(self.names, 1)}
         self.ordered = causes_first(events)
-        self.counts: dict[str, Message] = {}
+        self.counts: dict[str, MessageNumber] = {}
         self.to: dict[str, tuple[str, ...]] = {}
         sends: dict[str, int] = {}
         for event in self.ordered:
@@ -139,7 +139,7 @@ class Translation:
         """Return the rows as a tuple of TLA+."""
         return "<<\n" + ",\n".join(written(self._row(event)) for event in self.rows) + "\n>>"
 
-    def verdict(self, answer: Value) -> Conformance:
+    def verdict(self, answer: TlaValue) -> Conformance:
         """Return what the specification says of this trace."""
         rows, messages = len(self.events), len(self.counts)
         if answer[0] == "conforms":
@@ -147,9 +147,9 @@ class Translation:
         event = self.rows[answer[2] - 1]
         return Conformance(self.run, self.label, rows, messages, event, self.sentence(event, answer[3]))
 
-    def _row(self, event: Event) -> dict[str, Value]:
+    def _row(self, event: Event) -> dict[str, TlaValue]:
         sender, count = self.counts.get(event.message or "", (1, 0))
-        stamp: tuple[Value, ...] = ()
+        stamp: tuple[TlaValue, ...] = ()
         if event.dependencies is not None:
             stamp = (self._stamp(event.dependencies),)
         return {
@@ -165,7 +165,7 @@ class Translation:
     def _set(self, names: Iterable[str]) -> frozenset[int]:
         return frozenset(self.places.get(name, 0) for name in names)
 
-    def _stamp(self, dependencies: Iterable[tuple[str, tuple[str, ...]]]) -> Value:
+    def _stamp(self, dependencies: Iterable[tuple[str, tuple[str, ...]]]) -> TlaValue:
         entries = []
         for name, destinations in dependencies:
             sender, count = self.counts.get(name, (0, 0))
@@ -174,7 +174,7 @@ class Translation:
 
     # -- the verdict in words ----------------------------------------------------------------------------------------
 
-    def sentence(self, event: Event, why: Value) -> str:
+    def sentence(self, event: Event, why: TlaValue) -> str:
         """Say why a row is no step of KS."""
         where, message = _where(event), event.message or ""
         reason = why[0]
@@ -196,10 +196,10 @@ class Translation:
             )
         return f"{where} cannot happen: its stamp {self._difference(event, why[1])}"
 
-    def _named(self, messages: Iterable[Message]) -> str:
+    def _named(self, messages: Iterable[MessageNumber]) -> str:
         return ", ".join(self.called[message] for message in sorted(messages))
 
-    def _difference(self, event: Event, expected: Iterable[Mapping[str, Value]]) -> str:
+    def _difference(self, event: Event, expected: Iterable[Mapping[str, TlaValue]]) -> str:
         """Say in what the recorded stamp differs from that of the specification."""
         recorded = {name: frozenset(to) for name, to in event.dependencies or ()}
         right = {

@@ -81,7 +81,7 @@ class TlcResult:
     generated: int
     distinct: int
     depth: int
-    printed: list[values.Value] = field(default_factory=list)
+    printed: list[values.TlaValue] = field(default_factory=list)
     """the tuples that the specification printed"""
     output: str = ""
 

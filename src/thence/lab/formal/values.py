@@ -4,8 +4,8 @@
 |---|---|
 | `<<1, 2>>` | tuple |
 | `{1, 2}` | frozenset |
-| `[s |-> 1]` | `Record`, a tuple of (name, value) pairs by name |
-| `(1 :> 2 @@ 3 :> 4)` | `Record` with the values themselves as names |
+| `[s |-> 1]` | `TlaRecord`, a tuple of (name, value) pairs by name |
+| `(1 :> 2 @@ 3 :> 4)` | `TlaRecord` with the values themselves as names |
 | `"text"`, `12`, `TRUE` | str, int, bool |
 """
 
@@ -17,17 +17,17 @@ from typing import Any
 
 from thence.errors import ThenceError
 
-Value = Any
+TlaValue = Any
 """a hashable value, as in the table above"""
 
 
-class Record(tuple[tuple[Hashable, Value], ...]):
+class TlaRecord(tuple[tuple[Hashable, TlaValue], ...]):
     """A record or function: pairs sorted by the text of their names."""
 
     __slots__ = ()
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[Hashable, Value]]) -> Record:
+    def of(cls, pairs: Iterable[tuple[Hashable, TlaValue]]) -> TlaRecord:
         """Make one of pairs in any order."""
         return cls(sorted(pairs, key=lambda pair: repr(pair[0])))
 
@@ -44,7 +44,7 @@ _TOKEN = re.compile(r'\s*(<<|>>|\|->|:>|@@|[{}\[\](),]|"(?:[^"\\]|\\.)*"|-?\d+|\
 _CLOSING = {"<<": ">>", "{": "}"}
 
 
-def parse(text: str, at: int = 0) -> tuple[Value, int]:
+def parse(text: str, at: int = 0) -> tuple[TlaValue, int]:
     """Read one value; return it and where it ends."""
     token, at = _next(text, at)
     if token in _CLOSING:
@@ -68,8 +68,8 @@ def _next(text: str, at: int) -> tuple[str, int]:
     return found[1], found.end()
 
 
-def _items(text: str, at: int, closing: str) -> tuple[list[Value], int]:
-    items: list[Value] = []
+def _items(text: str, at: int, closing: str) -> tuple[list[TlaValue], int]:
+    items: list[TlaValue] = []
     while True:
         token, after = _next(text, at)
         if token == closing:
@@ -80,12 +80,12 @@ def _items(text: str, at: int, closing: str) -> tuple[list[Value], int]:
         items.append(item)
 
 
-def _pairs(text: str, at: int, arrow: str, comma: str, closing: str) -> tuple[Record, int]:
-    pairs: list[tuple[Hashable, Value]] = []
+def _pairs(text: str, at: int, arrow: str, comma: str, closing: str) -> tuple[TlaRecord, int]:
+    pairs: list[tuple[Hashable, TlaValue]] = []
     while True:
         token, after = _next(text, at)
         if token == closing:
-            return Record.of(pairs), after
+            return TlaRecord.of(pairs), after
         name, at = parse(text, after if token == comma else at)
         found, at = _next(text, at)
         if found != arrow:
@@ -94,7 +94,7 @@ def _pairs(text: str, at: int, arrow: str, comma: str, closing: str) -> tuple[Re
         pairs.append((name, value))
 
 
-def printed(output: str) -> Iterator[Value]:
+def printed(output: str) -> Iterator[TlaValue]:
     """Yield the tuples that begin a line of TLC's output, however many lines they take."""
     for found in re.finditer(r"^<<", output, re.MULTILINE):
         yield parse(output, found.start())[0]
@@ -104,7 +104,7 @@ class Written(str):
     """TLA+ text that stands for a value."""
 
 
-def written(value: Value) -> str:
+def written(value: TlaValue) -> str:
     """Write a value: tuples, sets, dicts (as records), texts and numbers."""
     if isinstance(value, Written):
         return value

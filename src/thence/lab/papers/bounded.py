@@ -14,13 +14,13 @@ from thence.core.model.plain import Row
 from thence.core.protocols.base import Member
 from thence.core.protocols.effects import Sent
 from thence.core.protocols.wire import MESSAGE_AT
-from thence.lab.papers.claims import Claim, Data, Judgement, NoDataError, Rows, found, near
+from thence.lab.papers.claims import Claim, ClaimJudgement, DataRows, DataSets, NoDataError, found, near
 from thence.lab.papers.estimates import choose, joined, total
 from thence.lab.papers.paper import Drawing, Paper, Scale
 from thence.lab.papers.variants import VARIANTS
 from thence.lab.simulator import Meter, Observer, Scenario, Simulation
 from thence.lab.simulator.confidence import Estimate, estimate
-from thence.tables.result_table import Table
+from thence.tables.result_table import ResultTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,7 +75,7 @@ def printed(name: str, scenario: Scenario) -> Row:
     return measured(scenario, members) | {"protocol": name}
 
 
-def measure(scale: Scale) -> dict[str, Rows]:
+def measure(scale: Scale) -> dict[str, DataRows]:
     """Run the protocols over n, over the length of the run, and over the bound."""
     seeds = scale.seeds(2, 5, 10)
     many = range(scale.seed, scale.seed + scale.pick(30, 40, 200))
@@ -106,32 +106,32 @@ def measure(scale: Scale) -> dict[str, Rows]:
 # -- claims ----------------------------------------------------------------------------------------------------------
 
 
-def _square(data: Data) -> Judgement:
+def _square(data: DataSets) -> ClaimJudgement:
     shown = {row["processes"]: row["entries"] / row["processes"] ** 2 for row in data["sizes"]}
     return found([value == 2.0 for value in shown.values()], ", ".join(f"n = {n}: {v:g} n²" for n, v in shown.items()))
 
 
-def _three(data: Data) -> Judgement:
+def _three(data: DataSets) -> ClaimJudgement:
     rows = data["three epochs"]
     entered, wrong = total(rows, "epochs"), total(rows, "violations") + total(rows, "deadlock")
     text = f"{wrong} violations in {len(rows)} runs that entered {entered} epochs"
     return found([False if wrong else True if entered > EPOCHS * len(rows) else None], text)
 
 
-def _three_printed(data: Data) -> Judgement:
+def _three_printed(data: DataSets) -> ClaimJudgement:
     rows = data["as printed"]
     wrong, entered = sum(bool(row["violations"] or row["deadlock"]) for row in rows), total(rows, "epochs")
     text = f"{wrong} of {len(rows)} runs go wrong, {entered} epochs entered"
     return found([False if wrong else True if entered > EPOCHS * len(rows) else None], text)
 
 
-def _within(data: Data) -> Judgement:
+def _within(data: DataSets) -> ClaimJudgement:
     most = {b: max(row["largest"] for row in choose(data["bounds"], bound=b)) for b in _bounds(data)}
     text = ", ".join(f"B = {b}: {m} of {3 * b}, {bits(b)} bits" for b, m in most.items())
     return found([m <= 3 * b for b, m in most.items()], f"largest number, {text}")
 
 
-def _bounds(data: Data) -> list[int]:
+def _bounds(data: DataSets) -> list[int]:
     return sorted({row["bound"] for row in data["bounds"]})
 
 
@@ -147,7 +147,7 @@ def most_bytes(processes: int, bound: int) -> int:
     return MESSAGE_AT + 1 + ceil(counts / 7) + 1 + rows
 
 
-def _never_longer(data: Data) -> Judgement:
+def _never_longer(data: DataSets) -> ClaimJudgement:
     ours, other = ({row["messages"]: row["bytes_max"] for row in choose(data["long"], protocol=p)} for p in FAMILY)
     if not ours:
         raise NoDataError("runs of several lengths")
@@ -157,7 +157,7 @@ def _never_longer(data: Data) -> Judgement:
     return found([longest <= most for longest in ours.values()], f"longest stamp, {text}")
 
 
-def lengths(data: Data, protocol: str) -> dict[float, Estimate]:
+def lengths(data: DataSets, protocol: str) -> dict[float, Estimate]:
     """Return the bytes of a stamp over the length of the run."""
     rows = choose(data["lengths"], protocol=protocol)
     sizes = sorted({row["messages"] for row in rows})
@@ -166,7 +166,7 @@ def lengths(data: Data, protocol: str) -> dict[float, Estimate]:
     return {size: joined(choose(rows, messages=size), "bytes") for size in sizes}
 
 
-def _whatever_length(data: Data) -> Judgement:
+def _whatever_length(data: DataSets) -> ClaimJudgement:
     ours, other = lengths(data, "bounded"), lengths(data, "gossip")
     first, last = list(ours)[-2:]
     rows = choose(data["lengths"], protocol="bounded")
@@ -181,7 +181,7 @@ def _whatever_length(data: Data) -> Judgement:
     return found([near(grown, 1.0, SAME), max(row["largest"] for row in rows) <= 300], text)
 
 
-def _at_most(data: Data) -> Judgement:
+def _at_most(data: DataSets) -> ClaimJudgement:
     if not data["one too many"]:
         raise NoDataError("the printed form")
     most, bound = max(row["largest"] for row in data["one too many"]), data["one too many"][0]["bound"]
@@ -240,7 +240,7 @@ CLAIMS = (
 # -- shown -----------------------------------------------------------------------------------------------------------
 
 
-def tables(data: Data) -> list[Table]:
+def tables(data: DataSets) -> list[ResultTable]:
     """Return sizes over n, over the bound, and over the length of the run."""
     sizes = tuple((row["processes"], row["entries"], 2 * row["processes"] ** 2, row["bytes"]) for row in data["sizes"])
     bounds = tuple(
@@ -255,17 +255,18 @@ def tables(data: Data) -> list[Table]:
         for size in shown["bounded"]
     )
     return [
-        Table("Numbers on a stamp", ("n", "ours", "2 n²", "bytes"), sizes),
-        Table("The bound B, n = 3", ("B", "3B", "largest number", "bits each", "bytes of a stamp", "deadlocks"), bounds,
+        ResultTable("Numbers on a stamp", ("n", "ours", "2 n²", "bytes"), sizes),
+        ResultTable("The bound B, n = 3", (
+              "B", "3B", "largest number", "bits each", "bytes of a stamp", "deadlocks"), bounds,
               "A bound can deadlock (erratum 23): those runs end early."),
-        Table("The length of the run, n = 4: bytes of a stamp", ("messages", "bounded, B = 100", "gossip, unbounded"),
-              long),
-        Table("Bytes of a stamp in long runs, n = 4", ("messages", "bounded, B = 100: mean", "longest",
+        ResultTable("The length of the run, n = 4: bytes of a stamp",
+              ("messages", "bounded, B = 100", "gossip, unbounded"), long),
+        ResultTable("Bytes of a stamp in long runs, n = 4", ("messages", "bounded, B = 100: mean", "longest",
               "gossip, unbounded: mean", "longest"), longest, f"With B = 100 none can exceed {most_bytes(4, 100)}."),
     ]  # fmt: skip
 
 
-def plots(data: Data, draw: Drawing) -> dict[str, Figure]:
+def plots(data: DataSets, draw: Drawing) -> dict[str, Figure]:
     """Return the bytes of a stamp over the length of the run."""
     drawn, (panel,) = draw.figure(6.0, 3.4)
     both = {"bounded, B = 100": lengths(data, "bounded"), "gossip, unbounded": lengths(data, "gossip")}

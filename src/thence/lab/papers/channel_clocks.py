@@ -31,16 +31,16 @@ from thence.core.model.roster import Roster, positions
 from thence.core.protocols.base import Member, Receiver
 from thence.core.protocols.effects import Deferred, Deliver, Effect, Hold, Pending, Sent
 from thence.core.protocols.epochs import ThreeEpochs
-from thence.core.protocols.timestamp_vectors import MATRIX, NULL, ROW, Row
+from thence.core.protocols.timestamp_vectors import MATRIX, NULL, ROW, MatrixRow
 from thence.core.protocols.wire import CopyShape
-from thence.core.wire.codec import INT, MASK, Record, Seq, Shape, Vector
+from thence.core.wire.codec import INT, MASK, RecordShape, Seq, Shape, Vector
 from thence.core.wire.sets import Rename
 from thence.errors import MisuseError
 
-Matrix = tuple[Row, ...]
+ClockMatrix = tuple[MatrixRow, ...]
 """time-stamps of all clocks: [p][q] is that of T_pq"""
 TIMES = ThreeEpochs()
-KINDS: dict[str, Shape] = {MESSAGE: Record(Vector(MATRIX, make=tuple), ROW)}
+KINDS: dict[str, Shape] = {MESSAGE: RecordShape(Vector(MATRIX, make=tuple), ROW)}
 """(GOSSIP before the send, the sender's own clocks after it)"""
 
 
@@ -74,7 +74,7 @@ class ChannelReceiver(Receiver):
         return effects
 
     def _unmet(self, copy: Copy) -> list[tuple[int, int]]:
-        known: Matrix = copy.stamp[0][copy.sender]
+        known: ClockMatrix = copy.stamp[0][copy.sender]
         late = [r for r, row in enumerate(known) if TIMES.later(row[self.me], self.deliv[r])]
         return [(r, self.got[r] + 1) for r in late]
 
@@ -99,7 +99,7 @@ class ChannelClocks(Member):
         "gossip": Vector(MATRIX),
         "epoch": Vector(INT),
         "sends": Vector(INT),
-        "waiting": Seq(Record(INT, MASK)),
+        "waiting": Seq(RecordShape(INT, MASK)),
         "tickets": INT,
     }
     receiver: ChannelReceiver
@@ -109,7 +109,7 @@ class ChannelClocks(Member):
         super().__init__(roster, process, label=label)
         self.bound = bound
         self.receiver = ChannelReceiver(roster, self.me)
-        self.gossip: list[Matrix] = [((NULL,) * self.size,) * self.size] * self.size
+        self.gossip: list[ClockMatrix] = [((NULL,) * self.size,) * self.size] * self.size
         self.epoch = [0] * self.size
         self.sends = [0] * self.size
         self.waiting: list[tuple[int, int]] = []
@@ -145,7 +145,7 @@ class ChannelClocks(Member):
         self._know(self.me, self.me, tuple(own))
         return self._sent(destinations, lambda d: stamp)
 
-    def _know(self, r: int, s: int, row: Row) -> None:
+    def _know(self, r: int, s: int, row: MatrixRow) -> None:
         """Set what r is known to know of the clocks of s."""
         self.gossip[r] = (*self.gossip[r][:s], row, *self.gossip[r][s + 1 :])
 

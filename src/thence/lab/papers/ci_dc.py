@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from thence.core.model.plain import Row
 from thence.lab.papers.ci_dc_runs import DELAY, MODES, OTHERS, PROTOCOLS, SIZES, grid, measure
 from thence.lab.papers.claims import (
-    Answer,
     Claim,
-    Data,
-    Judgement,
+    ClaimAnswer,
+    ClaimJudgement,
+    DataRows,
+    DataSets,
     NoDataError,
-    Rows,
     between,
     every,
     found,
@@ -30,7 +30,7 @@ from thence.lab.papers.claims import shown as text
 from thence.lab.papers.estimates import choose, curve, exact, growth
 from thence.lab.papers.paper import Drawing, Paper
 from thence.lab.simulator.confidence import Estimate
-from thence.tables.result_table import Cell, Table
+from thence.tables.result_table import Cell, ResultTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,11 +44,11 @@ BOUND = 2 / 3
 
 NETWORKS: tuple[Row, ...] = ({"delay": DELAY, "fifo": False}, *({"fifo": False} | other for other in OTHERS))
 """the chosen one first; how long messages travel, and whether in order, is open"""
-Judge = Callable[[Data, Row], tuple[list[Answer], str]]
+NetworkJudge = Callable[[DataSets, Row], tuple[list[ClaimAnswer], str]]
 """answers and our values for one network"""
 
 
-def of(data: Data, network: Row) -> Rows:
+def of(data: DataSets, network: Row) -> DataRows:
     """Return the runs with one network; RST, whose size no network changes, is run with the first alone."""
     chosen = choose(data["runs"], **network)
     sizes = {row["processes"] for row in chosen}
@@ -57,15 +57,15 @@ def of(data: Data, network: Row) -> Rows:
     return [*chosen, *(row for row in choose(data["runs"], **NETWORKS[0], protocol="rst") if row["processes"] in sizes)]
 
 
-def lines(data: Data, measure: str, mode: str, network: Row = NETWORKS[0]) -> dict[str, dict[int, Estimate]]:
+def lines(data: DataSets, measure: str, mode: str, network: Row = NETWORKS[0]) -> dict[str, dict[int, Estimate]]:
     """Return a measure over n for each protocol."""
     return {name: curve(of(data, network), measure, protocol=name, fanout=MODES[mode]) for name in PROTOCOLS}
 
 
-def _everywhere(judge: Judge) -> Callable[[Data], Judgement]:
+def _everywhere(judge: NetworkJudge) -> Callable[[DataSets], ClaimJudgement]:
     """Ask for each network by itself, and answer what all of those answer in which it was measured."""
 
-    def judged(data: Data) -> Judgement:
+    def judged(data: DataSets) -> ClaimJudgement:
         first, text = judge(data, NETWORKS[0])
         answers = {words_of(NETWORKS[0]): every(first)}
         for network in NETWORKS[1:]:
@@ -84,8 +84,8 @@ def words_of(network: Row) -> str:
     return f"{network['delay']} s" + (" on FIFO channels" if network["fifo"] else "")
 
 
-def _ordered(measure: str, mode: str, order: tuple[tuple[str, str], ...]) -> Judge:
-    def judge(data: Data, network: Row) -> tuple[list[Answer], str]:
+def _ordered(measure: str, mode: str, order: tuple[tuple[str, str], ...]) -> NetworkJudge:
+    def judge(data: DataSets, network: Row) -> tuple[list[ClaimAnswer], str]:
         by = lines(data, measure, mode, network)
         answers = [less(by[one][n], by[other][n]) for one, other in order for n in by[one]]
         most = max(by["ci-dc"])
@@ -94,22 +94,22 @@ def _ordered(measure: str, mode: str, order: tuple[tuple[str, str], ...]) -> Jud
     return judge
 
 
-def _squares(data: Data) -> Judgement:
+def _squares(data: DataSets) -> ClaimJudgement:
     by = [(n, value) for mode in MODES for n, value in lines(data, "entries_per_copy", mode)["rst"].items()]
     return found([between(v, n * n, n * n) for n, v in by], words(dict(by)))
 
 
-def _per_sender(data: Data, network: Row) -> tuple[list[Answer], str]:
+def _per_sender(data: DataSets, network: Row) -> tuple[list[ClaimAnswer], str]:
     by = {mode: lines(data, "entries_per_copy", mode, network)["ci-dc"] for mode in MODES}
-    answers: list[Answer] = []
+    answers: list[ClaimAnswer] = []
     for points in by.values():
         answers += [between(v, n, n * n) for n, v in points.items()]
     least = (f"{mode}: at least {min(v.mean / n for n, v in points.items()):.2f} n" for mode, points in by.items())
     return answers, ", ".join(least)
 
 
-def _linear(measure: str, mode: str) -> Judge:
-    def judge(data: Data, network: Row) -> tuple[list[Answer], str]:
+def _linear(measure: str, mode: str) -> NetworkJudge:
+    def judge(data: DataSets, network: Row) -> tuple[list[ClaimAnswer], str]:
         rows = of(data, network)
         grown = {p: growth(rows, measure, protocol=p, fanout=MODES[mode]) for p in PROTOCOLS}
         return [between(grown["ci-dc"], 0.0, LINEAR)], "exponent of n, " + words(grown)
@@ -117,7 +117,7 @@ def _linear(measure: str, mode: str) -> Judge:
     return judge
 
 
-def _savings(data: Data, network: Row) -> tuple[list[Answer], str]:
+def _savings(data: DataSets, network: Row) -> tuple[list[ClaimAnswer], str]:
     multi, uni = (lines(data, "paper_bytes_per_copy", mode, network) for mode in MODES)
     answers, shown = [], {}
     for n in multi["ci-dc"]:
@@ -135,14 +135,14 @@ def _ratio(one: Estimate, other: Estimate) -> Estimate:
     return Estimate(mean, mean * (one.half / one.mean + other.half / other.mean), one.values)
 
 
-def shares_of_square(data: Data, mode: str, network: Row = NETWORKS[0]) -> dict[int, Estimate]:
+def shares_of_square(data: DataSets, mode: str, network: Row = NETWORKS[0]) -> dict[int, Estimate]:
     """Return the dependents of PRS as a share of n²."""
     points = lines(data, "entries_per_copy", mode, network)["prs"]
     return {n: Estimate(v.mean / n**2, None if v.half is None else v.half / n**2, v.values) for n, v in points.items()}
 
 
-def _approaches(mode: str) -> Judge:
-    def judge(data: Data, network: Row) -> tuple[list[Answer], str]:
+def _approaches(mode: str) -> NetworkJudge:
+    def judge(data: DataSets, network: Row) -> tuple[list[ClaimAnswer], str]:
         share = shares_of_square(data, mode, network)
         large = [share[n] for n in share if n >= LARGE]
         if len(large) < 2:
@@ -152,7 +152,7 @@ def _approaches(mode: str) -> Judge:
     return judge
 
 
-def _crosses(data: Data, network: Row) -> tuple[list[Answer], str]:
+def _crosses(data: DataSets, network: Row) -> tuple[list[ClaimAnswer], str]:
     by = lines(data, "paper_bytes_per_message", "unicast", network)
     answers = [less(by["prs"][n], by["rst"][n]) for n in by["prs"] if n <= 20]
     after = [less(by["rst"][n], by["prs"][n]) for n in by["prs"] if n >= 30]
@@ -162,7 +162,7 @@ def _crosses(data: Data, network: Row) -> tuple[list[Answer], str]:
     return [*answers, *after], "PRS over RST, " + ", ".join(f"n = {n}: {text}" for n, text in shown.items())
 
 
-def _worst(data: Data) -> Judgement:
+def _worst(data: DataSets) -> ClaimJudgement:
     share = {row["processes"]: exact([row["dependents"] / row["processes"] ** 2]) for row in data["worst case"]}
     return found([between(value, 0.5, 1.0) for value in share.values()], "share of n², " + words(share))
 
@@ -172,7 +172,7 @@ GROWS = f"log-log slope over n, fitted for each seed: the 95 % interval at or be
 EACH = "; so with 10, 50 and 200 ms, and with 50 ms on FIFO channels, each by itself"
 
 
-def _claim(name: str, where: str, published: str, threshold: str, judge: Judge, *, prs: bool = False) -> Claim:
+def _claim(name: str, where: str, published: str, threshold: str, judge: NetworkJudge, *, prs: bool = False) -> Claim:
     """Return a claim that is asked of every network; what it says of PRS is said of a fitted reconstruction."""
     return Claim(name, where, published, threshold + EACH, _everywhere(judge), fitted=prs)
 
@@ -278,19 +278,21 @@ FIGURES = {
 }
 
 
-def tables(data: Data) -> list[Table]:
+def tables(data: DataSets) -> list[ResultTable]:
     """Return both figures as tables, and what other networks would have given."""
-    shown: list[Table] = []
+    shown: list[ResultTable] = []
     for title, size, _ in FIGURES.values():
         rows: list[tuple[Cell, ...]] = []
         for mode in MODES:
             by = lines(data, size, mode)
             rows += [(mode, n, *(text(by[name][n]) for name in PROTOCOLS)) for n in by["ci-dc"]]
-        shown.append(Table(title, ("mode", "n", *PROTOCOLS), tuple(rows), "± is half a 95 % interval over the runs"))
+        shown.append(
+            ResultTable(title, ("mode", "n", *PROTOCOLS), tuple(rows), "± is half a 95 % interval over the runs")
+        )
     return [*shown, _sensitivity(data)]
 
 
-def _sensitivity(data: Data) -> Table:
+def _sensitivity(data: DataSets) -> ResultTable:
     rows: list[tuple[Cell, ...]] = []
     sizes = sorted({row["processes"] for row in choose(data["runs"], **({"fifo": False} | OTHERS[0]))})
     first: Row = {"delay": DELAY, "fifo": False}
@@ -302,11 +304,11 @@ def _sensitivity(data: Data) -> Table:
                 size = (ours[n].mean, prs[n].mean, prs[n].mean / n**2)
                 rows.append((other["delay"], "yes" if other["fifo"] else "no", mode, n, *size))
     note = "The paper says neither how long messages travel nor whether channels are FIFO. First our choice."
-    return Table("How much the network matters: dependents per copy",
+    return ResultTable("How much the network matters: dependents per copy",
                  ("delay", "fifo", "mode", "n", "ci-dc", "prs", "prs / n²"), tuple(rows), note)  # fmt: skip
 
 
-def plots(data: Data, draw: Drawing) -> dict[str, Figure]:
+def plots(data: DataSets, draw: Drawing) -> dict[str, Figure]:
     """Return figures 2 and 3, both modes side by side."""
     made: dict[str, Figure] = {}
     for name, (_, size, label) in FIGURES.items():

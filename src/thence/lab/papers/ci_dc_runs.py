@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from thence.core.model.plain import Row
 from thence.core.protocols.effects import Sent
 from thence.core.protocols.registry import create
-from thence.lab.papers.claims import Rows
+from thence.lab.papers.claims import DataRows
 from thence.lab.papers.paper import Scale
 from thence.lab.simulator.scenario import Scenario
 from thence.lab.sweep.grid import Grid, grid_of
@@ -58,7 +58,7 @@ def _messages(scale: Scale, n: int, fanout: str) -> int:
     return max(scale.pick(60, 400, 400), most)
 
 
-def measure(scale: Scale) -> dict[str, Rows]:
+def measure(scale: Scale) -> dict[str, DataRows]:
     """Build the worst case that section 6.1 describes."""
     return {"worst case": [{"processes": n, "dependents": worst_case(n)} for n in scale.sizes(SIZES)]}
 

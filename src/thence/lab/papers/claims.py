@@ -19,12 +19,12 @@ from typing import Literal, TypeVar
 from thence.core.model.plain import Row
 from thence.lab.simulator.confidence import Estimate
 
-Verdict = Literal["reproduced", "fitted", "differs", "not determinable"]
-VERDICTS: tuple[Verdict, ...] = ("reproduced", "fitted", "differs", "not determinable")
-Rows = Sequence[Row]
-Data = Mapping[str, Rows]
+ClaimVerdict = Literal["reproduced", "fitted", "differs", "not determinable"]
+VERDICTS: tuple[ClaimVerdict, ...] = ("reproduced", "fitted", "differs", "not determinable")
+DataRows = Sequence[Row]
+DataSets = Mapping[str, DataRows]
 """the data sets of one paper by name"""
-Answer = bool | None
+ClaimAnswer = bool | None
 At = TypeVar("At")
 """A value of the axis that estimates are over."""
 
@@ -34,10 +34,10 @@ class NoDataError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class ClaimJudgement:
     """What became of a claim: the verdict and our value, in words."""
 
-    verdict: Verdict
+    verdict: ClaimVerdict
     ours: str
 
 
@@ -50,28 +50,28 @@ class Claim:
     published: str
     threshold: str
     """when it counts as reproduced, and when not, in words"""
-    judge: Callable[[Data], Judgement]
+    judge: Callable[[DataSets], ClaimJudgement]
     fitted: bool = False
     """rests on a reconstruction that was fitted to the paper's own figures: it can differ, but confirms nothing"""
 
-    def find(self, data: Data) -> Judgement:
+    def find(self, data: DataSets) -> ClaimJudgement:
         """Judge the rows; without rows the verdict is `not determinable`."""
         try:
             judged = self.judge(data)
         except NoDataError as missing:
-            return Judgement("not determinable", f"not measured: {missing}")
-        return Judgement("fitted", judged.ours) if self.fitted and judged.verdict == "reproduced" else judged
+            return ClaimJudgement("not determinable", f"not measured: {missing}")
+        return ClaimJudgement("fitted", judged.ours) if self.fitted and judged.verdict == "reproduced" else judged
 
 
-def found(answers: Iterable[Answer], ours: str) -> Judgement:
+def found(answers: Iterable[ClaimAnswer], ours: str) -> ClaimJudgement:
     """Join answers: all yes is reproduced, one no differs, anything else cannot be told."""
     given = list(answers)
     if False in given:
-        return Judgement("differs", ours)
-    return Judgement("reproduced" if given and None not in given else "not determinable", ours)
+        return ClaimJudgement("differs", ours)
+    return ClaimJudgement("reproduced" if given and None not in given else "not determinable", ours)
 
 
-def less(one: Estimate, other: Estimate) -> Answer:
+def less(one: Estimate, other: Estimate) -> ClaimAnswer:
     """Tell whether one is below the other; None where the intervals overlap or one is missing."""
     if one.half is None or other.half is None:
         return None
@@ -79,7 +79,7 @@ def less(one: Estimate, other: Estimate) -> Answer:
     return None if abs(apart) <= one.half + other.half else apart > 0
 
 
-def between(value: Estimate, least: float, most: float) -> Answer:
+def between(value: Estimate, least: float, most: float) -> ClaimAnswer:
     """Tell whether the interval lies within these bounds; None where it straddles one or is missing."""
     if value.half is None:
         return None
@@ -89,17 +89,17 @@ def between(value: Estimate, least: float, most: float) -> Answer:
     return False if high < least or low > most else None
 
 
-def near(value: Estimate, target: float, share: float) -> Answer:
+def near(value: Estimate, target: float, share: float) -> ClaimAnswer:
     """Tell whether the interval lies within this share of the target."""
     return between(value, target * (1 - share), target * (1 + share))
 
 
-def every(answers: Sequence[Answer]) -> Answer:
+def every(answers: Sequence[ClaimAnswer]) -> ClaimAnswer:
     """Answer for one choice of what is open: no if one says no, yes if all say yes."""
     return False if False in answers else None if None in answers or not answers else True
 
 
-def several(answers: Sequence[Answer]) -> Answer:
+def several(answers: Sequence[ClaimAnswer]) -> ClaimAnswer:
     """Answer for something open: yes or no if every choice says so, else None."""
     return answers[0] if answers and len(set(answers)) == 1 else None
 

@@ -18,13 +18,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from thence.core.model.plain import Row
-from thence.lab.papers.claims import Data, NoDataError, Rows, shown
+from thence.lab.papers.claims import DataRows, DataSets, NoDataError, shown
 from thence.lab.papers.estimates import MEASURED, choose, curve, joined
 from thence.lab.papers.paper import Drawing, Paper, Scale
 from thence.lab.simulator.confidence import Estimate
 from thence.lab.simulator.scenario import Scenario
 from thence.lab.sweep.grid import Grid, grid_of
-from thence.tables.result_table import Cell, Table
+from thence.tables.result_table import Cell, ResultTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -104,12 +104,12 @@ def is_settled(row: Row, traffic: Traffic) -> bool:
 # -- lines -----------------------------------------------------------------------------------------------------------
 
 
-def of(data: Data, traffic: Traffic, n: int) -> Rows:
+def of(data: DataSets, traffic: Traffic, n: int) -> DataRows:
     """Return the runs of one setting."""
     return choose(data["runs"], workload=traffic.workload, fanout=traffic.fanout, processes=n)
 
 
-def line(data: Data, traffic: Traffic, n: int, protocol: str) -> Row:
+def line(data: DataSets, traffic: Traffic, n: int, protocol: str) -> Row:
     """Return one line of the table; None where there is no such number."""
     some = of(data, traffic, n)
     minimum = joined(choose(some, protocol="ks"), "facts_per_copy")
@@ -125,7 +125,7 @@ def line(data: Data, traffic: Traffic, n: int, protocol: str) -> Row:
     return base | found | {"ratio": size.mean / minimum.mean, "settled": settled}
 
 
-def _computed(n: int, minimum: Estimate, same: Rows) -> Row:
+def _computed(n: int, minimum: Estimate, same: DataRows) -> Row:
     """Return the line of a vector clock where it is not enough: n numbers on each copy."""
     copies = joined(same, "entries_per_message").mean / joined(same, "entries_per_copy").mean
     found: Row = dict.fromkeys(MEASURED)
@@ -134,16 +134,16 @@ def _computed(n: int, minimum: Estimate, same: Rows) -> Row:
     return found | {"ratio": n / minimum.mean, "settled": True}
 
 
-def _maybe(rows: Rows, measure: str) -> Estimate | None:
+def _maybe(rows: DataRows, measure: str) -> Estimate | None:
     return None if rows[0][measure] is None else joined(rows, measure)
 
 
-def sizes_of(data: Data) -> list[int]:
+def sizes_of(data: DataSets) -> list[int]:
     """Return the numbers of processes there are."""
     return sorted({row["processes"] for row in data["runs"]})
 
 
-def table_for(data: Data, traffic: Traffic) -> Table:
+def table_for(data: DataSets, traffic: Traffic) -> ResultTable:
     """Return the table of one traffic."""
     rows: list[tuple[Cell, ...]] = []
     for n in sizes_of(data):
@@ -156,14 +156,14 @@ def table_for(data: Data, traffic: Traffic) -> Table:
     note = "Paper bytes: 4 a time-stamp, 2 a process id; ± half a 95 % interval"
     if traffic.fanout != "broadcast":
         note += "; n numbers of a vector clock are not enough here"
-    return Table(traffic.name, columns, tuple(rows), note)
+    return ResultTable(traffic.name, columns, tuple(rows), note)
 
 
 def _text(value: Estimate | None) -> str | None:
     return None if value is None else shown(value)
 
 
-def tables(data: Data) -> list[Table]:
+def tables(data: DataSets) -> list[ResultTable]:
     """Return the summary at the largest n, then a table for each traffic."""
     most = max(sizes_of(data))
     rows: list[tuple[Cell, ...]] = []
@@ -172,13 +172,13 @@ def tables(data: Data) -> list[Table]:
         ratios = (f"{found['ratio']:.1f}" + ("" if found["settled"] else "+") for found in each.values())
         rows.append((traffic.name, str(each["ks"]["minimum"]), *ratios))
     note = "Facts over the minimum; entries where stamps have no facts. + : run cut short, sizes may still be growing."
-    head = Table(
+    head = ResultTable(
         f"Times the necessary minimum, n = {most}", ("traffic", "minimum", *PROTOCOLS, VECTOR), tuple(rows), note
     )
     return [head, *(table_for(data, traffic) for traffic in TRAFFIC)]
 
 
-def plots(data: Data, draw: Drawing) -> dict[str, Figure]:
+def plots(data: DataSets, draw: Drawing) -> dict[str, Figure]:
     """Return bytes per copy over n, for each traffic."""
     made: dict[str, Figure] = {}
     for name, some in (("even", TRAFFIC[:3]), ("other", TRAFFIC[3:])):

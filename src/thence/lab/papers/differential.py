@@ -18,14 +18,14 @@ gap is an error and never a wrong stamp.
 from __future__ import annotations
 
 from thence.core.model.roster import positions
-from thence.core.wire.codec import MASK, Record
+from thence.core.wire.codec import MASK, RecordShape
 from thence.core.wire.dependency_log_cy import Log
 from thence.core.wire.entries import Entries
 from thence.core.wire.reader_cy import Reader
 from thence.core.wire.words_cy import put_varint
 from thence.errors import PeerError
 
-DIFFERENCE = Record(MASK, Entries())
+DIFFERENCE = RecordShape(MASK, Entries())
 """senders that are gone, groups that changed"""
 
 

@@ -7,7 +7,7 @@ from math import hypot, log
 from typing import Any
 
 from thence.core.model.plain import Row
-from thence.lab.papers.claims import NoDataError, Rows
+from thence.lab.papers.claims import DataRows, NoDataError
 from thence.lab.simulator.confidence import Estimate, estimate
 from thence.tables.result_table import Cell
 
@@ -19,7 +19,7 @@ KEPT = (*KEYS, *(f"{name}{end}" for name in MEASURED for end in ("", "_ci95")), 
 """what of a simulated run is kept as a row"""
 
 
-def choose(rows: Rows, **where: Cell) -> list[Row]:
+def choose(rows: DataRows, **where: Cell) -> list[Row]:
     """Return the rows with these values."""
     return [row for row in rows if all(row[key] == value for key, value in where.items())]
 
@@ -34,7 +34,7 @@ def joined(rows: Sequence[Row], measure: str) -> Estimate:
     return Estimate(over.mean, half, over.values)
 
 
-def curve(rows: Rows, measure: str, x: str = "processes", **where: Cell) -> dict[Any, Estimate]:
+def curve(rows: DataRows, measure: str, x: str = "processes", **where: Cell) -> dict[Any, Estimate]:
     """Return a measure over an axis, joined over the seeds."""
     chosen = choose(rows, **where)
     if not chosen:
@@ -42,7 +42,7 @@ def curve(rows: Rows, measure: str, x: str = "processes", **where: Cell) -> dict
     return {at: joined([row for row in chosen if row[x] == at], measure) for at in _values(chosen, x)}
 
 
-def growth(rows: Rows, measure: str, **where: Cell) -> Estimate:
+def growth(rows: DataRows, measure: str, **where: Cell) -> Estimate:
     """Return the exponent with which a measure grows with n, fitted for each seed; needs three sizes."""
     chosen = choose(rows, **where)
     fits = [fit([row for row in chosen if row["seed"] == seed], measure) for seed in _values(chosen, "seed")]
@@ -52,7 +52,7 @@ def growth(rows: Rows, measure: str, **where: Cell) -> Estimate:
     return found
 
 
-def fit(rows: Rows, measure: str) -> float:
+def fit(rows: DataRows, measure: str) -> float:
     """Return the slope of log(measure) over log(n), by least squares."""
     points = [(log(row["processes"]), log(row[measure])) for row in rows if row[measure]]
     if len({x for x, _ in points}) < 3:
@@ -78,12 +78,12 @@ def quotient(one: Estimate, other: Estimate) -> Estimate:
     return Estimate(share, share * hypot(one.half / one.mean, other.half / other.mean), min(one.values, other.values))
 
 
-def total(rows: Rows, column: str) -> int:
+def total(rows: DataRows, column: str) -> int:
     """Add up a column of counts."""
     if not rows:
         raise NoDataError(column)
     return sum(int(row[column]) for row in rows)
 
 
-def _values(rows: Rows, key: str) -> list[Any]:
+def _values(rows: DataRows, key: str) -> list[Any]:
     return sorted({row[key] for row in rows})

@@ -15,13 +15,13 @@ from thence.core.protocols.effects import Deliver, Sent, Transmit
 from thence.core.protocols.registry import create
 from thence.lab.explorer.random_walk import RandomWalk, walk
 from thence.lab.explorer.setting import Setting
-from thence.lab.papers.claims import Claim, Data, Judgement, NoDataError, Rows, found
+from thence.lab.papers.claims import Claim, ClaimJudgement, DataRows, DataSets, NoDataError, found
 from thence.lab.papers.estimates import choose, total
 from thence.lab.papers.lower_bound import possible_views, spared, undecided
 from thence.lab.papers.paper import Drawing, Paper, Scale
 from thence.lab.papers.variants import setting_of
 from thence.lab.simulator import Scenario, simulate
-from thence.tables.result_table import Cell, Table
+from thence.tables.result_table import Cell, ResultTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +38,7 @@ UNICAST = {"one other": 0b000010}
 ADDRESSED = {"own group": 0b000011, "two groups, own among them": 0b001111, "others only": 0b111100}
 
 
-def measure(scale: Scale) -> dict[str, Rows]:
+def measure(scale: Scale) -> dict[str, DataRows]:
     """Count steps of isolated messages, and what goes wrong under crashes."""
     seeds = scale.seeds(4, 40, 400)
     many = range(scale.seed, scale.seed + scale.pick(150, 400, 2000))
@@ -140,8 +140,8 @@ def _one_step(protocol: str, seed: int) -> Row:
 # -- claims ----------------------------------------------------------------------------------------------------------
 
 
-def _latency(name: str, published: int = 2) -> Callable[[Data], Judgement]:
-    def judge(data: Data) -> Judgement:
+def _latency(name: str, published: int = 2) -> Callable[[DataSets], ClaimJudgement]:
+    def judge(data: DataSets) -> ClaimJudgement:
         rows = choose([*data["steps"], *data["others"]], protocol=name)
         return found(
             [row["steps"] == published for row in rows], ", ".join(f"{r['addressed']}: {r['steps']}" for r in rows)
@@ -150,13 +150,13 @@ def _latency(name: str, published: int = 2) -> Callable[[Data], Judgement]:
     return judge
 
 
-def _open(data: Data) -> Judgement:
+def _open(data: DataSets) -> ClaimJudgement:
     rows = choose(data["steps"], addressed="others only")
     return found([row["steps"] > 0 for row in rows], "delivered to groups that the sender is no member of")
 
 
-def _no_round(kind: str) -> Callable[[Data], Judgement]:
-    def judge(data: Data) -> Judgement:
+def _no_round(kind: str) -> Callable[[DataSets], ClaimJudgement]:
+    def judge(data: DataSets) -> ClaimJudgement:
         rows = data["lower bound"]
         tried, left = total(rows, kind), total(rows, f"{kind} left")
         return found([left == 0], f"delivering at {tried - left} of {tried} views breaks agreement in some round")
@@ -164,25 +164,25 @@ def _no_round(kind: str) -> Callable[[Data], Judgement]:
     return judge
 
 
-def _holds(name: str) -> Callable[[Data], Judgement]:
-    def judge(data: Data) -> Judgement:
+def _holds(name: str) -> Callable[[DataSets], ClaimJudgement]:
+    def judge(data: DataSets) -> ClaimJudgement:
         return _broken(data["crashes"], (name,))
 
     return judge
 
 
-def _broken(rows: Rows, names: tuple[str, ...]) -> Judgement:
+def _broken(rows: DataRows, names: tuple[str, ...]) -> ClaimJudgement:
     executions, crashes = total(rows, "executions"), total(rows, "crashes")
     broken = sum(total(rows, name) for name in names)
     text = f"broken in {broken} of {executions} executions with {crashes} crashes"
     return found([False if broken else True if crashes >= ENOUGH else None], text)
 
 
-def _printed_holds(data: Data) -> Judgement:
+def _printed_holds(data: DataSets) -> ClaimJudgement:
     return _broken(data["printed"], ("validity", "agreement"))
 
 
-def _optimal(data: Data) -> Judgement:
+def _optimal(data: DataSets) -> ClaimJudgement:
     one, two = ([row["disagreements"] for row in choose(data["one step"], protocol=p)] for p in ("ks", "a-causal"))
     if not one or not two:
         raise NoDataError("one step and two")
@@ -265,20 +265,20 @@ CLAIMS = (
 # -- shown -----------------------------------------------------------------------------------------------------------
 
 
-def _table_1(data: Data) -> list[tuple[Row, int]]:
+def _table_1(data: DataSets) -> list[tuple[Row, int]]:
     """Return the rows of table 1 that are run here, with the published steps."""
     return [(row, 2) for row in data["steps"]] + [(row, 1) for row in data["others"]]
 
 
-def tables(data: Data) -> list[Table]:
+def tables(data: DataSets) -> list[ResultTable]:
     """Return the steps, and what crashes broke."""
     latency = tuple((row["protocol"], row["addressed"], published, row["steps"]) for row, published in _table_1(data))
     crashed = tuple(_line(row) for row in [*data["crashes"], *data["printed"]])
     return [
-        Table("Table 1: steps of an isolated message", ("algorithm", "addressed", "published", "ours"), latency,
+        ResultTable("Table 1: steps of an isolated message", ("algorithm", "addressed", "published", "ours"), latency,
               "Six processes in groups ab, cd, ef; a sends. To a group of one, one step is enough: nobody else has to "
               "agree. With the repair of erratum 20, back-to-back sends to different groups take four steps."),
-        Table("Random executions with crashes: how many break a property",
+        ResultTable("Random executions with crashes: how many break a property",
               ("algorithm", "n", "groups", "executions", "crashes", *PROPERTIES), crashed,
               "The last line is the form as printed, with one crash among three processes (erratum 20)."),
     ]  # fmt: skip
@@ -289,7 +289,7 @@ def _line(row: Row) -> tuple[Cell, ...]:
     return (row["protocol"], *shape, row["executions"], row["crashes"], *(row[name] for name in PROPERTIES))
 
 
-def plots(data: Data, draw: Drawing) -> dict[str, Figure]:
+def plots(data: DataSets, draw: Drawing) -> dict[str, Figure]:
     """Return steps, published beside ours, and broken agreements with one step and two."""
     rows = _table_1(data)
     drawn, (left, right) = draw.figure(10.0, 1.2 + 0.32 * max(6, len(rows)), columns=2)

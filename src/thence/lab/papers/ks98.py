@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from thence.core.model.roster import Roster
-from thence.lab.papers.claims import Claim, Data, Judgement, NoDataError, found
+from thence.lab.papers.claims import Claim, ClaimJudgement, DataSets, NoDataError, found
 from thence.lab.papers.estimates import choose, exact, total
 from thence.lab.papers.ks98_runs import SIZES, SPECIAL, measure
 from thence.lab.papers.paper import Drawing, Paper
-from thence.tables.result_table import Table
+from thence.tables.result_table import ResultTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,22 +25,22 @@ LOOKS = 5
 """passes over a log of n² entries: needs, destinations taken out, the message added, both logs merged"""
 
 
-def _exact(what: str) -> Callable[[Data], Judgement]:
-    def judge(data: Data) -> Judgement:
+def _exact(what: str) -> Callable[[DataSets], ClaimJudgement]:
+    def judge(data: DataSets) -> ClaimJudgement:
         seen, off = total(data["exact"], what), total(data["exact"], f"{what} off")
         return found([False if off else True if seen >= ENOUGH else None], f"{seen - off} of {seen} {what} equal it")
 
     return judge
 
 
-def _never_more(data: Data) -> Judgement:
+def _never_more(data: DataSets) -> ClaimJudgement:
     cases = [(row["processes"], row["largest"]) for row in data["exact"]]
     cases += [(row["processes"], row["facts"]) for row in data["worst case"]]
     share = max((size / n**2 for n, size in cases), default=0.0)
     return found([size <= n**2 for n, size in cases], f"at most {share:.2f} n², the built worst case included")
 
 
-def _grows(data: Data) -> Judgement:
+def _grows(data: DataSets) -> ClaimJudgement:
     share = {
         row["processes"]: row["facts"] / row["processes"] ** 2 for row in data["worst case"] if row["processes"] >= 10
     }
@@ -48,8 +48,8 @@ def _grows(data: Data) -> Judgement:
     return found([value >= 0.5 for value in share.values()], text)
 
 
-def _processed(column: str, power: int, factor: int = 1) -> Callable[[Data], Judgement]:
-    def judge(data: Data) -> Judgement:
+def _processed(column: str, power: int, factor: int = 1) -> Callable[[DataSets], ClaimJudgement]:
+    def judge(data: DataSets) -> ClaimJudgement:
         by = {row["processes"]: row[column] for row in data["processing"]}
         text = ", ".join(f"n = {n}: {visits / n**power:.2f}" for n, visits in by.items())
         return found([visits <= factor * n**power for n, visits in by.items()], f"over n{'²³'[power - 2]}, {text}")
@@ -57,8 +57,8 @@ def _processed(column: str, power: int, factor: int = 1) -> Callable[[Data], Jud
     return judge
 
 
-def _entries(protocol: str, most: Callable[[int], int], *, equal: bool = False) -> Callable[[Data], Judgement]:
-    def judge(data: Data) -> Judgement:
+def _entries(protocol: str, most: Callable[[int], int], *, equal: bool = False) -> Callable[[DataSets], ClaimJudgement]:
+    def judge(data: DataSets) -> ClaimJudgement:
         rows = choose(data["special"], protocol=protocol)
         answers = [
             row["entries"] == most(row["processes"]) if equal else row["entries"] <= most(row["processes"])
@@ -70,7 +70,7 @@ def _entries(protocol: str, most: Callable[[int], int], *, equal: bool = False) 
     return judge
 
 
-def _hierarchy(data: Data) -> Judgement:
+def _hierarchy(data: DataSets) -> ClaimJudgement:
     rows, flat = (choose(data["special"], protocol=p) for p in ("hierarchy", "ks"))
     if not rows or not flat:
         raise NoDataError("hierarchy and ks")
@@ -218,7 +218,7 @@ CLAIMS = (
 # -- shown -----------------------------------------------------------------------------------------------------------
 
 
-def tables(data: Data) -> list[Table]:
+def tables(data: DataSets) -> list[ResultTable]:
     """Return the comparison with the minimum, and the special cases."""
     rows = []
     for fanout in ("uniform", "unicast"):
@@ -236,9 +236,9 @@ def tables(data: Data) -> list[Table]:
     note = "3 to 6 processes, 50 messages a run, exponential and adversarial delays"
     head = ("protocol", "traffic", *(f"n = {n}" for n in sizes))
     return [
-        Table("Facts against the minimum by definition", columns, tuple(rows), note),
-        Table("Special cases: most entries on a copy", head, tuple(cases)),
-        Table(
+        ResultTable("Facts against the minimum by definition", columns, tuple(rows), note),
+        ResultTable("Special cases: most entries on a copy", head, tuple(cases)),
+        ResultTable(
             "Section 6.2: looks at entries where logs are full",
             (
                 "n",
@@ -254,7 +254,7 @@ def tables(data: Data) -> list[Table]:
     ]
 
 
-def plots(data: Data, draw: Drawing) -> dict[str, Figure]:
+def plots(data: DataSets, draw: Drawing) -> dict[str, Figure]:
     """Return the special cases over n, the worst case beside them."""
     drawn, (panel,) = draw.figure(8.0, 4.4)
     lines = {

@@ -13,7 +13,7 @@ from thence.core.model.roster import Roster, positions
 from thence.core.protocols.base import Member
 from thence.core.protocols.effects import Sent
 from thence.lab.papers.ci_dc_runs import worst_case
-from thence.lab.papers.claims import Rows
+from thence.lab.papers.claims import DataRows
 from thence.lab.papers.ks98_processing import processing
 from thence.lab.papers.paper import Scale
 from thence.lab.simulator import Observer, RunRecorder, Scenario, Simulation
@@ -102,7 +102,7 @@ def compared(scenario: Scenario, members: list[Member] | None = None) -> Row:
     }  # fmt: skip
 
 
-class Sizes(Observer):
+class LargestStamps(Observer):
     """Keeps the most entries on a copy to a destination, and the most entries and facts on a hop."""
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class Sizes(Observer):
 def special(protocol: str, n: int, messages: int, seed: int) -> Row:
     """Run a special case and return the largest sizes, judged by its own guarantee."""
     scenario = Scenario(protocol, n, messages, fanout=SPECIAL[protocol], seed=seed)
-    recorder, sizes = RunRecorder(), Sizes()
+    recorder, sizes = RunRecorder(), LargestStamps()
     Simulation(scenario, recorder, sizes).run()
     verdict = judge(recorder.rows, scenario.entry.guarantee)
     wrong = len(verdict.violations) + len(verdict.undelivered)
@@ -134,7 +134,7 @@ def special(protocol: str, n: int, messages: int, seed: int) -> Row:
             "hop facts": sizes.hop_facts, "wrong": wrong}  # fmt: skip
 
 
-def measure(scale: Scale) -> dict[str, Rows]:
+def measure(scale: Scale) -> dict[str, DataRows]:
     """Compare with the minimum, run the special cases, and build the worst case."""
     seeds = scale.seeds(2, 12, 60)
     sizes = scale.sizes(SIZES)

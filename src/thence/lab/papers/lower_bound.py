@@ -26,7 +26,7 @@ class View(NamedTuple):
     heard: int
 
 
-class Run(NamedTuple):
+class CrashRound(NamedTuple):
     """One round: who crashes in it and whom its messages reach, and who crashes right after it."""
 
     reached: tuple[int, ...]
@@ -35,7 +35,7 @@ class Run(NamedTuple):
     after: int
 
 
-def runs(n: int, f: int) -> Iterator[Run]:
+def runs(n: int, f: int) -> Iterator[CrashRound]:
     """Yield every round of n processes of which at most f crash, in it or right after it."""
     everyone = (1 << n) - 1
     for count in range(f + 1):
@@ -44,7 +44,7 @@ def runs(n: int, f: int) -> Iterator[Run]:
                 during = [p for place, p in enumerate(faulty) if early >> place & 1]
                 after = sum(1 << p for p in faulty if p not in during)
                 for reached in _reached(n, during, everyone):
-                    yield Run(reached, sum(1 << p for p in during), after)
+                    yield CrashRound(reached, sum(1 << p for p in during), after)
 
 
 def _reached(n: int, crashing: list[int], everyone: int) -> Iterator[tuple[int, ...]]:
@@ -58,7 +58,7 @@ def _reached(n: int, crashing: list[int], everyone: int) -> Iterator[tuple[int, 
                 yield (*others[:first], mask, *others[first + 1 :])
 
 
-def views(run: Run, n: int) -> dict[int, View]:
+def views(run: CrashRound, n: int) -> dict[int, View]:
     """Return what each process that lives through the round sees."""
     return {
         q: View(q, sum(1 << p for p in range(n) if p != q and run.reached[p] >> q & 1))
@@ -67,7 +67,7 @@ def views(run: Run, n: int) -> dict[int, View]:
     }
 
 
-def breaks(delivering: set[View], run: Run, n: int, destinations: int, sender: int = 0) -> bool:
+def breaks(delivering: set[View], run: CrashRound, n: int, destinations: int, sender: int = 0) -> bool:
     """Tell whether delivering at these views breaks uniform agreement in a run for sure."""
     alive = (1 << n) - 1 & ~run.crashed & ~run.after
     knows = run.reached[sender] | 1 << sender

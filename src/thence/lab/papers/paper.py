@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
-from thence.lab.papers.claims import Claim, Data, Rows
+from thence.lab.papers.claims import Claim, DataRows, DataSets
 from thence.lab.simulator.confidence import Estimate
 from thence.lab.sweep.grid import Grid
-from thence.tables.result_table import Table
+from thence.tables.result_table import ResultTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 At = TypeVar("At", bound=float)
 """A place on the axis that a curve is drawn over."""
-Sizes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+LevelSizes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """numbers of processes of each level"""
 Level = Literal["quick", "default", "full"]
 
@@ -36,7 +36,7 @@ class Scale:
         """Return what this level takes."""
         return {"quick": quick, "default": default, "full": full}[self.level]
 
-    def sizes(self, known: Sizes) -> list[int]:
+    def sizes(self, known: LevelSizes) -> list[int]:
         """Return the numbers of processes of this level that are wanted."""
         return [n for n in self.pick(*known) if not self.processes or n in self.processes]
 
@@ -50,7 +50,7 @@ def no_grid(scale: Scale) -> Grid | None:
     return None
 
 
-def nothing_else(scale: Scale) -> dict[str, Rows]:
+def nothing_else(scale: Scale) -> dict[str, DataRows]:
     """Measure nothing beyond the simulations."""
     return {}
 
@@ -89,12 +89,12 @@ class Paper:
     open: tuple[str, ...]
     """what the paper leaves open, what was chosen, and how much it matters; a sentence each"""
     claims: tuple[Claim, ...]
-    tables: Callable[[Data], list[Table]]
-    plots: Callable[[Data, Drawing], dict[str, Figure]]
+    tables: Callable[[DataSets], list[ResultTable]]
+    plots: Callable[[DataSets, Drawing], dict[str, Figure]]
     """pictures by file name, without ending"""
     grid: Callable[[Scale], Grid | None] = no_grid
-    measure: Callable[[Scale], dict[str, Rows]] = nothing_else
-    sizes: Sizes | None = None
+    measure: Callable[[Scale], dict[str, DataRows]] = nothing_else
+    sizes: LevelSizes | None = None
     """None where the paper does not speak of different n"""
 
     def has(self, scale: Scale) -> bool:

@@ -27,14 +27,14 @@ from thence.core.protocols.a_causal import MATRIX, ACausal
 from thence.core.protocols.a_fifo import AFifo, FifoOkays
 from thence.core.protocols.ack_receiver import OK, Mail, kinds_of
 from thence.core.protocols.effects import Effect, Transmit
-from thence.core.wire.codec import INT, MASK, PROCESS, ByCount, Record, Seq, Shape, Vector
+from thence.core.wire.codec import INT, MASK, PROCESS, ByCount, RecordShape, Seq, Shape, Vector
 from thence.lab.explorer.variant import Variant
 
-CARGO = Record(PROCESS, INT, MASK, MATRIX)
+CARGO = RecordShape(PROCESS, INT, MASK, MATRIX)
 """a message carried along: sender, count, destinations, its own nbCast"""
-LADEN = Record(MATRIX, Seq(CARGO, make=tuple))
+LADEN = RecordShape(MATRIX, Seq(CARGO, make=tuple))
 """nbCast, and the messages of the past that may not be secured"""
-Cargo = tuple[int, int, int, dict[int, tuple[int, ...]]]
+DesignCopy = tuple[int, int, int, dict[int, tuple[int, ...]]]
 
 
 class ACausalCarry(ACausal):
@@ -52,7 +52,7 @@ class ACausalCarry(ACausal):
     def begin(self) -> None:
         """Start with nothing at risk."""
         super().begin()
-        self.risky: list[Cargo] = []
+        self.risky: list[DesignCopy] = []
 
     def _unsecured(self, destinations: int) -> list[int]:
         return []  # nothing is held back
@@ -75,7 +75,7 @@ class ACausalCarry(ACausal):
         self._secured_by(copy)
         return effects + super().receive(copy)
 
-    def _unloaded(self, carried: Cargo, within: Copy) -> list[Effect]:
+    def _unloaded(self, carried: DesignCopy, within: Copy) -> list[Effect]:
         sender, count, destinations, matrix = carried
         if destinations & self.bit:
             home = Copy(sender, count, destinations, sender, self.me, (matrix, ()), within.label)
@@ -98,8 +98,8 @@ class ACausalCarry(ACausal):
         pass  # outsiders take part
 
 
-def _cargo(copy: Copy) -> tuple[Cargo, ...]:
-    cargo: tuple[Cargo, ...] = (copy.stamp[0] if copy.kind == OK else copy.stamp)[1]
+def _cargo(copy: Copy) -> tuple[DesignCopy, ...]:
+    cargo: tuple[DesignCopy, ...] = (copy.stamp[0] if copy.kind == OK else copy.stamp)[1]
     return cargo
 
 

@@ -14,16 +14,16 @@ from pathlib import Path
 from thence import __version__
 from thence.core.model.plain import Row
 from thence.lab.papers import bounded, ci_dc, costs, genuine, ks98, separators
-from thence.lab.papers.claims import VERDICTS, Claim, Data, Judgement, Rows
+from thence.lab.papers.claims import VERDICTS, Claim, ClaimJudgement, DataRows, DataSets
 from thence.lab.papers.estimates import KEPT
 from thence.lab.papers.paper import Paper, Scale
 from thence.lab.sweep.grid import Grid
-from thence.tables.result_table import Cell, Table
+from thence.tables.result_table import Cell, ResultTable
 
 PAPERS: dict[str, Paper] = {
     module.PAPER.name: module.PAPER for module in (ks98, ci_dc, separators, genuine, bounded, costs)
 }
-Run = Callable[[Grid, Path], Iterable[Row]]
+RunGrid = Callable[[Grid, Path], Iterable[Row]]
 """runs a grid, keeping its files in a folder, and returns a row for each scenario"""
 During = Callable[[str], AbstractContextManager[object]]
 
@@ -37,8 +37,8 @@ class Reproduced:
     """A paper with its rows and what became of its claims."""
 
     paper: Paper
-    data: Data
-    findings: list[tuple[Claim, Judgement]]
+    data: DataSets
+    findings: list[tuple[Claim, ClaimJudgement]]
     broken: list[str] = field(default_factory=list)
     """protocols that broke their promise on the way: nothing that follows can be trusted"""
 
@@ -51,15 +51,15 @@ class Reproduced:
         ]  # fmt: skip
         return {"paper": self.paper.name, "title": self.paper.title, "open": list(self.paper.open), "claims": claims}
 
-    def verdicts(self) -> Table:
+    def verdicts(self) -> ResultTable:
         """Return published beside ours."""
         rows = tuple((c.where, c.published, f.ours, f.verdict, c.threshold) for c, f in self.findings)
-        return Table("Claims", ("where", "published", "ours", "verdict", "reproduced if"), rows)
+        return ResultTable("Claims", ("where", "published", "ours", "verdict", "reproduced if"), rows)
 
 
-def reproduce(paper: Paper, scale: Scale, run: Run, folder: Path, *, during: During = _silent) -> Reproduced:
+def reproduce(paper: Paper, scale: Scale, run: RunGrid, folder: Path, *, during: During = _silent) -> Reproduced:
     """Measure a paper and judge its claims; what is in `folder` is not run again. `during` shows what is measured."""
-    data: dict[str, Rows] = {}
+    data: dict[str, DataRows] = {}
     broken: list[str] = []
     grid = paper.grid(scale)
     if grid is not None:
@@ -77,7 +77,7 @@ def _problem(row: Row) -> str:
     return "delivered before a cause" if row["early"] else "waits for ever" if row["stuck"] else ""
 
 
-def _measured(paper: Paper, scale: Scale, folder: Path) -> dict[str, Rows]:
+def _measured(paper: Paper, scale: Scale, folder: Path) -> dict[str, DataRows]:
     """Measure what is not simulated, or take it from the folder; the same either way, so it passes through JSON."""
     key = {"version": __version__, "level": scale.level, "processes": list(scale.processes), "seed": scale.seed}
     kept = folder / "measured.json"
@@ -91,10 +91,10 @@ def _measured(paper: Paper, scale: Scale, folder: Path) -> dict[str, Rows]:
     return dict(json.loads(written)["data"])
 
 
-def counted(made: Sequence[Reproduced]) -> Table:
+def counted(made: Sequence[Reproduced]) -> ResultTable:
     """Return how many claims of each paper came out how."""
     rows: list[tuple[Cell, ...]] = [
         (each.paper.title, *(sum(f.verdict == verdict for _, f in each.findings) for verdict in VERDICTS))
         for each in made if each.findings
     ]  # fmt: skip
-    return Table("Verdicts", ("paper", *VERDICTS), tuple(rows))
+    return ResultTable("Verdicts", ("paper", *VERDICTS), tuple(rows))

@@ -17,12 +17,12 @@ from typing import TypeVar
 from thence.core.model.plain import Row
 from thence.lab.papers.chapter7.experiments import PUBLISHED, PUBLISHED_7_5, mean
 from thence.lab.papers.claims import (
-    Answer,
     Claim,
-    Data,
-    Judgement,
+    ClaimAnswer,
+    ClaimJudgement,
+    DataRows,
+    DataSets,
     NoDataError,
-    Rows,
     between,
     every,
     found,
@@ -62,16 +62,16 @@ def _range(values: Mapping[At, Estimate]) -> str:
     return f"{min(means):.2f} to {max(means):.2f}"
 
 
-def _computed(scheme: str, n: int) -> Callable[[Data], Judgement]:
-    def judge(data: Data) -> Judgement:
+def _computed(scheme: str, n: int) -> Callable[[DataSets], ClaimJudgement]:
+    def judge(data: DataSets) -> ClaimJudgement:
         sizes = [row[scheme] for row in choose(data["fixed"], processes=n)]
         return found([size == PUBLISHED[scheme][n] for size in sizes], ", ".join(map(str, sorted(set(sizes)))))
 
     return judge
 
 
-def _cell(scenario: str, n: int) -> Callable[[Data], Judgement]:
-    def judge(data: Data) -> Judgement:
+def _cell(scenario: str, n: int) -> Callable[[DataSets], ClaimJudgement]:
+    def judge(data: DataSets) -> ClaimJudgement:
         by = everywhere(data, n, scenario)
         answer = several([near(value, PUBLISHED[scenario][n], CLOSE) for value in by.values()])
         return found([answer], _two_ranges(data, cells(data, n, scenario), by))
@@ -79,14 +79,14 @@ def _cell(scenario: str, n: int) -> Callable[[Data], Judgement]:
     return judge
 
 
-def _two_ranges(data: Data, ours: Mapping[str, Estimate], of_all: Mapping[tuple[str, str], Estimate]) -> str:
+def _two_ranges(data: DataSets, ours: Mapping[str, Estimate], of_all: Mapping[tuple[str, str], Estimate]) -> str:
     places = len(placements_of(data))
     return f"{_range(ours)} over {places} placements as `ech-r9`, {_range(of_all)} over {len(READINGS)} readings too"
 
 
-def _falls(steps: Sequence[Rows], size: Callable[[Row], float]) -> Answer:
+def _falls(steps: Sequence[DataRows], size: Callable[[Row], float]) -> ClaimAnswer:
     """Tell whether each step is smaller than the one before, over pairs of runs with the same traffic."""
-    answers: list[Answer] = []
+    answers: list[ClaimAnswer] = []
     for more, fewer in pairwise(steps):
         before = {row["seed"]: size(row) for row in more}
         change = estimate([size(row) - before[row["seed"]] for row in fewer])
@@ -94,15 +94,15 @@ def _falls(steps: Sequence[Rows], size: Callable[[Row], float]) -> Answer:
     return every(answers)
 
 
-def _falling(data: Data) -> Judgement:
-    answers: list[Answer] = []
+def _falling(data: DataSets) -> ClaimJudgement:
+    answers: list[ClaimAnswer] = []
     for n, place, reading in product(sizes_of(data), placements_of(data), READINGS):
         some = choose(data["table 7.1"], processes=n, placement=place, reading=reading)
         answers.append(_falls([choose(some, scenario=scenario) for scenario in NAMES], lambda row: row["elements"]))
     return found([several(answers)], f"in {answers.count(True)} of {len(answers)} placements and readings")
 
 
-def _improves(data: Data) -> Judgement:
+def _improves(data: DataSets) -> ClaimJudgement:
     none, some = (everywhere(data, 6, scenario) for scenario in NAMES[:2])
     shares = {key: quotient(some[key], none[key]) for key in none}
     saved = {key: Estimate(1 - share.mean, share.half, share.values) for key, share in shares.items()}
@@ -111,7 +111,7 @@ def _improves(data: Data) -> Judgement:
     return found([answer], _two_ranges(data, ours, saved))
 
 
-def _grows_less(data: Data) -> Judgement:
+def _grows_less(data: DataSets) -> ClaimJudgement:
     answers, shown = [], {}
     for scenario in NAMES:
         few, many = (everywhere(data, n, scenario) for n in (6, 10))
@@ -121,7 +121,7 @@ def _grows_less(data: Data) -> Judgement:
     return found([several(answers)], "largest factor from 6 to 10, " + words(shown))
 
 
-def _steady(data: Data) -> Judgement:
+def _steady(data: DataSets) -> ClaimJudgement:
     """Judge each choice of other delays in each placement by itself: how different they were is open."""
     placements = sorted({row["placement"] for row in data["delays"]})
     if not placements:
@@ -136,7 +136,7 @@ def _steady(data: Data) -> Judgement:
     return found([several(answers)], f"largest change over {len(placements)} placements, {'; '.join(parts)}")
 
 
-def _changes(rows: Rows) -> list[Estimate]:
+def _changes(rows: DataRows) -> list[Estimate]:
     """Return by which share each other delay changes each value, over pairs of runs with the same traffic."""
     made = []
     for n, scenario, delay in sorted({(row["processes"], row["scenario"], row["delay"]) for row in rows}):
@@ -150,7 +150,7 @@ def _changes(rows: Rows) -> list[Estimate]:
     return made
 
 
-def _histories(data: Data) -> Judgement:
+def _histories(data: DataSets) -> ClaimJudgement:
     answers, shown = [], []
     for place in placements_of(data):
         steps = [chosen(data, 6, scenario, place) for scenario in (NAMES[0], NAMES[2])]
@@ -161,8 +161,8 @@ def _histories(data: Data) -> Judgement:
     return found([several(answers)], ", ".join(shown))
 
 
-def _small_stamps(n: int) -> Callable[[Data], Judgement]:
-    def judge(data: Data) -> Judgement:
+def _small_stamps(n: int) -> Callable[[DataSets], ClaimJudgement]:
+    def judge(data: DataSets) -> ClaimJudgement:
         answers = [
             _falls([chosen(data, n, s, place) for s in NAMES], lambda row: -_small(histogram([row], "stamps")))
             for place in placements_of(data)
@@ -183,12 +183,12 @@ def _small(sizes: Counter[int]) -> float:
     return sum(seen for size, seen in sizes.items() if size <= 2) / max(1, sizes.total())
 
 
-def _without_gateway(data: Data) -> Judgement:
+def _without_gateway(data: DataSets) -> ClaimJudgement:
     by = _small_group(data, "without")
     return found([several([near(value, PUBLISHED_7_5["without"], CLOSE) for value in by.values()])], words(by))
 
 
-def _with_gateway(data: Data) -> Judgement:
+def _with_gateway(data: DataSets) -> ClaimJudgement:
     """Stamps below 5 elements are the separator's doing only where they are not below 5 without it."""
     few, bound = _small_group(data, "with"), exact([PUBLISHED_7_5["with"]])
     without = _small_group(data, "without")
@@ -196,7 +196,7 @@ def _with_gateway(data: Data) -> Judgement:
     return found([several(answers)], words(few) + "; without: " + words(without))
 
 
-def _small_group(data: Data, separators: str) -> dict[str, Estimate]:
+def _small_group(data: DataSets, separators: str) -> dict[str, Estimate]:
     """Return the elements of the small group's stamps in figure 7.5, for each traffic and reading."""
     rows = choose(data["figure 7.5"], separators=separators)
     if not rows:
@@ -204,8 +204,8 @@ def _small_group(data: Data, separators: str) -> dict[str, Estimate]:
     return curve(rows, "elements", "network")
 
 
-def _networks(column: str, factor: float) -> Callable[[Data], Judgement]:
-    def judge(data: Data) -> Judgement:
+def _networks(column: str, factor: float) -> Callable[[DataSets], ClaimJudgement]:
+    def judge(data: DataSets) -> ClaimJudgement:
         rows, answers, shown = data["figure 7.7"], [], []
         for name in sorted({row["network"] for row in rows}):
             by = curve(rows, column, "separators", network=name)
@@ -216,7 +216,7 @@ def _networks(column: str, factor: float) -> Callable[[Data], Judgement]:
     return judge
 
 
-def _difference(rows: Rows, network: str, column: str, factor: float) -> Estimate:
+def _difference(rows: DataRows, network: str, column: str, factor: float) -> Estimate:
     """Return so many times the size with separators, less that without, over pairs of runs with the same traffic."""
     pairs = (choose(rows, network=network, seed=seed) for seed in sorted({row["seed"] for row in rows}))
     by = [{row["separators"]: row[column] for row in pair} for pair in pairs]

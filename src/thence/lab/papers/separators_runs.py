@@ -10,8 +10,8 @@ from thence.core.protocols.registry import create
 from thence.core.protocols.rst import RST
 from thence.lab.papers.chapter7.experiments import SCENARIOS, StampSizes, mean, stamp_sizes
 from thence.lab.papers.chapter7.group_clocks import group_run
-from thence.lab.papers.chapter7.networks import PLACEMENTS, Network, broadcasts, gateway, office
-from thence.lab.papers.claims import Data, NoDataError, Rows
+from thence.lab.papers.chapter7.networks import PLACEMENTS, GroupNetwork, broadcasts, gateway, office
+from thence.lab.papers.claims import DataRows, DataSets, NoDataError
 from thence.lab.papers.estimates import choose, curve
 from thence.lab.papers.paper import Scale
 from thence.lab.simulator.confidence import Estimate
@@ -47,12 +47,12 @@ def seeds_of(scale: Scale) -> list[int]:
     return scale.seeds(2, 5, 5)
 
 
-def measure(scale: Scale) -> dict[str, Rows]:
+def measure(scale: Scale) -> dict[str, DataRows]:
     """Run everything of chapter 7."""
     sizes = scale.sizes(SIZES)
     messages, seeds = messages_of(scale), seeds_of(scale)
     placements = list(PLACEMENTS)[: scale.pick(2, len(PLACEMENTS), len(PLACEMENTS))]
-    made: dict[str, Rows] = {
+    made: dict[str, DataRows] = {
         "fixed": [_fixed(n, place, scale.seed) for n in sizes for place in placements],
         "table 7.1": [row for n in sizes for place in placements for row in _cells(n, place, messages, seeds)],
         "delays": [row for n in sizes for p in placements for seed in seeds for row in _delays(n, p, messages, seed)],
@@ -119,7 +119,7 @@ def _gateways(messages: int, seed: int) -> list[Row]:
     ]  # fmt: skip
 
 
-def _beside(network: Network, messages: int, seed: int, *, literal: bool = False, pace: float = 1.0) -> list[Row]:
+def _beside(network: GroupNetwork, messages: int, seed: int, *, literal: bool = False, pace: float = 1.0) -> list[Row]:
     rows = []
     for separators in ("without", "with"):
         chosen = tuple(network.extended.separators) if separators == "with" else ()
@@ -137,29 +137,29 @@ def _beside(network: Network, messages: int, seed: int, *, literal: bool = False
 # -- read back ----------------------------------------------------------------------------------------------------
 
 
-def cells(data: Data, n: int, scenario: str, reading: str = CHOSEN) -> dict[str, Estimate]:
+def cells(data: DataSets, n: int, scenario: str, reading: str = CHOSEN) -> dict[str, Estimate]:
     """Return one cell of the table for each placement."""
     return curve(data["table 7.1"], "elements", "placement", processes=n, scenario=scenario, reading=reading)
 
 
-def everywhere(data: Data, n: int, scenario: str) -> dict[tuple[str, str], Estimate]:
+def everywhere(data: DataSets, n: int, scenario: str) -> dict[tuple[str, str], Estimate]:
     """Return one cell of the table for each reading and placement."""
     return {
         (reading, place): value for reading in READINGS for place, value in cells(data, n, scenario, reading).items()
     }
 
 
-def placements_of(data: Data) -> list[str]:
+def placements_of(data: DataSets) -> list[str]:
     """Return the placements there are."""
     return sorted({row["placement"] for row in data["table 7.1"]})
 
 
-def sizes_of(data: Data) -> list[int]:
+def sizes_of(data: DataSets) -> list[int]:
     """Return the numbers of processes there are."""
     return sorted({row["processes"] for row in data["table 7.1"]})
 
 
-def histogram(rows: Rows, column: str) -> Counter[int]:
+def histogram(rows: DataRows, column: str) -> Counter[int]:
     """Add up histograms over rows."""
     total: Counter[int] = Counter()
     for row in rows:
@@ -167,7 +167,7 @@ def histogram(rows: Rows, column: str) -> Counter[int]:
     return total
 
 
-def chosen(data: Data, n: int, scenario: str, placement: str | None = None) -> Rows:
+def chosen(data: DataSets, n: int, scenario: str, placement: str | None = None) -> DataRows:
     """Return the runs of one scenario under the chosen reading, in one placement or over all of them."""
     where: Row = {} if placement is None else {"placement": placement}
     rows = choose(data["table 7.1"], processes=n, scenario=scenario, reading=CHOSEN, **where)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from thence.lab.papers.chapter7.experiments import PUBLISHED
-from thence.lab.papers.claims import Data
+from thence.lab.papers.claims import DataSets
 from thence.lab.papers.estimates import choose, curve
 from thence.lab.papers.paper import Drawing
 from thence.lab.papers.separators_runs import DELAYS, NAMES, READINGS, WATCHED, cells, chosen, histogram, sizes_of
-from thence.tables.result_table import Cell, Table
+from thence.tables.result_table import Cell, ResultTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def tables(data: Data) -> list[Table]:
+def tables(data: DataSets) -> list[ResultTable]:
     """Return table 7.1 under every reading, the delays, and figures 7.5 and 7.7 in numbers."""
     rows: list[tuple[Cell, ...]] = []
     for n in sizes_of(data):
@@ -29,13 +29,13 @@ def tables(data: Data) -> list[Table]:
         "Ranges are over placements. Apart: one hop message for each link; together: one for all next hops; letter: "
         "R6.3 as printed."
     )
-    shown = [Table("Table 7.1: elements of a stamp", ("n", "scheme", "published", *READINGS), tuple(rows), note)]
+    shown = [ResultTable("Table 7.1: elements of a stamp", ("n", "scheme", "published", *READINGS), tuple(rows), note)]
     slow: list[tuple[Cell, ...]] = [
         (n, name, *(str(v) for v in curve(data["delays"], "elements", "delay", processes=n, scenario=name).values()))
         for n in sizes_of(data) for name in NAMES
     ]  # fmt: skip
     titles = tuple(f"{1000 * delay:g} ms" for delay in DELAYS)
-    shown.append(Table("Other network delays, over all placements", ("n", "scheme", *titles), tuple(slow)))
+    shown.append(ResultTable("Other network delays, over all placements", ("n", "scheme", *titles), tuple(slow)))
     beside: list[tuple[Cell, ...]] = []
     for row in choose([*data["figure 7.5"], *data["figure 7.7"]], separators="with"):
         name, same = row["network"], (data["figure 7.5"], data["figure 7.7"])["broadcasts" in row["network"]]
@@ -43,10 +43,10 @@ def tables(data: Data) -> list[Table]:
         line = (name, *(str(each[where]) for each in by for where in ("without", "with")))
         beside += [line] if line not in beside else []
     columns = ("network", "stamps without", "stamps with", "history without", "history with")
-    return [*shown, Table("Figures 7.5 to 7.7: elements, without and with separators", columns, tuple(beside))]
+    return [*shown, ResultTable("Figures 7.5 to 7.7: elements, without and with separators", columns, tuple(beside))]
 
 
-def plots(data: Data, draw: Drawing) -> dict[str, Figure]:
+def plots(data: DataSets, draw: Drawing) -> dict[str, Figure]:
     """Return the histograms of figures 7.2, 7.3, 7.4 and 7.7."""
     made: dict[str, Figure] = {}
     if 6 in sizes_of(data):

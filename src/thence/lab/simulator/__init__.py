@@ -7,7 +7,7 @@ result.outcome.deliveries, result.measures["bytes_per_copy"], result.recorder.ev
 """
 
 from thence.lab.simulator.metrics import Measures, Meter, over_seeds
-from thence.lab.simulator.outcome import Outcome, explain
+from thence.lab.simulator.outcome import RunOutcome, explain
 from thence.lab.simulator.record import ArrivalRecorder, RunRecorder
 from thence.lab.simulator.run import Result, replicate, simulate
 from thence.lab.simulator.scenario import Scenario, scenario_of
@@ -18,8 +18,8 @@ __all__ = [
     "Measures",
     "Meter",
     "Observer",
-    "Outcome",
     "Result",
+    "RunOutcome",
     "RunRecorder",
     "Scenario",
     "Simulation",

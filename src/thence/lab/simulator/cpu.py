@@ -47,7 +47,7 @@ class Timed:
         return effects
 
 
-class Clock:
+class CpuClock:
     """Times the members of one run; hand `members` to the simulation."""
 
     def __init__(self, members: Sequence[Member]) -> None:

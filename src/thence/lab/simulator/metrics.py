@@ -21,7 +21,7 @@ from thence.core.protocols.effects import Sent
 from thence.lab.simulator.causes import Causes
 from thence.lab.simulator.confidence import Estimate, batch_means, estimate
 from thence.lab.simulator.simulation import Observer, Simulation
-from thence.lab.simulator.sizes import Sizes
+from thence.lab.simulator.sizes import StampMeasure
 
 STAMPS = ("entries", "facts", "bytes", "paper_bytes")
 PER_COPY = (*STAMPS, "held", "hold", "needless", "latency")
@@ -69,9 +69,9 @@ class _Batch:
 class Meter(Observer):
     """Measures a run as it goes."""
 
-    def __init__(self, *, warmup: float = 0.2, batches: int = 20, sizes: Sizes | None = None) -> None:
+    def __init__(self, *, warmup: float = 0.2, batches: int = 20, sizes: StampMeasure | None = None) -> None:
         """Leave out this share of the messages, and cut the rest into so many batches."""
-        self.warmup, self.batches, self.sizes = warmup, batches, sizes or Sizes()
+        self.warmup, self.batches, self.sizes = warmup, batches, sizes or StampMeasure()
         self.causes = Causes()
         self.log_size_max = 0
         self._has_facts = True

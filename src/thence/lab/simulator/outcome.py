@@ -10,7 +10,7 @@ from thence.core.protocols.effects import Pending
 
 
 @dataclass(slots=True)
-class Outcome:
+class RunOutcome:
     """What became of a run."""
 
     run: str

@@ -19,7 +19,7 @@ from thence.core.model.plain import Row
 from thence.core.protocols.effects import Sent
 from thence.errors import MisuseError
 from thence.lab.simulator.simulation import Observer, Simulation
-from thence.lab.simulator.sizes import Sizes
+from thence.lab.simulator.sizes import StampMeasure
 from thence.tables.files.formats import by_name
 from thence.tables.files.recorder import Clear, CopyRow, Recorder
 
@@ -27,9 +27,9 @@ from thence.tables.files.recorder import Clear, CopyRow, Recorder
 class RunRecorder(Recorder, Observer):
     """Records a simulation; `stamps` adds the dependencies of each copy in the clear."""
 
-    def __init__(self, *, stamps: bool = False, sizes: Sizes | None = None) -> None:
+    def __init__(self, *, stamps: bool = False, sizes: StampMeasure | None = None) -> None:
         """Keep nothing yet."""
-        self.stamps, self.sizes = stamps, sizes or Sizes()
+        self.stamps, self.sizes = stamps, sizes or StampMeasure()
         self._here: dict[tuple[str | None, int, int, int], CopyRow | None] = {}
         """by message and destination, what arrived: what its delivery will say, None once that is said"""
         self._hops: dict[int, int] = {}

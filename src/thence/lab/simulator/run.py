@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from thence.core.model.events import Event
 from thence.core.model.order import Judgement, judge
 from thence.core.model.plain import Row
-from thence.lab.simulator.cpu import Clock
+from thence.lab.simulator.cpu import CpuClock
 from thence.lab.simulator.metrics import Measures, Meter, over_seeds
-from thence.lab.simulator.outcome import Outcome
+from thence.lab.simulator.outcome import RunOutcome
 from thence.lab.simulator.record import ArrivalRecorder, RunRecorder
 from thence.lab.simulator.scenario import Scenario
 from thence.lab.simulator.simulation import Observer, Simulation
-from thence.lab.simulator.sizes import Sizes
+from thence.lab.simulator.sizes import StampMeasure
 from thence.lab.simulator.workload import Request
 
 
@@ -23,7 +23,7 @@ class Result:
     """What a run gave; `recorder`, `arrivals`, `measures` and `cpu` where they were asked for."""
 
     scenario: Scenario
-    outcome: Outcome
+    outcome: RunOutcome
     measures: Measures | None = None
     recorder: RunRecorder | None = None
     arrivals: ArrivalRecorder | None = None
@@ -62,12 +62,12 @@ def simulate(
     through: Callable[[Iterator[Request]], Iterator[Request]] = iter,
 ) -> Result:
     """Run a scenario; `trace` keeps its events, `arrivals` its arrivals, `cpu` times every operation."""
-    sizes = Sizes()
+    sizes = StampMeasure()
     recorder = RunRecorder(stamps=stamps, sizes=sizes) if trace else None
     arriving = ArrivalRecorder() if arrivals else None
     meter = Meter(warmup=warmup, batches=batches, sizes=sizes) if measure else None
     observers = [each for each in (recorder, arriving, meter, *watch) if each is not None]
-    clock = Clock(scenario.members()) if cpu else None
+    clock = CpuClock(scenario.members()) if cpu else None
     simulation = Simulation(scenario, *observers, members=None if clock is None else clock.members, through=through)
     outcome = simulation.run()
     measures = None if meter is None else meter.measures()

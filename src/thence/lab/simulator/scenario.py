@@ -13,7 +13,7 @@ from thence.core.model.faults import groups_of
 from thence.core.model.plain import Fields, Option, Row
 from thence.core.model.roster import Roster
 from thence.core.protocols.base import Member
-from thence.core.protocols.registry import Entry, Need, check_options, create, lookup
+from thence.core.protocols.registry import Need, ProtocolEntry, check_options, create, lookup
 from thence.errors import MisuseError
 from thence.lab.simulator.network import Network, check_share
 from thence.lab.simulator.random_streams import Streams
@@ -72,7 +72,7 @@ class Scenario:
         return f"{self.protocol}-n{self.processes}-{traffic}-seed{self.seed}"
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> ProtocolEntry:
         """What the registry says of the protocol."""
         return lookup(self.protocol)
 
@@ -148,7 +148,7 @@ class Scenario:
             duplicates=self.duplicates,
         )
 
-    def check(self) -> Entry:
+    def check(self) -> ProtocolEntry:
         """Refuse what cannot be run, saying why; return the registry's entry of the protocol."""
         _check_numbers(self)
         entry = self.entry
@@ -249,7 +249,7 @@ def given(scenario: Scenario, workload: Workload) -> frozenset[Need]:
     return frozenset(found)
 
 
-def _check_needs(scenario: Scenario, entry: Entry, workload: Workload) -> None:
+def _check_needs(scenario: Scenario, entry: ProtocolEntry, workload: Workload) -> None:
     have = given(scenario, workload)
     missing = [need for need in entry.needs if need not in have]
     if missing:
@@ -257,7 +257,7 @@ def _check_needs(scenario: Scenario, entry: Entry, workload: Workload) -> None:
         raise MisuseError(f"protocol {entry.name} needs {', '.join(missing)}; it can run with {wanted}")
 
 
-def bears_loss(entry: Entry) -> bool:
+def bears_loss(entry: ProtocolEntry) -> bool:
     """Tell whether a protocol still makes sense when copies are lost: it never waits for another message."""
     return entry.guarantee == "none"
 

@@ -24,7 +24,7 @@ from thence.core.model.roster import positions
 from thence.core.protocols.base import Member
 from thence.core.protocols.effects import Deferred, Deliver, Effect, Hold, Sent, Transmit
 from thence.lab.simulator.delays import Travel
-from thence.lab.simulator.outcome import Outcome
+from thence.lab.simulator.outcome import RunOutcome
 from thence.lab.simulator.random_streams import Streams
 from thence.lab.simulator.scenario import Scenario
 from thence.lab.simulator.workload import Request
@@ -32,7 +32,7 @@ from thence.lab.simulator.workload import Request
 DETECTION = 0.5
 
 
-Item = Copy | Request | Callable[[float], None]
+Scheduled = Copy | Request | Callable[[float], None]
 """What happens at a time: an arrival, a request, or what is to be called then."""
 
 
@@ -84,11 +84,11 @@ class Simulation:
         self.members: Sequence[Member] = scenario.members() if members is None else members
         self.network = scenario.network(self.streams)
         self.workload = scenario.traffic(self.streams)
-        self.outcome = Outcome(scenario.name)
+        self.outcome = RunOutcome(scenario.name)
         self.observers = observers
         self.down = 0
         self._deliveries, self._answers, self._reliable = 0, self.workload.answers, self.network.reliable
-        self._heap: list[tuple[float, int, Item]] = []
+        self._heap: list[tuple[float, int, Scheduled]] = []
         self._tick = count().__next__
         self._requests: Iterator[Request] = iter(())
         self._asked: dict[tuple[int, str | None, int], float] = {}
@@ -99,7 +99,7 @@ class Simulation:
         self._on_hops_sent = _wanted(observers, "hops_sent")
         self._on_hop_arrived = _wanted(observers, "hop_arrived")
 
-    def run(self) -> Outcome:
+    def run(self) -> RunOutcome:
         """Let everything happen, and say what became of it."""
         for observer in self.observers:
             observer.begin(self)
@@ -139,7 +139,7 @@ class Simulation:
         if request is not None:
             self._at(request.time, request)
 
-    def _at(self, time: float, item: Item) -> None:
+    def _at(self, time: float, item: Scheduled) -> None:
         heappush(self._heap, (time, self._tick(), item))
 
     def _ask(self, now: float, request: Request) -> None:

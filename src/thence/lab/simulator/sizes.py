@@ -20,7 +20,7 @@ class Size(NamedTuple):
     paper_bytes: int
 
 
-class Sizes:
+class StampMeasure:
     """Measures stamps; several observers of one run share one. Copies of a message with one stamp are measured once."""
 
     def __init__(self) -> None:

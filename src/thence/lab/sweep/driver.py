@@ -36,8 +36,8 @@ from thence.lab.sweep.task import (
     RESULT,
     RESULT_SCHEMA,
     SETTING,
-    Run,
-    Store,
+    ResultStore,
+    Simulate,
     failed,
     run_one,
     write_result,
@@ -70,7 +70,7 @@ _RUNS_ARROW = pa.schema(
 _SUMMARY_ARROW = schema_of_types(dict(part.split() for part in SUMMARY.split(", ")))
 
 Batches = Iterator[pa.RecordBatch]
-Progress = Callable[[int, int], None]
+SweepProgress = Callable[[int, int], None]
 """told (finished, of how many)"""
 
 
@@ -91,11 +91,11 @@ def sweep(
     *,
     traces: bool = False,
     retry: bool = False,
-    progress: Progress | None = None,
-    run: Run = simulate,
+    progress: SweepProgress | None = None,
+    run: Simulate = simulate,
 ) -> Swept:
     """Run what is not finished yet; `retry` runs failed scenarios again. `run` is for tests."""
-    store = Store(str(out))
+    store = ResultStore(str(out))
     wanted = list(grid.scenarios)
     ids = {each.id for each in wanted}
     before = store.finished() & ids
@@ -110,7 +110,7 @@ def sweep(
     return Swept(results, summary(results), len(left), len(before))
 
 
-def _again(store: Store, before: set[str], *, retry: bool, traces: bool) -> set[str]:
+def _again(store: ResultStore, before: set[str], *, retry: bool, traces: bool) -> set[str]:
     """Return what must be run again although it has a result: failed ones if asked, and ones that lack their trace."""
     traced = {name.rpartition("/")[0].removeprefix("scenario=") for name in store.names("traces")}
     found = set()
@@ -140,7 +140,7 @@ def places(works: Sequence[float], cores: int) -> list[int]:
     return found
 
 
-def _running(store: Store, how: Row) -> Callable[[Batches], Batches]:
+def _running(store: ResultStore, how: Row) -> Callable[[Batches], Batches]:
     """Return what a task does: run its scenarios one after the other and say how each went."""
 
     def work(batches: Batches) -> Batches:
@@ -157,7 +157,7 @@ def _running(store: Store, how: Row) -> Callable[[Batches], Batches]:
 @dataclass(slots=True)
 class _Work:
     spark: SparkSession
-    store: Store
+    store: ResultStore
     how: Row
 
     def through(self, left: list[Planned]) -> None:
@@ -203,7 +203,7 @@ class _Work:
 class _Watch:
     """Tells how far a sweep is, from the results that are there."""
 
-    def __init__(self, store: Store, ids: set[str], before: int, progress: Progress | None) -> None:
+    def __init__(self, store: ResultStore, ids: set[str], before: int, progress: SweepProgress | None) -> None:
         self.store, self.ids, self.before, self.progress = store, ids, before, progress
         self._over = Event()
         self._thread = Thread(target=self._watch, daemon=True)
@@ -239,7 +239,7 @@ def results_of(spark: SparkSession, out: str, planned: Sequence[Planned]) -> Dat
 
     (Reading the folder through Spark would list it first, with a task for each scenario.)
     """
-    store = Store(str(out))
+    store = ResultStore(str(out))
 
     def read(batches: Batches) -> Batches:
         for batch in batches:

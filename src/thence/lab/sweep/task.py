@@ -61,12 +61,12 @@ COLUMNS: dict[str, str] = {
 RESULT_SCHEMA = schema_of_types(COLUMNS)
 TIMING_SCHEMA = pa.schema([("seconds", pa.float64()), ("cpu_seconds", pa.float64())])
 
-Run = Callable[..., Result]
+Simulate = Callable[..., Result]
 """`thence.lab.simulator.simulate`, or what a test puts in its place"""
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class ResultStore:
     """A folder that the driver and the workers both see: a path, or an address that pyarrow knows (s3://, hdfs://)."""
 
     address: str
@@ -116,7 +116,9 @@ def _split(names: list[str]) -> list[tuple[str, str, str]]:
     return [name.rpartition("/") for name in names]
 
 
-def run_one(store: Store, id: str, spec: str, *, traces: bool, warmup: float, batches: int, run: Run = simulate) -> Row:
+def run_one(
+    store: ResultStore, id: str, spec: str, *, traces: bool, warmup: float, batches: int, run: Simulate = simulate
+) -> Row:
     """Run a scenario and write its files; return how it went."""
     store.write(f"running/{id}", b"")
     started, cpu = perf_counter(), process_time()
@@ -130,7 +132,7 @@ def run_one(store: Store, id: str, spec: str, *, traces: bool, warmup: float, ba
     return {"scenario": id, "status": row["status"], "error": row["error"], **timing}
 
 
-def write_result(store: Store, id: str, row: Row) -> None:
+def write_result(store: ResultStore, id: str, row: Row) -> None:
     """Write a result: from now on the scenario is finished."""
     store.write(f"results/scenario={id}/{RESULT}", _parquet([row], RESULT_SCHEMA))
 
@@ -140,7 +142,7 @@ def failed(spec: Row, error: str) -> Row:
     return _setting(spec) | {"status": "failed", "error": error}
 
 
-def _row(spec: Row, *, traces: bool, warmup: float, batches: int, run: Run) -> tuple[Row, bytes | None]:
+def _row(spec: Row, *, traces: bool, warmup: float, batches: int, run: Simulate) -> tuple[Row, bytes | None]:
     try:
         scenario = scenario_of(spec)
         result = run(scenario, trace=traces, warmup=warmup, batches=batches)

@@ -10,7 +10,7 @@ routed.events                                                   # the run, and `
 
 from thence.lab.topology.extended import Extended, described, from_toml
 from thence.lab.topology.graph import Graph, broadcast, graph_of
-from thence.lab.topology.joins import Join, Membership, with_witnesses
+from thence.lab.topology.joins import JoinResult, TopologyMembership, with_witnesses
 from thence.lab.topology.routed import Routed
 from thence.lab.topology.routed_driver import drive
 from thence.lab.topology.routes import Routes
@@ -29,11 +29,11 @@ from thence.lab.topology.separators import (
 __all__ = [
     "Extended",
     "Graph",
-    "Join",
-    "Membership",
+    "JoinResult",
     "Routed",
     "Routes",
     "Separator",
+    "TopologyMembership",
     "articulations",
     "between",
     "both_ways",

@@ -40,23 +40,23 @@ from thence.lab.topology.extended import Extended
 from thence.lab.topology.graph import Graph, components, known
 from thence.lab.topology.separators import Separator, check_separator, option_text
 
-Scenario = Literal["i", "ii", "iii", "iv"]
-GRAVITY: tuple[Scenario, ...] = ("i", "ii", "iii", "iv")
+JoinScenario = Literal["i", "ii", "iii", "iv"]
+GRAVITY: tuple[JoinScenario, ...] = ("i", "ii", "iii", "iv")
 
 
 @dataclass(frozen=True)
-class Join:
+class JoinResult:
     """What a join amounts to."""
 
     process: str
-    scenario: Scenario
+    scenario: JoinScenario
     separators: tuple[Separator, ...]
     """all that hold from now on"""
     entered: tuple[Separator, ...]
     """those it becomes a member of, as they were"""
 
 
-class Membership:
+class TopologyMembership:
     """A graph of living and failed processes, its separators, and a member of `ech-r9` on each process."""
 
     def __init__(self, graph: Graph, separators: Iterable[Separator], *, stable: bool = False) -> None:
@@ -79,20 +79,20 @@ class Membership:
         for member in self.members.values():
             member.leave(process)
 
-    def plan(self, process: str, links: Iterable[str]) -> Join:
+    def plan(self, process: str, links: Iterable[str]) -> JoinResult:
         """Tell what it amounts to if a process joins with these links."""
         near = self._living(process, links)
         parts = [part for part in components(self.graph) if near & set(part)]
         linked = frozenset(name for part in parts for name in part)
         moved = [self._moved(separator, process, near, linked) for separator in self.separators]
         entered = tuple(old for old, new in zip(self.separators, moved, strict=True) if process in new.members)
-        found: list[Scenario] = ["ii" if len(parts) > 1 else "i"]
+        found: list[JoinScenario] = ["ii" if len(parts) > 1 else "i"]
         found += ["iii" if old.members & set(self.members) else "iv" for old in entered]
         if len(parts) > 1:
             rest = frozenset(self.graph)
             moved += [Separator(frozenset({process}), frozenset(part), rest - set(part)) for part in parts]
             moved += [separator.reversed for separator in moved[-len(parts) :]]
-        return Join(process, max(found, key=GRAVITY.index), tuple(dict.fromkeys(moved)), entered)
+        return JoinResult(process, max(found, key=GRAVITY.index), tuple(dict.fromkeys(moved)), entered)
 
     def _living(self, process: str, links: Iterable[str]) -> frozenset[str]:
         if process in self.graph:
@@ -121,7 +121,7 @@ class Membership:
             forward, backward = forward | others | {process}, backward - others
         return Separator(members, forward, backward)
 
-    def owed(self, join: Join) -> list[str]:
+    def owed(self, join: JoinResult) -> list[str]:
         """Say what must be delivered before a join may take over histories; nothing if all that failed can be read."""
         if self.stable:
             return []
@@ -136,7 +136,7 @@ class Membership:
                         found.setdefault(f"{name_of(origin, count)} at {here}")
         return list(found)
 
-    def sources(self, join: Join) -> list[str]:
+    def sources(self, join: JoinResult) -> list[str]:
         """Return whose histories a join takes over."""
         found: dict[str, None] = {}
         for separator in join.entered:
@@ -146,7 +146,7 @@ class Membership:
             found.update(dict.fromkeys(sorted(alive | gone or sides)))
         return list(found)
 
-    def join(self, process: str, links: Iterable[str]) -> Join:
+    def join(self, process: str, links: Iterable[str]) -> JoinResult:
         """Let a process join: everybody takes the new separators, and it takes over what it must know."""
         near = frozenset(links)
         join = self.plan(process, near)

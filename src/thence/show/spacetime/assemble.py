@@ -19,7 +19,7 @@ from importlib.resources import files
 from typing import cast
 
 from thence import __version__
-from thence.show.spacetime.encode import Json, encoded
+from thence.show.spacetime.encode import JsonObject, encoded
 from thence.show.spacetime.names import TEXT_LIMIT, visible
 from thence.tables.explain.scene import Scene
 
@@ -64,8 +64,8 @@ def page(
     scenes do not hold all of them.
     """
     data = encoded(scenes) | {"start": start}
-    runs = cast(list[Json], data["runs"])
-    found = [(run, each) for run in runs for each in cast(list[Json], run["findings"])]
+    runs = cast(list[JsonObject], data["runs"])
+    found = [(run, each) for run in runs for each in cast(list[JsonObject], run["findings"])]
     found.sort(key=lambda pair: pair[1]["what"] != "violation")  # numbered as an audit numbers them
     remarks = [*notes, *(str(note) for run in runs for note in cast(list[str], run["notes"]))]
     style, program = source("style.css"), script()
@@ -92,7 +92,7 @@ def _policy(program: str, style: str) -> str:
     return "; ".join(["default-src 'none'", *hashes, "base-uri 'none'", "form-action 'none'"])
 
 
-def _verdict(runs: Sequence[Json], found: Sequence[Json], total: int | None) -> str:
+def _verdict(runs: Sequence[JsonObject], found: Sequence[JsonObject], total: int | None) -> str:
     verdicts = {str(run["verdict"]) for run in runs if run["verdict"]}
     worst = next((each for each in VERDICTS if each in verdicts), None)
     here = sum(each["what"] == "violation" for each in found)
@@ -107,7 +107,7 @@ def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _runs(runs: Sequence[Json]) -> str:
+def _runs(runs: Sequence[JsonObject]) -> str:
     if len(runs) < 2:
         return ""
     boxes = "".join(
@@ -118,7 +118,7 @@ def _runs(runs: Sequence[Json]) -> str:
     return f'<ul id="runs" class="plain" aria-label="Runs">{boxes}</ul>'
 
 
-def _item(number: int, run: Json, found: Json, runs: int) -> str:
+def _item(number: int, run: JsonObject, found: JsonObject, runs: int) -> str:
     shown = found["number"] or number + 1
     where = f"<i>{escape(str(run['name']))}</i> " if runs > 1 else ""
     names = [f"<b>{escape(name)}</b>" for name in cast(list[str], found.get("short", []))]

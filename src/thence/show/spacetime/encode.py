@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from thence.core.model.events import Event
 from thence.show.spacetime.names import TEXT_LIMIT, natural, visible
-from thence.tables.explain.scene import Finding, Row, Scene
+from thence.tables.explain.scene import Finding, RowId, Scene
 
 PAGE_EVENTS = 100_000
 """Events that one page takes; more are divided into excerpts."""
@@ -28,7 +28,7 @@ STAMPED = 1_000_000
 
 KINDS = {"send": 0, "receive": 1, "deliver": 2, "internal": 3, "crash": 4}
 
-Json = dict[str, object]
+JsonObject = dict[str, object]
 
 
 class Numbering(dict[str, int]):
@@ -53,7 +53,7 @@ class Tables:
     files: Numbering = field(default_factory=Numbering)
 
 
-def encoded(scenes: Sequence[Scene]) -> Json:
+def encoded(scenes: Sequence[Scene]) -> JsonObject:
     """Return the data of a page, as JSON can hold it."""
     tables = Tables()
     for scene in scenes:  # lanes in order of first appearance, so that an execution reads from the top left
@@ -62,7 +62,7 @@ def encoded(scenes: Sequence[Scene]) -> Json:
     silent = {to for scene in scenes for e in scene.events for to in e.destinations or ()} - tables.processes.keys()
     for name in sorted(silent, key=lambda each: (natural(each), each)):
         tables.processes[name]
-    runs = [_Run(scene, tables).json() for scene in scenes]
+    runs = [_EncodedRun(scene, tables).json() for scene in scenes]
     return {
         "processes": tables.processes.texts(),
         "messages": tables.messages.texts(),
@@ -72,7 +72,7 @@ def encoded(scenes: Sequence[Scene]) -> Json:
     }
 
 
-def column(values: Sequence[int] | Sequence[float]) -> Json:
+def column(values: Sequence[int] | Sequence[float]) -> JsonObject:
     """Return numbers as a typed array in base64: Int8, Int16, Int32 or Float64, whichever is least."""
     if all(type(value) is int for value in values):
         low, high = min(values, default=0), max(values, default=0)
@@ -87,13 +87,13 @@ def column(values: Sequence[int] | Sequence[float]) -> Json:
     return {"type": kind, "data": b64encode(data.tobytes()).decode()}
 
 
-class _Run:
+class _EncodedRun:
     """One scene on its way into columns."""
 
     def __init__(self, scene: Scene, tables: Tables) -> None:
         self.scene, self.tables = scene, tables
         self.notes = list(scene.notes)
-        self.place: dict[Row, int] = {(e.process, e.index): i for i, e in enumerate(scene.events)}
+        self.place: dict[RowId, int] = {(e.process, e.index): i for i, e in enumerate(scene.events)}
         self.sends: dict[str, int] = {}
         self.arrivals: dict[tuple[str, str], list[int]] = defaultdict(list)
         self.deliveries: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -107,7 +107,7 @@ class _Run:
             elif event.kind == "deliver":
                 self.deliveries[event.message, event.process].append(i)
 
-    def json(self) -> Json:
+    def json(self) -> JsonObject:
         """Return everything that the page gets of this run."""
         events, tables = self.scene.events, self.tables
         columns = {
@@ -201,11 +201,15 @@ class _Run:
             "factLane": facts,
         }
 
-    def _finding(self, finding: Finding) -> Json:
+    def _finding(self, finding: Finding) -> JsonObject:
         """Return a finding with the numbers of the events it speaks of; -1 where the scene has none."""
         path = [self.place.get((step.process, step.index), -1) for step in finding.path or ()]
         rows = [self.place.get(row, -1) for row in finding.rows]
-        made: Json = {"what": finding.what, "text": visible(finding.sentence, TEXT_LIMIT), "number": finding.number}
+        made: JsonObject = {
+            "what": finding.what,
+            "text": visible(finding.sentence, TEXT_LIMIT),
+            "number": finding.number,
+        }
         if finding.violation:
             made["short"] = [visible(str(name)) for name in (finding.early, finding.message, finding.destination)]
         made["path"] = [place for place in path if place >= 0]

@@ -13,11 +13,11 @@ from typing import Literal, Protocol
 
 from thence.core.model.order import Copied, Violation
 from thence.tables.explain.scene import Finding, What, copied, set_aside, violated
-from thence.tables.explain.sentence import Step
+from thence.tables.explain.sentence import PathStep
 
 AuditRow = Mapping[str, str | int | None]
-ListName = Literal["violations", "undelivered", "duplicates", "misdelivered", "quarantine"]
-COPIES: dict[ListName, What] = {
+DrawnList = Literal["violations", "undelivered", "duplicates", "misdelivered", "quarantine"]
+COPIES: dict[DrawnList, What] = {
     "undelivered": "undelivered",
     "duplicates": "duplicate",
     "misdelivered": "misdelivered",
@@ -29,10 +29,10 @@ MOST = 5_000
 class Audited(Protocol):
     """The part of an audit's result that a page needs."""
 
-    def rows(self, name: ListName) -> Iterator[AuditRow]:
+    def rows(self, name: DrawnList) -> Iterator[AuditRow]:
         """Yield the rows of a list, sorted."""
 
-    def proved(self, limit: int | None = None) -> Iterator[tuple[AuditRow, list[Step] | None]]:
+    def proved(self, limit: int | None = None) -> Iterator[tuple[AuditRow, list[PathStep] | None]]:
         """Yield all violations, the first `limit` with their path."""
 
 

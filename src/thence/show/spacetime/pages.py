@@ -13,14 +13,14 @@ from itertools import islice
 
 from thence.core.model.events import Event
 from thence.errors import MisuseError
-from thence.show.results_page import Links, Section, Words
+from thence.show.results_page import Links, Paragraph, Section
 from thence.show.results_page import page as plain_page
 from thence.show.spacetime.assemble import page
 from thence.show.spacetime.encode import PAGE_EVENTS
 from thence.show.spacetime.findings import Numbered, by_run
 from thence.show.spacetime.names import visible
 from thence.tables.explain.excerpt import Excerpt, around, consecutive_excerpts, excerpt_rows, places_of
-from thence.tables.explain.scene import Finding, Origin, Row, scenes_of
+from thence.tables.explain.scene import Finding, Origin, RowId, scenes_of
 
 EXCERPTS = 20
 """Excerpts by violation, and excerpts by ranges of `order`, that an index links to."""
@@ -28,7 +28,7 @@ EXCERPTS = 20
 ADDRESSED = 2_000_000
 """Destinations of all sends that one page takes."""
 
-Origins = Mapping[str, Mapping[Row, Origin]]
+DrawnOrigins = Mapping[str, Mapping[RowId, Origin]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Recorded:
     events: Sequence[Event]
     findings: Numbered
     verdicts: Mapping[str, str]
-    origins: Origins
+    origins: DrawnOrigins
     title: str
     violations: int | None = None
     """Violations that the audit counted; `findings` may have fewer of them."""
@@ -177,8 +177,8 @@ def index_page(
         "Other excerpts: thence show ... --violation K, --message M, --time FROM:TO, --order FROM:TO, --processes a,b."
     )
     sections = [
-        Section("Slices around violations", [Links(by_violation)] if by_violation else [Words("No violation.")]),
+        Section("Slices around violations", [Links(by_violation)] if by_violation else [Paragraph("No violation.")]),
         *([Section("Slices of the order", [Links(by_order)])] if by_order else []),
-        Section("More", [Words(text) for text in (*more, other)]),
+        Section("More", [Paragraph(text) for text in (*more, other)]),
     ]
     return plain_page(visible(recorded.title), sections, lead=lead)

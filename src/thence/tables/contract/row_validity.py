@@ -33,7 +33,7 @@ ACCEPTED = {
 }
 """What is said of a value of another type than its column's."""
 
-Row = Mapping[str, object]
+RowValues = Mapping[str, object]
 """A row as JSON or Arrow gives it: values by column; a column that is left out is null."""
 
 
@@ -56,7 +56,7 @@ class _Refused(Exception):
     """Carries the reason why a row cannot be used."""
 
 
-def event_of(row: Row, *, order: int | None = None, needs: bool = True) -> Event | str:
+def event_of(row: RowValues, *, order: int | None = None, needs: bool = True) -> Event | str:
     """Return the event a row says, or the reason why it says none; `order` is used where the row has none.
 
     Unless `needs`, what its kind must have may be missing.
@@ -73,7 +73,7 @@ def event_of(row: Row, *, order: int | None = None, needs: bool = True) -> Event
     return Event(**values)  # type: ignore[arg-type]
 
 
-def lacking(values: Row) -> str | None:
+def lacking(values: RowValues) -> str | None:
     """Say which column a row of its kind must have and has not."""
     for name, kinds in NEEDED.items():
         value = values[name]
@@ -82,7 +82,7 @@ def lacking(values: Row) -> str | None:
     return None
 
 
-def readable(row: Row) -> dict[str, object]:
+def readable(row: RowValues) -> dict[str, object]:
     """Return what a row that is no event says all the same: its columns that could stand in one."""
     left: dict[str, object] = {}
     for name, check in _CHECKS.items():

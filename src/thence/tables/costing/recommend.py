@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, fields
 from math import inf
 
 from thence.core.model.plain import Row
-from thence.core.protocols.registry import REGISTRY, Entry, Need, lookup
+from thence.core.protocols.registry import REGISTRY, Need, ProtocolEntry, lookup
 from thence.errors import MisuseError
 from thence.tables.costing.replay import ENOUGH, Cost
 from thence.tables.costing.traffic import NeedFinding
@@ -220,11 +220,11 @@ def per_message(cost: Cost) -> float:
     return (cost.bytes + cost.hop_bytes) / max(1, cost.messages)
 
 
-def _unmet(entry: Entry, findings: Mapping[Need, NeedFinding]) -> list[Need]:
+def _unmet(entry: ProtocolEntry, findings: Mapping[Need, NeedFinding]) -> list[Need]:
     return [need for need in entry.needs if not findings.get(need, NeedFinding(None, "")).met]
 
 
-def _against(entry: Entry, findings: Mapping[Need, NeedFinding], cost: Cost, least: tuple[int, int]) -> str:
+def _against(entry: ProtocolEntry, findings: Mapping[Need, NeedFinding], cost: Cost, least: tuple[int, int]) -> str:
     """Return the first reason why a protocol does not stand for choice."""
     if entry.guarantee != "causal":
         return f"it guarantees {entry.guarantee} order, not causal order" if entry.guarantee != "none" else "no order"

@@ -38,9 +38,9 @@ LOOK = 16
 ENOUGH = 100
 """messages, and deliveries, of a run and label below which it is short"""
 THIRD, LAST = 2, 3
-Key = tuple[str, int]
+CopyKey = tuple[str, int]
 """a message and the position of one destination"""
-Mark = tuple[int, float | None]
+RowsSoFar = tuple[int, float | None]
 """rows of a process so far, and the time"""
 
 
@@ -164,15 +164,15 @@ class _Replay:
         self.quarter: dict[str, int] = {}
         """of the run, from 0, in which a message was sent"""
         self.tickets: dict[tuple[int, int], str] = {}
-        self.leaving: dict[str, tuple[int, Mark]] = {}
+        self.leaving: dict[str, tuple[int, RowsSoFar]] = {}
         """messages of which no copy has left, with their senders"""
-        self.under_way: dict[Key, list[Copy]] = {}
-        self.arrived: dict[Key, Mark] = {}
+        self.under_way: dict[CopyKey, list[Copy]] = {}
+        self.arrived: dict[CopyKey, RowsSoFar] = {}
         """not delivered yet"""
-        self.known: set[Key] = set()
+        self.known: set[CopyKey] = set()
         """a copy of it has left; more of them are relays"""
-        self.held: set[Key] = set()
-        self.done: set[Key] = set()
+        self.held: set[CopyKey] = set()
+        self.done: set[CopyKey] = set()
         self.now: deque[Copy] = deque()
         """copies that arrive now"""
         self._sized: tuple[Stamp, int, int, int | None, int] | None = None
@@ -196,7 +196,7 @@ class _Replay:
             copy = self.now.popleft()
             self._apply(copy.destination, self.members[copy.destination].receive(copy))
 
-    def _mark(self, place: int) -> Mark:
+    def _mark(self, place: int) -> RowsSoFar:
         return self.rows[place], self.time
 
     def _send(self, here: int, message: str, destinations: int) -> None:
@@ -296,7 +296,7 @@ class _Replay:
                 assert effect.ticket is not None
                 self._sent(here, self.tickets.pop((here, effect.ticket)), effect)
 
-    def _delivered(self, key: Key) -> None:
+    def _delivered(self, key: CopyKey) -> None:
         cost, mark = self.cost, self.arrived.pop(key, None)
         self.done.add(key)
         cost.deliveries += 1
@@ -308,7 +308,7 @@ class _Replay:
             cost.held_rows += rows
             cost.held_seconds = (cost.held_seconds or 0.0) + seconds
 
-    def _since(self, place: int, mark: Mark) -> tuple[int, float]:
+    def _since(self, place: int, mark: RowsSoFar) -> tuple[int, float]:
         return self.rows[place] - mark[0], max(0.0, self.time - (mark[1] or 0.0))
 
     def finish(self) -> Cost:

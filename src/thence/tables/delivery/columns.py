@@ -13,8 +13,8 @@ from typing import Literal
 
 from thence.core.model.plain import Field
 from thence.errors import Argument, MisuseError
+from thence.tables.contract.columns import By
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
-from thence.tables.delivery.reading import By
 
 NAMES = ("run", "destination", "arrival", "message", "sender", "time", "stamp", "clock", "depends_on")
 

@@ -21,27 +21,28 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mappin
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
-from thence.core.model.plain import Field
+from thence.core.model.plain import Field, Fields
 from thence.errors import MisuseError
-from thence.tables.delivery.columns import Columns, Key
+from thence.tables.contract.columns import By
+from thence.tables.delivery.columns import Columns, Key, named_once
 from thence.tables.delivery.delivery_rule_cy import Rule
-from thence.tables.delivery.gate_entry import Entry, Refused, Row
+from thence.tables.delivery.gate_entry import GateEntry, Refused
 from thence.tables.delivery.outcome import KINDS, PLACED, Kind
 from thence.tables.delivery.outcome_cy import Outcome
 from thence.tables.delivery.policy import Policy
-from thence.tables.delivery.reading import By, Reading, Rosters, rosters_of
+from thence.tables.delivery.reading import Reading, Rosters, rosters_of
 
 if TYPE_CHECKING:
     from thence.tables.delivery.gate_map import Map
     from thence.tables.delivery.gate_turn import Turn
 
 Ids = list[str]
-Asked = Callable[[Ids], Iterable[str] | Awaitable[Iterable[str]]]
+KnownIds = Callable[[Ids], Iterable[str] | Awaitable[Iterable[str]]]
 """which of these ids are in the target"""
-Fetch = Callable[[Ids], Iterable[Row] | Awaitable[Iterable[Row] | None] | None]
+Fetch = Callable[[Ids], Iterable[Fields] | Awaitable[Iterable[Fields] | None] | None]
 """what may fetch causes that have not arrived"""
-Choice = Literal["hold", "retry", "skip", "dead-letter"]
-OnError = Choice | Callable[[Row, Exception, int], Choice | Awaitable[Choice]]
+ErrorChoice = Literal["hold", "retry", "skip", "dead-letter"]
+OnError = ErrorChoice | Callable[[Fields, Exception, int], ErrorChoice | Awaitable[ErrorChoice]]
 Fate = Literal["done", "skipped", "dead"]
 """what a run decided of a row"""
 Identity = tuple[str | None, Any, int]
@@ -67,7 +68,7 @@ class Gate:
         concurrency: int = 1,
         held_limit: int | None = None,
         remember: int | None = None,
-        known: Asked | None = None,
+        known: KnownIds | None = None,
         on_missing: Fetch | None = None,
         on_error: OnError = "hold",
     ) -> None:
@@ -92,7 +93,7 @@ class Gate:
                 (row, error, attempt) that returns one of them or `retry`.
         """
         _check(by, known is not None or on_missing is not None, concurrency, held_limit, on_error)
-        given = dict(columns or {}) | {n: v for n, v in (("message", id), (by, causes)) if v is not None}
+        given = named_once(columns or {}, {"message": id, by: causes})
         names = Columns(by, given, key)
         self.columns = names.with_key(()) if key is None and by == "depends_on" else names
         self.by, self.separator, self.rosters = by, separator, rosters_of(by, roster)
@@ -101,16 +102,16 @@ class Gate:
         self.known, self.on_missing, self.on_error = known, on_missing, on_error
         self._lock = Lock()
         self._keys: dict[Key, Rule] = {}
-        self._entries: dict[tuple[Key, int], Entry] = {}  # held and started rows by key and ticket
-        self._failed: dict[tuple[Key, object], Entry] = {}
-        self._ready: deque[Entry] = deque()
-        self._woken: deque[Entry] = deque()
+        self._entries: dict[tuple[Key, int], GateEntry] = {}  # held and started rows by key and ticket
+        self._failed: dict[tuple[Key, object], GateEntry] = {}
+        self._ready: deque[GateEntry] = deque()
+        self._woken: deque[GateEntry] = deque()
         self.running = self.held = 0
         self._missed: dict[str, set[Key]] = {}  # to be asked for, in the order of arrival
         self._asked: set[tuple[Key, str]] = set()
         self._asking = False
 
-    def turn(self, row: Row) -> Turn:
+    def turn(self, row: Fields) -> Turn:
         """Return a context manager that is entered when all causes of the row are done and a handler may run.
 
         `async with` in asyncio, `with` in threads. Leaving it without an exception finishes the row; an exception makes
@@ -120,7 +121,7 @@ class Gate:
 
         return Turn(self, row)
 
-    def map(self, rows: Iterable[Row] | AsyncIterable[Row], handler: Callable[[Row], Any]) -> Map:
+    def map(self, rows: Iterable[Fields] | AsyncIterable[Fields], handler: Callable[[Fields], Any]) -> Map:
         """Run the handler for every row; iterate over the result with `for` (threads) or `async for` (asyncio).
 
         Each row comes out once, as a `Handled`, when it is finished or will not be.
@@ -173,14 +174,14 @@ class Gate:
                     out.append(row | {"reason": each.reason + why})
             return out
 
-    def failed(self) -> list[Row]:
+    def failed(self) -> list[Fields]:
         """Return the rows whose handlers failed, which hold their effects back."""
         with self._lock:
             return [entry.row for entry in self._failed.values()]
 
     # -- rows, for the drivers (turn, map, Kafka) ------------------------------------------------------------------
 
-    def offer(self, entry: Entry, *, limited: bool = False) -> None:
+    def offer(self, entry: GateEntry, *, limited: bool = False) -> None:
         """Take a row. Its `wake` is called when it may run, or when it gets no turn.
 
         `limited`: refuse it if it would be one more than `held_limit` rows that wait.
@@ -193,7 +194,7 @@ class Gate:
             self._fill()
         self._call()
 
-    def finish(self, entry: Entry, error: BaseException | None = None) -> None:
+    def finish(self, entry: GateEntry, error: BaseException | None = None) -> None:
         """Say that a running row is done, or that it failed."""
         with self._lock:
             self.running -= 1
@@ -221,7 +222,7 @@ class Gate:
             else:
                 rule.dead_letter(ticket, "dead-lettered before")
 
-    def withdraw(self, entry: Entry) -> None:
+    def withdraw(self, entry: GateEntry) -> None:
         """Take back a row that has not run: as if it had never come."""
         with self._lock:
             self._take_back(entry)
@@ -300,7 +301,7 @@ class Gate:
 
     # -- under the lock --------------------------------------------------------------------------------------------
 
-    def _offer(self, entry: Entry) -> None:
+    def _offer(self, entry: GateEntry) -> None:
         row, names = entry.row, self.columns
         if not isinstance(row, Mapping):
             raise MisuseError(f"a row is a mapping of columns to values; {row!r:.60} is a {type(row).__name__}")
@@ -337,7 +338,7 @@ class Gate:
                 self._asked.add((key, name))
                 self._missed.setdefault(name, set()).add(key)
 
-    def _take_back(self, entry: Entry) -> None:
+    def _take_back(self, entry: GateEntry) -> None:
         if entry.state == "running":  # it was woken, and its caller is gone
             self.running -= 1
         elif entry.state == "held":
@@ -356,7 +357,7 @@ class Gate:
         entry.rule.withdraw(entry.ticket)
         self._miss(entry.key, [entry.id] if self.by == "depends_on" and entry.rule.lacks_arrival(entry.id) else [])
 
-    def _again(self, entry: Entry, failed: Entry) -> None:
+    def _again(self, entry: GateEntry, failed: GateEntry) -> None:
         """Let a row that failed run again, under the ticket that it has."""
         entry.ticket, entry.made, entry.outcome = failed.ticket, failed.made, failed.outcome
         entry.attempt, entry.state = failed.attempt + 1, "ready"
@@ -377,11 +378,11 @@ class Gate:
                 del self._entries[key, made.ticket]
                 self._refuse(entry, entry.outcome, entry.reason)
 
-    def _refuse(self, entry: Entry, outcome: str, reason: str) -> None:
+    def _refuse(self, entry: GateEntry, outcome: str, reason: str) -> None:
         entry.state, entry.outcome, entry.error = "refused", outcome, Refused(outcome, reason)
         self._woken.append(entry)
 
-    def _settle(self, entry: Entry, outcome: str, freed: list[Outcome], *, wake: bool = True) -> None:
+    def _settle(self, entry: GateEntry, outcome: str, freed: list[Outcome], *, wake: bool = True) -> None:
         """End a started row, and go on with what it set free."""
         self._failed.pop((entry.key, entry.identity), None)
         del self._entries[entry.key, entry.ticket]
@@ -417,7 +418,7 @@ class Gate:
     def _rules(self, key: Iterable[Field] | None) -> list[Key]:
         return list(self._keys) if key is None else [each for each in [tuple(key)] if each in self._keys]
 
-    def _named(self, name: str, key: Iterable[Field] | None) -> list[Entry]:
+    def _named(self, name: str, key: Iterable[Field] | None) -> list[GateEntry]:
         keys = self._rules(key)
         return [entry for entry in self._failed.values() if entry.id == name and entry.key in keys]
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from thence.tables.delivery.delivery_rule_cy import Rule
     from thence.tables.delivery.outcome_cy import Outcome
 
-Row = Fields
-
 
 class Refused(TraceError):
     """A row does not get its turn: `outcome` says duplicate, quarantined or blocked, `reason` says why."""
@@ -25,7 +23,7 @@ class Refused(TraceError):
         self.outcome, self.reason = outcome, reason
 
 
-class Entry:
+class GateEntry:
     """A row on its way through a gate."""
 
     __slots__ = (
@@ -43,7 +41,7 @@ class Entry:
         "wake",
     )
 
-    def __init__(self, row: Row, wake: Callable[[Entry], None]) -> None:
+    def __init__(self, row: Fields, wake: Callable[[GateEntry], None]) -> None:
         """`wake` is called, outside the lock, when the row may run or will not."""
         self.row, self.wake = row, wake
         self.key: Key = ()

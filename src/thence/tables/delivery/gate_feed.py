@@ -13,12 +13,12 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from thence.tables.delivery.gate_entry import Entry
-from thence.tables.delivery.gate_map import Asked, Ended, Handled, Map
+from thence.tables.delivery.gate_entry import GateEntry
+from thence.tables.delivery.gate_map import CausesAsked, Ended, Handled, Map
 
 if TYPE_CHECKING:
+    from thence.core.model.plain import Fields
     from thence.tables.delivery.gate import Gate
-    from thence.tables.delivery.gate_entry import Row
 
 FINISHED = ("delivered", "released", "late")
 DEAD = "dead-lettered"
@@ -27,10 +27,10 @@ DEAD = "dead-lettered"
 class Feed(Map):
     """Runs a handler, plain or coroutine function, for the rows that are offered."""
 
-    def __init__(self, gate: Gate, handler: Callable[[Row], Any]) -> None:
+    def __init__(self, gate: Gate, handler: Callable[[Fields], Any]) -> None:
         """Start threads, or an event loop in a thread of its own."""
         super().__init__(gate, (), handler)
-        self._rows: dict[int, Entry] = {}  # entries by the id of their rows, until their fate is known
+        self._rows: dict[int, GateEntry] = {}  # entries by the id of their rows, until their fate is known
         self._ending: set[int] = set()
         self._loop = asyncio.new_event_loop() if inspect.iscoroutinefunction(handler) else None
         self._tasks: set[Future[None]] = set()
@@ -46,13 +46,13 @@ class Feed(Map):
         """Whether no handler runs, nothing is asked for, and the owner knows what became of all rows that left."""
         return not self.begun and not self.asking and not self.out
 
-    def offer(self, row: Row) -> None:
+    def offer(self, row: Fields) -> None:
         """Take a row; `settled` returns its fate."""
-        entry = Entry(row, self._wake)
+        entry = GateEntry(row, self._wake)
         self._rows[id(row)] = entry
         self.gate.offer(entry)
 
-    def settled(self) -> list[tuple[Handled, Entry]]:
+    def settled(self) -> list[tuple[Handled, GateEntry]]:
         """Return what became of rows since the last call; raise what ended a handler that was interrupted."""
         while self.fetched:
             self.offer(self.fetched.popleft())
@@ -84,9 +84,9 @@ class Feed(Map):
 
     # -- what the handlers' threads call -----------------------------------------------------------------------------
 
-    def put(self, event: Ended | Asked) -> None:
+    def put(self, event: Ended | CausesAsked) -> None:
         """Take what `Map` sends to its own thread."""
-        if isinstance(event, Asked):
+        if isinstance(event, CausesAsked):
             self.fetched.extend(event.rows)
             self.asking, self.error = False, self.error or event.error
             return
@@ -101,7 +101,7 @@ class Feed(Map):
 
     put_nowait = put
 
-    def _wake(self, entry: Entry) -> None:
+    def _wake(self, entry: GateEntry) -> None:
         if entry.state == "running":
             if not self.closing:
                 self.begun.add(id(entry))

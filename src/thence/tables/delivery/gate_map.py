@@ -16,13 +16,13 @@ from threading import Thread, get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thence.errors import MisuseError, TraceError
-from thence.tables.delivery.gate_entry import Entry
+from thence.tables.delivery.gate_entry import GateEntry
 from thence.tables.delivery.gate_turn import fetched, fetched_here
 from thence.tables.delivery.outcome import Kind
 
 if TYPE_CHECKING:
-    from thence.tables.delivery.gate import Choice, Gate
-    from thence.tables.delivery.gate_entry import Row
+    from thence.core.model.plain import Fields
+    from thence.tables.delivery.gate import ErrorChoice, Gate
 
 CHOICES = ("hold", "retry", "skip", "dead-letter")
 
@@ -34,7 +34,7 @@ class Handled(NamedTuple):
     (unusable, on a cycle, or dead-lettered) or `blocked` (the rows ended first). `result`: what the handler returned.
     """
 
-    row: Row
+    row: Fields
     outcome: str
     result: Any = None
     error: BaseException | None = None
@@ -45,7 +45,7 @@ class Handled(NamedTuple):
 class Ended(NamedTuple):
     """A handler came to its end."""
 
-    entry: Entry
+    entry: GateEntry
     result: Any
     error: BaseException | None
     choice: str
@@ -54,44 +54,46 @@ class Ended(NamedTuple):
     """what ends the map: the handler was interrupted, or `on_error` made a mistake"""
 
 
-class Read(NamedTuple):
+class RowRead(NamedTuple):
     """A row was read, or the rows have ended, or reading failed."""
 
-    row: Row | None
+    row: Fields | None
     error: BaseException | None = None
 
 
-class Asked(NamedTuple):
+class CausesAsked(NamedTuple):
     """Causes were asked for; the rows that were fetched."""
 
-    rows: list[Row]
+    rows: list[Fields]
     error: BaseException | None = None
 
 
 class Map:
     """The handled rows of one `Gate.map`, to be iterated once."""
 
-    def __init__(self, gate: Gate, rows: Iterable[Row] | AsyncIterable[Row], handler: Callable[[Row], Any]) -> None:
+    def __init__(
+        self, gate: Gate, rows: Iterable[Fields] | AsyncIterable[Fields], handler: Callable[[Fields], Any]
+    ) -> None:
         """Begin when the iteration begins."""
         self.gate, self.rows, self.handler = gate, rows, handler
         self.out: deque[Handled] = deque()
-        self.mine: dict[int, Entry] = {}  # rows that wait, are ready or run, by the id of their entries
+        self.mine: dict[int, GateEntry] = {}  # rows that wait, are ready or run, by the id of their entries
         self.begun: set[int] = set()  # those of them whose handlers run
         self.error: BaseException | None = None
         self.reading = self.asking = self.ended = self.closing = False
-        self.fetched: deque[Row] = deque()
+        self.fetched: deque[Fields] = deque()
         self.here = get_ident()
-        self.start: Callable[[Entry], object]
-        self.post: Callable[[Ended | Read | Asked | Entry], object]
+        self.start: Callable[[GateEntry], object]
+        self.post: Callable[[Ended | RowRead | CausesAsked | GateEntry], object]
 
     # -- what both drivers do --------------------------------------------------------------------------------------
 
-    def _offer(self, row: Row) -> None:
-        entry = Entry(row, self._wake)
+    def _offer(self, row: Fields) -> None:
+        entry = GateEntry(row, self._wake)
         self.mine[id(entry)] = entry
         self.gate.offer(entry)
 
-    def _wake(self, entry: Entry) -> None:
+    def _wake(self, entry: GateEntry) -> None:
         if get_ident() != self.here:  # `known` was answered, or `Gate.skip` called, in another thread
             self.post(entry)
         elif entry.state == "running":
@@ -107,17 +109,17 @@ class Map:
                 return
             self.out.append(Handled(entry.row, entry.outcome, reason=entry.reason))
 
-    def _take(self, event: Ended | Read | Asked | Entry) -> None:
+    def _take(self, event: Ended | RowRead | CausesAsked | GateEntry) -> None:
         """Go on with what has happened."""
         if isinstance(event, Ended):
             self.begun.discard(id(event.entry))
             self._finished(event)
-        elif isinstance(event, Entry):
+        elif isinstance(event, GateEntry):
             self._wake(event)
         else:
             if event.error is not None:
                 raise event.error
-            if isinstance(event, Asked):
+            if isinstance(event, CausesAsked):
                 self.asking = False
                 self.fetched.extend(event.rows)
             else:
@@ -190,7 +192,7 @@ class Map:
         """Run plain functions in `concurrency` threads."""
         if inspect.iscoroutinefunction(self.handler) or not isinstance(self.rows, Iterable):
             raise MisuseError("a coroutine function or async rows need `async for ... in gate.map(...)`")
-        events: SimpleQueue[Ended | Read | Asked | Entry] = SimpleQueue()
+        events: SimpleQueue[Ended | RowRead | CausesAsked | GateEntry] = SimpleQueue()
         wanted: SimpleQueue[bool] = SimpleQueue()
         self.here, self.post = get_ident(), events.put
         Thread(target=_read, args=(iter(self.rows), wanted, events), daemon=True).start()
@@ -216,7 +218,7 @@ class Map:
                     self._take(event)
             pool.shutdown()
 
-    def _work(self, entry: Entry, events: SimpleQueue[Any]) -> None:
+    def _work(self, entry: GateEntry, events: SimpleQueue[Any]) -> None:
         attempts = entry.attempt
         choice: Any
         while True:
@@ -232,7 +234,9 @@ class Map:
                     return
                 attempts += 1
 
-    def _choose(self, entry: Entry, error: BaseException, attempts: int) -> Choice | Awaitable[Choice] | BaseException:
+    def _choose(
+        self, entry: GateEntry, error: BaseException, attempts: int
+    ) -> ErrorChoice | Awaitable[ErrorChoice] | BaseException:
         on_error = self.gate.on_error
         if not isinstance(error, Exception):
             return "hold"
@@ -244,14 +248,14 @@ class Map:
             return raised
 
     def _ask(self, events: SimpleQueue[Any]) -> None:
-        rows: list[Row] = []
+        rows: list[Fields] = []
         try:
             while ids := self.gate.misses():
                 rows += fetched_here(self.gate, ids)
-            events.put(Asked(rows))
+            events.put(CausesAsked(rows))
         except BaseException as error:
             self._unanswered(ids, error)
-            events.put(Asked([], error))
+            events.put(CausesAsked([], error))
 
     def _unanswered(self, ids: list[str], error: BaseException) -> None:
         while ids:
@@ -267,7 +271,7 @@ class Map:
                 "`async for` needs a coroutine function; a plain one goes with `for ... in gate.map(...)`"
             )
         loop = asyncio.get_running_loop()
-        events: asyncio.Queue[Ended | Read | Asked | Entry] = asyncio.Queue()
+        events: asyncio.Queue[Ended | RowRead | CausesAsked | GateEntry] = asyncio.Queue()
         tasks: set[asyncio.Task[None]] = set()
 
         def spawn(work: Any) -> None:
@@ -283,7 +287,7 @@ class Map:
             while (step := self._next()) != "end":
                 if step == "read":
                     if isinstance(rows, Iterator):
-                        self._take(Read(next(rows, None)))
+                        self._take(RowRead(next(rows, None)))
                     else:
                         spawn(_read_async(rows, events))
                 elif step == "ask":
@@ -304,7 +308,7 @@ class Map:
                     self._take(event)
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _work_async(self, entry: Entry, events: asyncio.Queue[Any]) -> None:
+    async def _work_async(self, entry: GateEntry, events: asyncio.Queue[Any]) -> None:
         attempts = entry.attempt
         choice: Any
         error: BaseException
@@ -325,17 +329,17 @@ class Map:
         events.put_nowait(_failure(entry, error, choice, attempts))
 
     async def _ask_async(self, events: asyncio.Queue[Any]) -> None:
-        rows: list[Row] = []
+        rows: list[Fields] = []
         try:
             while ids := self.gate.misses():
                 rows += await fetched(self.gate, ids)
-            events.put_nowait(Asked(rows))
+            events.put_nowait(CausesAsked(rows))
         except BaseException as error:
             self._unanswered(ids, error)
-            events.put_nowait(Asked([], error))
+            events.put_nowait(CausesAsked([], error))
 
 
-def _failure(entry: Entry, error: BaseException, choice: Any, attempts: int) -> Ended:
+def _failure(entry: GateEntry, error: BaseException, choice: Any, attempts: int) -> Ended:
     """Return how a handler failed; a choice that is not one is the caller's mistake, and ends the map."""
     if not isinstance(choice, BaseException) and choice not in CHOICES:
         choice = MisuseError(f"on_error returned {choice!r}; hold, retry, skip or dead-letter is accepted")
@@ -345,17 +349,17 @@ def _failure(entry: Entry, error: BaseException, choice: Any, attempts: int) -> 
     return Ended(entry, None, error, choice, attempts, error if ends else None)
 
 
-def _read(rows: Iterator[Row], wanted: SimpleQueue[bool], events: SimpleQueue[Any]) -> None:
+def _read(rows: Iterator[Fields], wanted: SimpleQueue[bool], events: SimpleQueue[Any]) -> None:
     while wanted.get():
         try:
-            events.put(Read(next(rows, None)))
+            events.put(RowRead(next(rows, None)))
         except BaseException as error:
-            events.put(Read(None, error))
+            events.put(RowRead(None, error))
             return
 
 
-async def _read_async(rows: AsyncIterator[Row], events: asyncio.Queue[Any]) -> None:
+async def _read_async(rows: AsyncIterator[Fields], events: asyncio.Queue[Any]) -> None:
     try:
-        events.put_nowait(Read(await anext(rows, None)))
+        events.put_nowait(RowRead(await anext(rows, None)))
     except BaseException as error:
-        events.put_nowait(Read(None, error))
+        events.put_nowait(RowRead(None, error))

@@ -9,13 +9,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from thence.errors import MisuseError
-from thence.tables.delivery.gate_entry import Entry
+from thence.tables.delivery.gate_entry import GateEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from thence.core.model.plain import Fields
     from thence.tables.delivery.gate import Gate, Ids
-    from thence.tables.delivery.gate_entry import Row
 
 BRING = "on_missing returned rows, which a turn cannot handle; bring each through a turn of its own, and return None"
 _tasks: set[asyncio.Task[None]] = set()
@@ -27,10 +27,10 @@ class Turn:
 
     __slots__ = ("_entry", "_gate", "_row")
 
-    def __init__(self, gate: Gate, row: Row) -> None:
+    def __init__(self, gate: Gate, row: Fields) -> None:
         """Take nothing yet: the row comes when the turn is entered."""
         self._gate, self._row = gate, row
-        self._entry: Entry
+        self._entry: GateEntry
 
     @property
     def outcome(self) -> str:
@@ -59,13 +59,13 @@ class Turn:
         loop, thread = asyncio.get_running_loop(), get_ident()
         future = loop.create_future()
 
-        def wake(entry: Entry) -> None:
+        def wake(entry: GateEntry) -> None:
             if get_ident() == thread:
                 _set(future)
             else:
                 loop.call_soon_threadsafe(_set, future)
 
-        gate, entry = self._gate, Entry(self._row, wake)
+        gate, entry = self._gate, GateEntry(self._row, wake)
         self._entry = entry
         gate.offer(entry, limited=True)
         if gate.asks and gate.may_ask():
@@ -93,7 +93,7 @@ class Turn:
     def __enter__(self) -> Turn:
         """Wait until all causes are done and a handler may run."""
         event = Event()
-        gate, entry = self._gate, Entry(self._row, lambda entry: event.set())
+        gate, entry = self._gate, GateEntry(self._row, lambda entry: event.set())
         self._entry = entry
         gate.offer(entry, limited=True)
         try:
@@ -133,7 +133,7 @@ async def _ask(gate: Gate) -> None:
                 raise
 
 
-async def fetched(gate: Gate, ids: Ids) -> list[Row]:
+async def fetched(gate: Gate, ids: Ids) -> list[Fields]:
     """Ask which ids are known, and have the others fetched; return the rows that came of it."""
     there: Iterable[str] = ()
     if gate.known is not None:
@@ -160,13 +160,13 @@ def ask(gate: Gate) -> None:
                 raise
 
 
-def fetched_here(gate: Gate, ids: Ids) -> list[Row]:
+def fetched_here(gate: Gate, ids: Ids) -> list[Fields]:
     """Do what `fetched` does, with plain functions."""
     coroutine = fetched(gate, ids)
     try:
         coroutine.send(None)
     except StopIteration as done:
-        rows: list[Row] = done.value
+        rows: list[Fields] = done.value
         return rows
     coroutine.close()
     raise MisuseError("known= or on_missing= is a coroutine function; threads need a plain one")

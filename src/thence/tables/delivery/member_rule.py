@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from thence.tables.delivery.policy import Policy
     from thence.tables.delivery.reading import Reading
 
-Verdict = Literal["duplicate", "hold", "deliver"]
+Decision = Literal["duplicate", "hold", "deliver"]
 
 
 def receiver_of(reading: Reading, policy: Policy, destination: int) -> ForeignRule:
@@ -46,10 +46,10 @@ class ForeignRule:
         self.receiver = receiver
         self.tickets: dict[MessageId, int] = {}
 
-    def arrive(self, ticket: int, copy: Copy) -> tuple[Verdict, list[int], tuple[str, ...]]:
+    def arrive(self, ticket: int, copy: Copy) -> tuple[Decision, list[int], tuple[str, ...]]:
         """Hand a copy over; return what became of it, the tickets that leave in order, and what it waits for."""
         delivered: list[int] = []
-        verdict: Verdict = "deliver"
+        verdict: Decision = "deliver"
         waits: tuple[str, ...] = ()
         for effect in self.receiver.receive(copy):
             if isinstance(effect, Deliver):

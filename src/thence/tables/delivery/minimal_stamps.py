@@ -19,7 +19,7 @@ from thence.core.model.roster import Roster
 from thence.core.protocols.registry import lookup
 from thence.core.protocols.wire import encode
 
-Before = dict[str, dict[str, int]]
+LastMessages = dict[str, dict[str, int]]
 """{destination: {sender: its last message to there}}; inner dicts are shared and never changed"""
 SWEEP = 4096
 STAMPED_BY = "ks"
@@ -38,14 +38,14 @@ class Stamped(NamedTuple):
     stamp: bytes | None
 
 
-class _Order:
+class _RunOrder:
     """One causal order of one run: what each process knows, and what each message carries."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = defaultdict(int)
-        self.before: dict[str, Before] = defaultdict(dict)
+        self.before: dict[str, LastMessages] = defaultdict(dict)
         self.clock: dict[str, dict[str, int]] = defaultdict(dict)
-        self.carried: dict[str, tuple[Before, dict[str, int], int]] = {}
+        self.carried: dict[str, tuple[LastMessages, dict[str, int], int]] = {}
         self.past: dict[tuple[str, int], dict[str, int]] = {}
         self.names: dict[tuple[str, int], str] = {}
 
@@ -105,7 +105,7 @@ def _later(known: dict[str, int] | None, carried: dict[str, int]) -> dict[str, i
 
 def from_events(events: Iterable[Event], roster: Roster | None = None) -> Iterator[Stamped]:
     """Stamp every copy of one run; events come in an order in which causes come first."""
-    orders: dict[str | None, _Order] = defaultdict(_Order)
+    orders: dict[str | None, _RunOrder] = defaultdict(_RunOrder)
     for event in events:
         if event.message is None or event.kind not in ("send", "deliver"):
             continue

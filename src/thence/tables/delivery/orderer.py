@@ -20,19 +20,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from thence.core.model.moments import seconds
 from thence.core.model.plain import Field, Fields, Json
 from thence.errors import MisuseError
+from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import Columns, Key
 from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.outcome import WAITING_COLUMNS
 from thence.tables.delivery.outcome_cy import Outcome
 from thence.tables.delivery.packing import Texts, pack, unpack
-from thence.tables.delivery.policy import Name, Policy, WhenFull, policy_of
-from thence.tables.delivery.reading import By, Reading, Rosters, rosters_of
+from thence.tables.delivery.policy import Policy, PolicyName, WhenFull, policy_of
+from thence.tables.delivery.reading import Reading, Rosters, rosters_of
 from thence.tables.delivery.rule_state import resumed, state_of
 from thence.tables.delivery.state import decode as decode_state
 from thence.tables.delivery.state import encode as encode_state
 from thence.tables.delivery.state import ints, spans
 
-Row = Fields
 Out = dict[str, Field]
 """A row that leaves, with the columns of its outcome."""
 BY_HAND = "given up by hand"
@@ -49,7 +49,7 @@ class Orderer:
         key: Iterable[str] | None = None,
         columns: Mapping[str, str] | None = None,
         separator: str | None = None,
-        policy: Name | Policy = "wait",
+        policy: PolicyName | Policy = "wait",
         after_rows: int | None = None,
         after_seconds: float | None = None,
         remember: int | None = None,
@@ -74,9 +74,9 @@ class Orderer:
             when_full=when_full, max_jump=max_jump, filter_limit=filter_limit,
         ).of(by)  # fmt: skip
         self.keys: dict[Key, Rule] = {}
-        self._held: dict[Key, dict[int, Row]] = {}
+        self._held: dict[Key, dict[int, Fields]] = {}
 
-    def push(self, row: Row) -> list[Out]:
+    def push(self, row: Fields) -> list[Out]:
         """Take the next row; return the rows that leave now, in order."""
         if not isinstance(row, Mapping):
             raise MisuseError(f"a row is a mapping of columns to values; {row!r:.60} is a {type(row).__name__}")
@@ -91,18 +91,26 @@ class Orderer:
         held[rule.rows + 1] = row
         return [_joined(held.pop(o.ticket), o) for o in rule.push(read, message, seconds(row.get(names.time)))]
 
-    def deliver(self, rows: Iterable[Row]) -> Iterator[Out]:
+    def deliver(self, rows: Iterable[Fields]) -> Iterator[Out]:
         """Pass rows through in causal order; at the end, whatever still waits comes as `blocked`."""
         for row in rows:
             yield from self.push(row)
         yield from self.finish()
 
-    def give_up(self, cause: str, key: Iterable[Field] | None = None) -> list[Out]:
-        """Say that a cause will not come, at one key or at every key; return the rows that leave now."""
+    def give_up(self, cause: str | None = None, key: Iterable[Field] | None = None) -> list[Out]:
+        """Give up a cause, at one key or at every key; without a cause, release all that a key holds.
+
+        `cause` is the blocker that `waiting` names. Returns the rows that leave now. `thence.spark.give_up` does the
+        same for a running stream.
+        """
+        check_given(cause, key)
         out = []
         for each in list(self.keys) if key is None else [tuple(key)]:
-            held = self._held[each]
-            out += [_joined(held.pop(o.ticket), o) for o in self.keys[each].give_up(cause, BY_HAND)]
+            if each not in self.keys:
+                continue  # nothing of this key has arrived, so nothing waits
+            rule, held = self.keys[each], self._held[each]
+            left = rule.flush(BY_HAND) if cause is None else rule.give_up(cause, BY_HAND)
+            out += [_joined(held.pop(o.ticket), o) for o in left]
         return out
 
     def finish(self) -> list[Out]:
@@ -126,7 +134,11 @@ class Orderer:
                 out.append(row | {name: columns[name] for name in WAITING_COLUMNS})
         return out
 
-    def snapshot(self, encode: Callable[[Row], bytes] | None = None) -> bytes:
+    def held(self) -> dict[Key, list[Fields]]:
+        """Return the rows that wait, by key, in arrival order."""
+        return {key: list(rows.values()) for key, rows in self._held.items() if rows}
+
+    def snapshot(self, encode: Callable[[Fields], bytes] | None = None) -> bytes:
         """Return the whole state as bytes; `encode` writes a held row (default: JSON, bytes included)."""
         write = encode or _to_json
         try:
@@ -142,7 +154,7 @@ class Orderer:
         lengths = ints(map(len, blobs))
         return pack(header, {"keys": ("s", Texts.of(texts)), "length": ("q", lengths), "blobs": ("b", b"".join(blobs))})
 
-    def restore(self, data: bytes, decode: Callable[[bytes], Row] | None = None) -> Orderer:
+    def restore(self, data: bytes, decode: Callable[[bytes], Fields] | None = None) -> Orderer:
         """Take over the state that `snapshot` returned, and return this orderer, which must be made alike."""
         read = decode or _from_json
         header, columns = unpack(data)
@@ -173,11 +185,19 @@ class Orderer:
         return rule
 
 
-def _joined(row: Row, outcome: Outcome) -> Out:
+def check_given(cause: str | None, key: Iterable[Field] | None) -> None:
+    """Refuse to give up nothing in particular, or a key that is one text instead of a value for each key column."""
+    if cause is None and key is None:
+        raise MisuseError("give_up takes a cause that will not come, a key to release, or both")
+    if isinstance(key, str):
+        raise MisuseError(f"key is {key!r}; one value for each key column is accepted, as in key=({key!r},)")
+
+
+def _joined(row: Fields, outcome: Outcome) -> Out:
     return {**row, **outcome.columns()}
 
 
-def _to_json(row: Row) -> bytes:
+def _to_json(row: Fields) -> bytes:
     def other(value: Field) -> Json:
         if isinstance(value, bytes):
             return {"$bytes": base64.b64encode(value).decode()}
@@ -186,9 +206,9 @@ def _to_json(row: Row) -> bytes:
     return json.dumps(dict(row), default=other).encode()
 
 
-def _from_json(data: bytes) -> Row:
+def _from_json(data: bytes) -> Fields:
     def hook(value: Out) -> Field:
         return base64.b64decode(value["$bytes"]) if value.keys() == {"$bytes"} else value
 
-    row: Row = json.loads(data, object_hook=hook)
+    row: Fields = json.loads(data, object_hook=hook)
     return row

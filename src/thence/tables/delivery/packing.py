@@ -53,11 +53,11 @@ class Texts:
 
 
 Numbers = Sequence[int] | Sequence[float]
-Column = tuple[str, Numbers | Texts | bytes]
+PackedColumn = tuple[str, Numbers | Texts | bytes]
 """A type and its values: q (whole numbers), d (numbers), s (texts), b (bytes)"""
 
 
-def pack(header: Fields, columns: Mapping[str, Column]) -> bytes:
+def pack(header: Fields, columns: Mapping[str, PackedColumn]) -> bytes:
     """Write a header and named columns."""
     parts: list[bytes] = []
     index: list[tuple[str, str, int, int]] = []

@@ -23,11 +23,11 @@ from typing import Literal, TypedDict, Unpack
 
 from thence.errors import Argument, MisuseError
 
-Name = Literal["wait", "release", "fail"]
+PolicyName = Literal["wait", "release", "fail"]
 WhenFull = Literal["fail", "release"]
 
 
-class Limits(TypedDict, total=False):
+class PolicyLimits(TypedDict, total=False):
     """The fields of a Policy beside its name, as keywords; None: as a Policy has it."""
 
     after_rows: int | None
@@ -43,7 +43,7 @@ class Limits(TypedDict, total=False):
 class Policy:
     """The choice; see the module text."""
 
-    name: Name = "wait"
+    name: PolicyName = "wait"
     after_rows: int | None = None
     after_seconds: float | None = None
     remember: int | None = None
@@ -133,7 +133,7 @@ class Policy:
         return f"since more than {self.held_limit} rows were held"
 
 
-def policy_of(policy: Name | Policy, **limits: Unpack[Limits]) -> Policy:
+def policy_of(policy: PolicyName | Policy, **limits: Unpack[PolicyLimits]) -> Policy:
     """Return the policy that a caller named, with its limits, or the Policy that the caller made.
 
     A Policy says its limits itself: a limit beside it is refused, for one of the two would be dropped.

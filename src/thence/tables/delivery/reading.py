@@ -8,18 +8,17 @@ the first stamp of a key settles its protocol, since numbers of two protocols ca
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import Literal
 
 from thence.core.model.message import MESSAGE, Cause, Copy
 from thence.core.model.plain import Field
 from thence.core.model.roster import HASH_BYTES, Roster
 from thence.core.protocols.receiver import ClockMember
-from thence.core.protocols.registry import Entry, by_code, lookup
+from thence.core.protocols.registry import ProtocolEntry, by_code, lookup
 from thence.core.protocols.wire import decode
 from thence.errors import Argument, MisuseError, PeerError
+from thence.tables.contract.columns import By
 from thence.tables.delivery.reading_cy import read_clock, read_explicit
 
-By = Literal["stamp", "clock", "depends_on"]
 BYS: tuple[By, ...] = ("stamp", "clock", "depends_on")
 
 Rosters = Roster | Iterable[str] | Iterable[Roster] | None
@@ -42,7 +41,7 @@ class Reading:
             raise MisuseError(
                 Argument("separator"), " goes with ", Argument("by", "depends_on"), ", and is one sign or more"
             )
-        self.entry: Entry | None = None if protocol is None else lookup(protocol)
+        self.entry: ProtocolEntry | None = None if protocol is None else lookup(protocol)
         self.dense = by != "stamp" or (self.entry is not None and self.entry.protocol.pairwise)
         self.roster: Roster | None = max(rosters, key=len) if len(rosters) == 1 else None
 

@@ -16,7 +16,17 @@ from thence.tables.delivery.packing import Texts
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading import Reading
 from thence.tables.delivery.sources_cy import DONE, Row, Source
-from thence.tables.delivery.state import HeldRows, Order, Sources, State, agree, floats, ints, spans, told
+from thence.tables.delivery.state import (
+    HeldColumns,
+    OrderColumns,
+    SourceColumn,
+    State,
+    agree,
+    floats,
+    ints,
+    spans,
+    told,
+)
 
 Named = dict[Hashable, Source]
 """The sources of one causal order."""
@@ -29,15 +39,15 @@ def state_of(rule: Rule) -> State:
         None if isnan(each) else each for each in (rule.now, rule.began, rule.doubted)
     )
     for label, receiver in rule.foreign.items():
-        state.orders.append(Order(label, receiver=receiver.dump(), me=receiver.receiver.me))
+        state.orders.append(OrderColumns(label, receiver=receiver.dump(), me=receiver.receiver.me))
     for label, sources in rule.orders.items():
         state.orders.append(_order(label, sources, rule))
     state.held = _held_rows(rule, list(rule.kept.values()))
     return state
 
 
-def _order(label: str | None, sources: Named, rule: Rule) -> Order:
-    def column(values: list[Hashable]) -> Sources:
+def _order(label: str | None, sources: Named, rule: Rule) -> OrderColumns:
+    def column(values: list[Hashable]) -> SourceColumn:
         return _sources(rule, values)
 
     known = [source for source in sources.values() if source is not DONE]
@@ -50,7 +60,7 @@ def _order(label: str | None, sources: Named, rule: Rule) -> Order:
         delivered, numbers = column(ids), ints([1]) * len(ids)
     holes = [(source.name, *hole) for source in known for hole in source.holes or ()]
     seen = [source for source in known if source.seen]
-    return Order(
+    return OrderColumns(
         label,
         delivered,
         numbers,
@@ -64,21 +74,21 @@ def _order(label: str | None, sources: Named, rule: Rule) -> Order:
     )
 
 
-def _sources(rule: Rule, values: list[Hashable]) -> Sources:
+def _sources(rule: Rule, values: list[Hashable]) -> SourceColumn:
     """Return sources as a column: positions for stamps, else texts."""
     return ints(values) if rule.reading.by == "stamp" else Texts.of(values)  # type: ignore[arg-type]
 
 
-def _held_rows(rule: Rule, rows: list[Row]) -> HeldRows:
+def _held_rows(rule: Rule, rows: list[Row]) -> HeldColumns:
     """Return held rows as columns."""
     if not rows:
-        return HeldRows()
+        return HeldColumns()
     places = {label: place for place, label in enumerate([*rule.foreign, *rule.orders])}
     own = [row for row in rows if row.source is not None]
     needs = list(chain.from_iterable(row.needs for row in own))
     waited = [need in row.waited for row in own for need in row.needs]
     foreign = ["\0".join(["", *row.waited]) for row in rows] if rule.foreign else []
-    return HeldRows(
+    return HeldColumns(
         ints(row.ticket for row in rows),
         ints(places[row.label] for row in rows),
         floats(row.since for row in rows),
@@ -118,7 +128,7 @@ def resumed(state: State, reading: Reading, policy: Policy, where: str = "") -> 
     return rule
 
 
-def _take_order(rule: Rule, order: Order) -> None:
+def _take_order(rule: Rule, order: OrderColumns) -> None:
     delivered = _listed(order.delivered_source)
     if rule.cyclic:
         sources: Named = dict.fromkeys(delivered, DONE)
@@ -142,7 +152,7 @@ def _take_order(rule: Rule, order: Order) -> None:
         rule.named(order.label, name).quarantined = True
 
 
-def _rows(rule: Rule, held: HeldRows, labels: list[str | None]) -> Iterator[Row]:
+def _rows(rule: Rule, held: HeldColumns, labels: list[str | None]) -> Iterator[Row]:
     """Yield held rows."""
     waits = iter(_listed(held.message))
     own = _together(held.source, held.number, spans(_listed(held.needs)))
@@ -177,7 +187,7 @@ def held_row(
     return row
 
 
-def _load(receiver: ForeignRule, order: Order, rows: list[Row]) -> None:
+def _load(receiver: ForeignRule, order: OrderColumns, rows: list[Row]) -> None:
     receiver.load(order.receiver, sorted(row.ticket for row in rows if row.label == order.label))
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thence.core.model.roster import Roster
+from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import Columns
 from thence.tables.delivery.policy import Policy
-from thence.tables.delivery.reading import By, Reading
+from thence.tables.delivery.reading import Reading
 
 
 @dataclass(frozen=True)

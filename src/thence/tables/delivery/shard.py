@@ -51,7 +51,7 @@ When = Callable[[int, int | None], int | None]
 """Says when a key is due, given when its last row came and when the row came that is held longest, if one is."""
 
 
-class Store(Protocol):
+class SegmentStore(Protocol):
     """Where the segments of one shard are."""
 
     def get(self, name: str) -> bytes | None:
@@ -188,7 +188,7 @@ class Shard(ManyKeys):
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
-    def write(self, store: Store) -> None:
+    def write(self, store: SegmentStore) -> None:
         """Write what changed as a segment, and merge segments that have become many."""
         self.written = 0
         if not (self.touched or self.dead):
@@ -209,7 +209,7 @@ class Shard(ManyKeys):
                 store.delete(_name(each))
             self.segments[places[0] : places[0] + FOUR] = [made]
 
-    def _put(self, store: Store, segment: tuple[str, int], data: bytes) -> None:
+    def _put(self, store: SegmentStore, segment: tuple[str, int], data: bytes) -> None:
         store.put(_name(segment), data)
         self.written += len(data)
 
@@ -265,7 +265,7 @@ class Shard(ManyKeys):
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def follow(self, head: Row, store: Store) -> bool:
+    def follow(self, head: Row, store: SegmentStore) -> bool:
         """Apply the segments after the last one that was applied; False if that one is not among them."""
         segments = [(str(token), int(level)) for token, level in head["segments"]]
         tokens = [token for token, _ in segments]
@@ -402,7 +402,7 @@ def _name(segment: tuple[str, int]) -> str:
     return f"{segment[0]}/{segment[1]}"
 
 
-def read_segment(store: Store, segment: tuple[str, int]) -> bytes:
+def read_segment(store: SegmentStore, segment: tuple[str, int]) -> bytes:
     """Return a segment that a head names."""
     data = store.get(_name(segment))
     if data is None:

@@ -15,7 +15,7 @@ from thence.tables.delivery.packing import unpack
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.segment import Segment
 from thence.tables.delivery.setup import Setup
-from thence.tables.delivery.shard import Shard, Store, read_segment
+from thence.tables.delivery.shard import SegmentStore, Shard, read_segment
 
 MOST_SHARDS = 256
 """Shards that a worker keeps in memory."""
@@ -23,7 +23,7 @@ MOST_SHARDS = 256
 KEPT: OrderedDict[str, Shard] = OrderedDict()
 
 
-def opened(head: bytes | None, store: Store, fresh: Shard) -> Shard:
+def opened(head: bytes | None, store: SegmentStore, fresh: Shard) -> Shard:
     """Return the shard that a head describes: the one in memory if it is the same, else `fresh`, filled.
 
     The shard is taken out of memory until `keep` puts it back, so that one whose micro-batch failed is not used.
@@ -52,7 +52,7 @@ def key_schema(head: bytes) -> pa.Schema:
     return pa.schema(list(zip(about["made"]["key"], kinds, strict=True)))
 
 
-def as_written(head: bytes, store: Store) -> Shard:
+def as_written(head: bytes, store: SegmentStore) -> Shard:
     """Return a shard by what its head and its segments say alone, to look at it."""
     about, columns = unpack(head)
     made = about["made"]

@@ -22,14 +22,14 @@ from typing import TypeAlias
 
 from thence.core.model.plain import Row
 from thence.errors import MisuseError
-from thence.tables.delivery.packing import Column, Texts, pack, unpack
+from thence.tables.delivery.packing import PackedColumn, Texts, pack, unpack
 from thence.tables.delivery.reading import Reading
 
 Ints: TypeAlias = "array[int]"
 """Whole numbers."""
 Floats: TypeAlias = "array[float]"
 """Numbers; NaN stands for none."""
-Sources: TypeAlias = "Ints | Texts | list[str]"
+SourceColumn: TypeAlias = "Ints | Texts | list[str]"
 """Sources of one kind: whole numbers for stamps, else texts."""
 
 
@@ -44,18 +44,18 @@ def floats(values: Iterable[float] = ()) -> array[float]:
 
 
 @dataclass
-class Order:
+class OrderColumns:
     """One causal order of a key, as columns."""
 
     label: str | None = None
-    delivered_source: Sources = field(default_factory=ints)
+    delivered_source: SourceColumn = field(default_factory=ints)
     delivered_number: Ints = field(default_factory=ints)
-    hole_source: Sources = field(default_factory=ints)
+    hole_source: SourceColumn = field(default_factory=ints)
     hole_first: Ints = field(default_factory=ints)
     hole_last: Ints = field(default_factory=ints)
-    seen_source: Sources = field(default_factory=ints)
+    seen_source: SourceColumn = field(default_factory=ints)
     seen_number: Ints = field(default_factory=ints)
-    quarantined: Sources = field(default_factory=ints)
+    quarantined: SourceColumn = field(default_factory=ints)
     forgotten: Ints = field(default_factory=ints)
     receiver: bytes = b""
     """of a protocol that has a rule of its own: its receiver"""
@@ -64,7 +64,7 @@ class Order:
 
 
 @dataclass
-class HeldRows:
+class HeldColumns:
     """Held rows as columns."""
 
     ticket: Ints = field(default_factory=ints)
@@ -74,10 +74,10 @@ class HeldRows:
     came: Ints = field(default_factory=ints)
     message: Texts = field(default_factory=lambda: Texts.of(()))
     """of a protocol that has a rule of its own: the causes it waits for, a NUL before each"""
-    source: Sources = field(default_factory=ints)
+    source: SourceColumn = field(default_factory=ints)
     number: Ints = field(default_factory=ints)
     needs: Ints = field(default_factory=ints)
-    need_source: Sources = field(default_factory=ints)
+    need_source: SourceColumn = field(default_factory=ints)
     need_number: Ints = field(default_factory=ints)
     need_waited: Ints = field(default_factory=ints)
 
@@ -94,8 +94,8 @@ class State:
     now: float | None = None
     began: float | None = None
     doubted: float | None = None
-    orders: list[Order] = field(default_factory=list)
-    held: HeldRows = field(default_factory=HeldRows)
+    orders: list[OrderColumns] = field(default_factory=list)
+    held: HeldColumns = field(default_factory=HeldColumns)
 
 
 _SOURCES = {"delivered_source", "hole_source", "seen_source", "quarantined", "source", "need_source"}
@@ -108,19 +108,19 @@ def encode(state: State, extra: bytes = b"", about: Row | None = None) -> bytes:
     header: Row = {name: getattr(state, name) for name in _HEADER}
     header["orders"] = [[order.label, order.me] for order in state.orders]
     header["about"] = about or {}
-    columns: dict[str, Column] = {"extra": ("b", extra)}
+    columns: dict[str, PackedColumn] = {"extra": ("b", extra)}
     for place, order in enumerate(state.orders):
         columns |= {f"{place}.{name}": _column(name, kind, value) for name, value in vars(order).items() if _is(value)}
     columns |= {f"held.{name}": _column(name, kind, value) for name, value in vars(state.held).items() if _is(value)}
     return pack(header, columns)
 
 
-def _is(value: Sources | Floats | str | bytes | int | None) -> bool:
+def _is(value: SourceColumn | Floats | str | bytes | int | None) -> bool:
     """Tell whether something is a column, and not an empty one: those are left out."""
     return value is not None and not isinstance(value, str | int) and len(value) > 0
 
 
-def _column(name: str, kind: str, value: Sources | Floats | bytes) -> Column:
+def _column(name: str, kind: str, value: SourceColumn | Floats | bytes) -> PackedColumn:
     if isinstance(value, bytes):
         return "b", value
     if name == "message" or (name in _SOURCES and kind == "s"):
@@ -133,16 +133,16 @@ def decode(data: bytes | memoryview) -> tuple[State, bytes, Row]:
     """Read what `encode` wrote."""
     header, columns = unpack(data)
     state = State(**{name: header[name] for name in _HEADER})
-    empty: Sources = ints() if state.by == "stamp" else Texts.of(())
+    empty: SourceColumn = ints() if state.by == "stamp" else Texts.of(())
     for place, (label, me) in enumerate(header["orders"]):
-        order = Order(label, me=me)
+        order = OrderColumns(label, me=me)
         _take(order, columns, f"{place}.", empty)
         state.orders.append(order)
     _take(state.held, columns, "held.", empty)
     return state, columns.get("extra", b""), header["about"]
 
 
-def _take(into: Order | HeldRows, columns: Row, prefix: str, empty: Sources) -> None:
+def _take(into: OrderColumns | HeldColumns, columns: Row, prefix: str, empty: SourceColumn) -> None:
     for name in vars(into):
         value = columns.get(prefix + name)
         if value is not None:

@@ -16,6 +16,7 @@ from thence.errors import MisuseError
 from thence.tables.files.formats import PARQUET, by_name
 from thence.tables.files.memory import SHARE, free_memory
 from thence.tables.files.source import GZIP
+from thence.tables.files.source import PACKED as PACKED_NAMES
 
 ROW_BYTES = 320
 """Memory that one row takes at the peak of an audit in this process (measured: 250 to 300)."""
@@ -35,7 +36,7 @@ class Engine(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class EngineChoice:
     """Who works, and why."""
 
     engine: Engine
@@ -48,41 +49,42 @@ class Choice:
         return f"{who} ({self.why}; --engine {other} for the other)"
 
 
-def choose(asked: str, files: Iterable[Path], *, free: int | None = None) -> Choice:
+def choose(asked: str, files: Iterable[Path], *, free: int | None = None) -> EngineChoice:
     """Choose the engine for some files; `free` is the memory in bytes that counts as free, measured if not given."""
     if asked not in tuple(Engine):
         raise MisuseError(f"no engine {asked!r}; {', '.join(Engine)} are accepted")
     if asked != Engine.AUTO:
-        return Choice(Engine(asked), "as asked")
+        return EngineChoice(Engine(asked), "as asked")
     rows = sum(estimated_rows(path) for path in files)
     room = int(SHARE * (free_memory() if free is None else free))
     some = f"about {rows:,} rows" if rows >= LEAST_ESTIMATE else f"fewer than {LEAST_ESTIMATE:,} rows"
     reason = f"{some}, {rows * ROW_BYTES / 1e9:.1f} of {room / 1e9:.1f} GB"
-    return Choice(Engine.LOCAL if rows * ROW_BYTES <= room else Engine.SPARK, reason)
+    return EngineChoice(Engine.LOCAL if rows * ROW_BYTES <= room else Engine.SPARK, reason)
 
 
 def estimated_rows(path: Path) -> int:
     """Return about how many rows a file holds: Parquet says so in its footer, for others the size tells."""
     try:
-        size = path.stat().st_size
-        if by_name(path) == "jsonl":
-            return size * (PACKED if path.suffix.lower() == ".gz" else 1) // LINE_BYTES
-        with path.open("rb") as stream:
-            head = stream.read(4)
+        size, named = path.stat().st_size, by_name(path)
+        if named is None:
+            with path.open("rb") as stream:
+                head = stream.read(4)
+            named, packed = "parquet" if head == PARQUET else None, head.startswith(GZIP)
+        else:
+            packed = path.suffix.lower() in PACKED_NAMES
     except OSError:
         return 0  # the reader says why not
-    if head == PARQUET:
+    if named == "parquet":
         return _footer_rows(path, size)
-    return size * (PACKED if head.startswith(GZIP) else 1) // LINE_BYTES
+    return size * (PACKED if packed else 1) // LINE_BYTES
 
 
 def _footer_rows(path: Path, size: int) -> int:
     try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        from thence.tables.files.parquet_reader import UNREADABLE, footer
     except ModuleNotFoundError:
         return size * PACKED // LINE_BYTES
     try:
-        return int(pq.read_metadata(path).num_rows)
-    except (OSError, pa.ArrowException, UnicodeDecodeError):
-        return 0
+        return int(footer(str(path)).num_rows)
+    except UNREADABLE:
+        return size // LINE_BYTES

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from thence.core.model.events import Event
 from thence.core.model.order import Violation, by_label, by_run, usable
 from thence.errors import MisuseError
-from thence.tables.explain.causality import Causality, Place
+from thence.tables.explain.causality import Causality, CausalPosition
 from thence.tables.explain.scene import shown_by, violated
 from thence.tables.explain.sentence import shortest
 
@@ -101,6 +101,6 @@ def _earlier(causality: Causality, missing: str, delivered: dict[str, int], mess
     return False
 
 
-def _from(place: Place, future: dict[str, int]) -> bool:
+def _from(place: CausalPosition, future: dict[str, int]) -> bool:
     process, position = place
     return process in future and future[process] <= position

@@ -18,7 +18,7 @@ from thence.core.model.events import Event, order_of
 from thence.core.model.order import by_run, usable
 from thence.errors import TraceError
 
-Place = tuple[str, int]
+CausalPosition = tuple[str, int]
 """A process and a position, from 0, among its rows that carry causality."""
 
 
@@ -28,8 +28,8 @@ class Causality:
     def __init__(self, events: Iterable[Event]) -> None:
         """Take rows whose every delivery has its send."""
         self.rows: dict[str, list[Event]] = defaultdict(list)
-        self.send: dict[str, Place] = {}
-        self.deliveries: dict[str, list[Place]] = defaultdict(list)
+        self.send: dict[str, CausalPosition] = {}
+        self.deliveries: dict[str, list[CausalPosition]] = defaultdict(list)
         for event in events:
             if event.kind != "receive":
                 self.rows[event.process].append(event)
@@ -41,11 +41,11 @@ class Causality:
                 elif event.kind == "deliver" and event.message is not None:
                     self.deliveries[event.message].append((process, position))
 
-    def event(self, place: Place) -> Event:
+    def event(self, place: CausalPosition) -> Event:
         """Return the row at a place."""
         return self.rows[place[0]][place[1]]
 
-    def future(self, start: Place) -> dict[str, int]:
+    def future(self, start: CausalPosition) -> dict[str, int]:
         """Return, for each process that the row at `start` reaches, the first position it reaches there."""
         first: dict[str, int] = {start[0]: start[1]}
         scanned: dict[str, int] = {}
@@ -62,7 +62,7 @@ class Causality:
                             waiting.append((other, there))
         return first
 
-    def past(self, end: Place) -> dict[str, int]:
+    def past(self, end: CausalPosition) -> dict[str, int]:
         """Return, for each process that reaches the row at `end`, the last position it is reached from."""
         last: dict[str, int] = {end[0]: end[1]}
         scanned: dict[str, int] = {}

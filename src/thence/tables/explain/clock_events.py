@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from thence.core.model.events import Event
 from thence.tables.explain.clock_findings import audit_clocks, executions
-from thence.tables.explain.scene import Finding, Origin, Row
+from thence.tables.explain.scene import Finding, Origin, RowId
 from thence.tables.files.shiviz import ClockEvent
 
 Count = tuple[str, int]
@@ -28,7 +28,7 @@ class DrawnLog:
     findings: list[tuple[str, Finding]] = field(default_factory=list)
     """Each with its run."""
     verdicts: dict[str, str] = field(default_factory=dict)
-    origins: dict[str, dict[Row, Origin]] = field(default_factory=dict)
+    origins: dict[str, dict[RowId, Origin]] = field(default_factory=dict)
 
 
 def drawn_log(log: Iterable[ClockEvent]) -> DrawnLog:
@@ -39,7 +39,7 @@ def drawn_log(log: Iterable[ClockEvent]) -> DrawnLog:
         run = name if name not in made.verdicts else f"{members[0].file}: {name}"
         found = audit_clocks(members)
         made.verdicts[run] = found.verdict
-        origins: dict[Row, Origin] = {}
+        origins: dict[RowId, Origin] = {}
         made.events += _rows(run, members, origins)
         made.origins[run] = origins
         at = {origin: row for row, origin in origins.items()}
@@ -49,7 +49,7 @@ def drawn_log(log: Iterable[ClockEvent]) -> DrawnLog:
     return made
 
 
-def _rows(run: str, members: Sequence[ClockEvent], origins: dict[Row, Origin]) -> list[Event]:
+def _rows(run: str, members: Sequence[ClockEvent], origins: dict[RowId, Origin]) -> list[Event]:
     """Return the rows of one execution, and note where each was read."""
     hosts: dict[str, list[ClockEvent]] = defaultdict(list)
     for event in members:

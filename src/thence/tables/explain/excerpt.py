@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from thence.core.model.events import Event
 from thence.core.model.order import by_run
 from thence.errors import MisuseError
-from thence.tables.explain.scene import Finding, Row
+from thence.tables.explain.scene import Finding, RowId
 
 NEAR = 30
 """Rows of its process that are shown before and after a row of interest."""
@@ -67,7 +67,7 @@ def excerpt_rows(events: Iterable[Event], excerpt: Excerpt) -> list[Event]:
     ]
 
 
-def places_of(events: Iterable[Event], finding: Finding) -> list[Row]:
+def places_of(events: Iterable[Event], finding: Finding) -> list[RowId]:
     """Return the rows of interest of a finding: its path, its sends, and what its destination received of it."""
     messages = set(finding.messages())
     there = finding.destination
@@ -76,7 +76,7 @@ def places_of(events: Iterable[Event], finding: Finding) -> list[Row]:
     return list(dict.fromkeys([*named, *((e.process, e.index) for e in rows)]))
 
 
-def around(rows: Iterable[Row], near: int = NEAR) -> tuple[IndexRange, ...]:
+def around(rows: Iterable[RowId], near: int = NEAR) -> tuple[IndexRange, ...]:
     """Return ranges of indexes around some rows; ranges of one process that touch are merged."""
     found: list[IndexRange] = []
     for process, index in sorted(rows):

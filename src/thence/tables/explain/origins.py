@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from thence.core.model.events import Event
 from thence.tables.contract.row_validity import event_of
 from thence.tables.explain.excerpt import Excerpt, IndexRange, around, message_excerpt, places_of
-from thence.tables.explain.scene import Finding, Origin, Row
+from thence.tables.explain.scene import Finding, Origin, RowId
 from thence.tables.files.read import Trace
 from thence.tables.files.source import Quarantined
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Origins = dict[str, dict[Row, Origin]]
+Origins = dict[str, dict[RowId, Origin]]
 """For each run the origin of each of its rows."""
 
 
@@ -53,7 +53,7 @@ def events_about(trace: Trace, message: str) -> tuple[list[Event], Origins]:
     return _excerpt(trace, message_excerpt([event for _, event in about], message))
 
 
-Located = tuple[Origin, Event]
+OriginEvent = tuple[Origin, Event]
 
 
 def _excerpt(trace: Trace, excerpt: Excerpt) -> tuple[list[Event], Origins]:
@@ -80,12 +80,12 @@ def _excerpt(trace: Trace, excerpt: Excerpt) -> tuple[list[Event], Origins]:
     return [event for _, event in kept], origins
 
 
-def _rows(trace: Trace, test: Callable[[pa.RecordBatch], pa.Array], *, quarantine: bool = False) -> list[Located]:
+def _rows(trace: Trace, test: Callable[[pa.RecordBatch], pa.Array], *, quarantine: bool = False) -> list[OriginEvent]:
     """Return the usable rows that pass a test on batches; with `quarantine`, note the unusable ones."""
     import pyarrow.compute as pc
 
     before = len(trace.quarantine)
-    found: list[Located] = []
+    found: list[OriginEvent] = []
     refused: list[Quarantined] = []
     for batch in trace.batches():
         good = pc.is_null(batch.column("reason"))

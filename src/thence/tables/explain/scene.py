@@ -15,9 +15,9 @@ from thence.core.model.events import Event, order_of
 from thence.core.model.order import Copied, Violation, by_run, usable
 from thence.errors import TraceError
 from thence.tables.explain.causality import causal_order
-from thence.tables.explain.sentence import Step, sentence
+from thence.tables.explain.sentence import PathStep, sentence
 
-Row = tuple[str, int]
+RowId = tuple[str, int]
 """A row of a run: its process and its index."""
 
 Origin = tuple[str, int]
@@ -36,8 +36,8 @@ class Finding:
     message: str | None = None
     """The message that is missing, doubled or misplaced."""
     early: str | None = None
-    path: tuple[Step, ...] | None = None
-    rows: tuple[Row, ...] = ()
+    path: tuple[PathStep, ...] | None = None
+    rows: tuple[RowId, ...] = ()
     """Rows that a path does not name: of a row set aside, that row."""
     number: int | None = None
     """The number that an audit gave this violation, from 1. A slice of the trace keeps it."""
@@ -60,9 +60,9 @@ class Scene:
     events: Sequence[Event]
     findings: Sequence[Finding] = ()
     verdict: str | None = None
-    aside: frozenset[Row] = frozenset()
+    aside: frozenset[RowId] = frozenset()
     """Rows that the definition cannot use."""
-    origins: Mapping[Row, Origin] = field(default_factory=dict)
+    origins: Mapping[RowId, Origin] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
     def showing(self, finding: Finding) -> Scene:
@@ -89,7 +89,7 @@ def scene_of(
     findings: Sequence[Finding] = (),
     *,
     verdict: str | None = None,
-    origins: Mapping[Row, Origin] | None = None,
+    origins: Mapping[RowId, Origin] | None = None,
 ) -> Scene:
     """Return the scene of the rows of one run, whatever order they come in."""
     good, rejected = usable(events)
@@ -111,7 +111,7 @@ def scenes_of(
     events: Iterable[Event],
     findings: Mapping[str, Sequence[Finding]] | None = None,
     verdicts: Mapping[str, str] | None = None,
-    origins: Mapping[str, Mapping[Row, Origin]] | None = None,
+    origins: Mapping[str, Mapping[RowId, Origin]] | None = None,
 ) -> list[Scene]:
     """Return a scene for each run of a table, in order of appearance."""
     return [
@@ -123,7 +123,7 @@ def scenes_of(
 
 
 def violated(
-    violation: Violation, path: Sequence[Step] | None, *, never: bool = False, number: int | None = None
+    violation: Violation, path: Sequence[PathStep] | None, *, never: bool = False, number: int | None = None
 ) -> Finding:
     """Return the finding that a delivery came too early.
 
@@ -144,6 +144,6 @@ def copied(what: What, copy: Copied) -> Finding:
     return Finding(what, text, copy.destination, copy.message)
 
 
-def set_aside(reason: str, *, place: str, row: Row | None = None) -> Finding:
+def set_aside(reason: str, *, place: str, row: RowId | None = None) -> Finding:
     """Return the finding that a row could not be used; `place` says where it stood."""
     return Finding("quarantine", f"{place}: {reason}", rows=() if row is None else (row,))

@@ -15,13 +15,13 @@ from itertools import groupby
 from thence.core.model.escape import visible
 from thence.core.model.events import Event
 from thence.core.model.order import Violation
-from thence.tables.explain.causality import Causality, Place
+from thence.tables.explain.causality import Causality, CausalPosition
 
 VERBS = {"send": "sent", "receive": "received", "deliver": "delivered", "crash": "crashed"}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """One row of a path."""
 
     process: str
@@ -34,7 +34,7 @@ class Step:
         return asdict(self)
 
 
-def shortest(causality: Causality, missing: str, early: str) -> list[Step] | None:
+def shortest(causality: Causality, missing: str, early: str) -> list[PathStep] | None:
     """Return the shortest path, in messages, from the send of `missing` to the send of `early`, if any.
 
     Breadth first over messages: after k rounds `first` holds the first position of each process that at most
@@ -45,7 +45,7 @@ def shortest(causality: Causality, missing: str, early: str) -> list[Step] | Non
     start, goal = causality.send[missing], causality.send[early]
     first: dict[str, int] = {start[0]: start[1]}
     scanned: dict[str, int] = {}
-    came: dict[Place, tuple[Place, Place]] = {}
+    came: dict[CausalPosition, tuple[CausalPosition, CausalPosition]] = {}
     turn = [start]
     while turn and first.get(goal[0], goal[1] + 1) > goal[1]:
         reached: dict[str, int] = {}
@@ -68,8 +68,12 @@ def shortest(causality: Causality, missing: str, early: str) -> list[Step] | Non
 
 
 def _walk_back(
-    causality: Causality, entry: Place, start: Place, goal: Place, came: dict[Place, tuple[Place, Place]]
-) -> list[Step]:
+    causality: Causality,
+    entry: CausalPosition,
+    start: CausalPosition,
+    goal: CausalPosition,
+    came: dict[CausalPosition, tuple[CausalPosition, CausalPosition]],
+) -> list[PathStep]:
     places = [goal]
     while entry != start:
         places.append(entry)
@@ -79,11 +83,11 @@ def _walk_back(
     steps = []
     for place in dict.fromkeys(reversed(places)):
         event = causality.event(place)
-        steps.append(Step(event.process, event.index, event.kind, event.message))
+        steps.append(PathStep(event.process, event.index, event.kind, event.message))
     return steps
 
 
-def path(events: Iterable[Event], violation: Violation) -> list[Step] | None:
+def path(events: Iterable[Event], violation: Violation) -> list[PathStep] | None:
     """Return the path that proves a violation, from the usable rows of its run, if there is one."""
     rows = list(events)
     sends = {e.message: e for e in rows if e.kind == "send"}
@@ -94,7 +98,7 @@ def path(events: Iterable[Event], violation: Violation) -> list[Step] | None:
     return shortest(Causality(part), violation.missing, violation.early)
 
 
-def sentence(path: Sequence[Step] | None, violation: Violation, *, never: bool = False) -> str:
+def sentence(path: Sequence[PathStep] | None, violation: Violation, *, never: bool = False) -> str:
     """Return a violation and its proof in words; `never`: `missing` was not delivered later either."""
     early, missing, destination = map(visible, (violation.early, violation.missing, violation.destination))
     without = f"and never {missing}" if never else f"before {missing}"

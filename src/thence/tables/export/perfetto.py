@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from thence.core.model.events import Event
-from thence.core.model.order import Rejected, by_run, usable
+from thence.core.model.order import RejectedRow, by_run, usable
 from thence.tables.explain.causality import causal_order
 from thence.tables.files.source import create
 
@@ -29,7 +29,7 @@ STEP = 1000
 """Nanoseconds for each step of the order, where no time was recorded."""
 
 
-def write_perfetto(events: Iterable[Event], target: Path | IO[bytes], *, rejected: list[Rejected]) -> int:
+def write_perfetto(events: Iterable[Event], target: Path | IO[bytes], *, rejected: list[RejectedRow]) -> int:
     """Write all runs; return how many rows were written. Rows that cannot be used are appended to `rejected`."""
     runs = by_run(events)
     if isinstance(target, Path):
@@ -38,7 +38,7 @@ def write_perfetto(events: Iterable[Event], target: Path | IO[bytes], *, rejecte
     return _write(runs, target, rejected)
 
 
-def _write(runs: dict[str, list[Event]], stream: IO[bytes], rejected: list[Rejected]) -> int:
+def _write(runs: dict[str, list[Event]], stream: IO[bytes], rejected: list[RejectedRow]) -> int:
     from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
 
     writer = _Writer(StreamingTraceProtoBuilder(stream))

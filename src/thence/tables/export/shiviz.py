@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from thence.core.model.events import Event
-from thence.core.model.order import Rejected, by_label, by_run, usable
+from thence.core.model.order import RejectedRow, by_label, by_run, usable
 from thence.tables.explain.around import around as slice_around
 from thence.tables.explain.causality import causal_order, vector_clocks
 from thence.tables.explain.clock_findings import executions
@@ -26,7 +26,7 @@ from thence.tables.files.patterns import DELIMITER, EVENT
 from thence.tables.files.shiviz import ClockEvent
 from thence.tables.files.source import create
 
-Line = tuple[str, dict[str, int], str]
+ShivizLine = tuple[str, dict[str, int], str]
 """Host, clock and text of one event."""
 
 
@@ -35,7 +35,7 @@ def write_shiviz(
     target: Path | str | IO[bytes],
     *,
     around: str | None = None,
-    rejected: list[Rejected] | None = None,
+    rejected: list[RejectedRow] | None = None,
 ) -> int:
     """Write a trace, or the part around one message; return how many events were written.
 
@@ -43,7 +43,7 @@ def write_shiviz(
     `rejected`.
     """
     runs = by_run(events)
-    found: list[tuple[str, list[Line]]] = []
+    found: list[tuple[str, list[ShivizLine]]] = []
     kept = None
     if around is not None:
         rows = [event for own in runs.values() for event in own]
@@ -68,7 +68,7 @@ def write_clock_events(events: Iterable[ClockEvent], target: Path | str | IO[byt
     return _write(found, target)
 
 
-def clocked(events: Iterable[Event], kept: Container[tuple[str, str, int]] | None = None) -> Iterator[Line]:
+def clocked(events: Iterable[Event], kept: Container[tuple[str, str, int]] | None = None) -> Iterator[ShivizLine]:
     """Yield the lines of usable rows of one run and one label, or of those kept, causes first."""
     rows = causal_order(list(events))
     if kept is None:
@@ -98,7 +98,7 @@ def text_of(event: Event) -> str:
     return " ".join(words)
 
 
-def _write(found: list[tuple[str, list[Line]]], target: Path | str | IO[bytes]) -> int:
+def _write(found: list[tuple[str, list[ShivizLine]]], target: Path | str | IO[bytes]) -> int:
     if isinstance(target, Path | str):
         with create(Path(target)) as stream:
             return _write(found, stream)

@@ -47,7 +47,7 @@ def is_path(data: object) -> TypeGuard[str | Path]:
     return isinstance(data, str | Path)
 
 
-class Names(NamedTuple):
+class FileNames(NamedTuple):
     """Names of files, folders or globs."""
 
     names: list[str | Path]
@@ -75,17 +75,17 @@ TraceInput = (
 
 def trace_input(
     data: TraceInput, columns: Mapping[str, str] | None = None, kinds: Mapping[str, str] | None = None
-) -> Names | InputTable | list[Event]:
+) -> FileNames | InputTable | list[Event]:
     """Tell what a trace was given as; `columns` and `kinds` are refused for events, which have neither."""
     if is_path(data):
-        return Names([data])
+        return FileNames([data])
     if (table := input_table(data)) is not None:
         return table
     if isinstance(data, bytes | Mapping) or not isinstance(data, Iterable):
         raise refusal(data, ACCEPTED + "; a list of events")
     given: list[Any] = list(data)
     if given and all(map(is_path, given)):
-        return Names(given)
+        return FileNames(given)
     if all(isinstance(each, Event) for each in given):
         if columns or kinds:
             raise MisuseError(f"{'columns' if columns else 'kinds'}= is for files and tables; events are in our words")

@@ -20,13 +20,14 @@ from thence.errors import MisuseError, TraceError
 from thence.tables.contract.row_validity import VERSION
 from thence.tables.contract.type_map import arrow_schema
 from thence.tables.files.checked_batches import columns_of
+from thence.tables.files.parquet_reader import footer
 from thence.tables.files.source import BROKEN, first_line
 
 ROW_GROUP = 1 << 16
 VERSION_KEY = b"thence.tables.files.version"
 ROSTERS_KEY = b"thence.rosters"
 
-Placed = tuple[int, Event]
+OrderedEvent = tuple[int, Event]
 """An event and the `order` it is written with."""
 
 
@@ -49,7 +50,7 @@ def rosters_in(metadata: dict[bytes, bytes] | None) -> list[Roster]:
 def read_rosters(path: Path | str) -> list[Roster]:
     """Return the rosters a Parquet file carries."""
     try:
-        return rosters_in(pq.read_schema(path).metadata)
+        return rosters_in(footer(str(path)).metadata)
     except (*BROKEN, pa.ArrowException) as error:
         raise TraceError(f"{path} cannot be read as Parquet: {first_line(error)}") from error
 
@@ -72,7 +73,7 @@ def write_parquet(
     if files < 1 or row_group < 1:
         raise MisuseError(f"files and row_group count from 1, found {files} and {row_group}")
     schema = arrow_schema().with_metadata(roster_metadata(rosters))
-    placed: Iterator[Placed] = ((place if e.order is None else e.order, e) for place, e in enumerate(events))
+    placed: Iterator[OrderedEvent] = ((place if e.order is None else e.order, e) for place, e in enumerate(events))
     if files == 1:
         return _write_file(placed, Path(target), schema, row_group)
     folder = Path(target)
@@ -92,7 +93,7 @@ def _part(number: int) -> str:
     return f"part-{number:05d}.parquet"
 
 
-def _numbered(rows: Iterable[Placed], count: int, files: int) -> Iterator[tuple[int, Placed]]:
+def _numbered(rows: Iterable[OrderedEvent], count: int, files: int) -> Iterator[tuple[int, OrderedEvent]]:
     """Say which part each of `count` sorted rows is in: parts of about equal length, cut only where `order` changes."""
     part, share, before = 0, 1, None
     for place, row in enumerate(rows):
@@ -103,7 +104,7 @@ def _numbered(rows: Iterable[Placed], count: int, files: int) -> Iterator[tuple[
         yield part, row
 
 
-def _write_file(rows: Iterable[Placed], path: Path, schema: pa.Schema, row_group: int) -> int:
+def _write_file(rows: Iterable[OrderedEvent], path: Path, schema: pa.Schema, row_group: int) -> int:
     count = 0
     stream = iter(rows)
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
@@ -113,7 +114,7 @@ def _write_file(rows: Iterable[Placed], path: Path, schema: pa.Schema, row_group
     return count
 
 
-def _batch(rows: list[Placed], schema: pa.Schema) -> pa.RecordBatch:
+def _batch(rows: list[OrderedEvent], schema: pa.Schema) -> pa.RecordBatch:
     try:
         columns = columns_of([event for _, event in rows])
         columns["order"] = pa.array([order for order, _ in rows], pa.int64())

@@ -37,10 +37,10 @@ from thence.tables.files.splits import Split, open_split, split_lines
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from thence.core.model.plain import Row
     from thence.tables.files.record_events import RecordAudit
-    from thence.tables.files.record_files import Row
 
-Task = Callable[[], "list[pa.RecordBatch]"]
+ReadTask = Callable[[], "list[pa.RecordBatch]"]
 """Work that reads some rows."""
 
 
@@ -119,7 +119,7 @@ class Trace:
 
     def tasks(
         self, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True, coded: bool = False
-    ) -> Iterator[Task]:
+    ) -> Iterator[ReadTask]:
         """Yield work that reads some rows each, in order, as `batches` has them; it can be done in threads.
 
         Files are opened once, one after the other. `needs` and `coded` as in `read_batches`.
@@ -164,7 +164,7 @@ class Trace:
 
     def opened(self, path: Path) -> io.BufferedIOBase:
         """Open a file, unless its content was kept when its format was told."""
-        return open_bytes(path, self.kept.pop(path, None))
+        return open_bytes(path, self.kept.get(path))
 
     def record_audit(self) -> RecordAudit | None:
         """Return what is said of files of records beside the verdict on their order; None without such files."""
@@ -219,7 +219,7 @@ def open_trace(
         elif kind in WHOLE:
             from thence.tables.files.whole_tables import event_table
 
-            read = event_table(file.path, kind, trace.columns)
+            read = event_table(file.path, kind, trace.columns, trace.kept.pop(file.path, None))
             kind = read if isinstance(read, Unfit) else kind
             if not isinstance(read, Unfit):
                 trace.whole[file.path] = read

@@ -17,7 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from thence.core.model.events import Event
-from thence.tables.files.record_files import BENIGN, Row
+from thence.core.model.plain import Row
+from thence.tables.files.jsonl import Located
+from thence.tables.files.record_files import BENIGN
 from thence.tables.files.source import Quarantined
 from thence.tables.sources import Skew, orphans, skews
 
@@ -48,9 +50,6 @@ class RecordAudit:
              "pairs": [list(pair) for pair in each.pairs]}
             for each in self.skews
         ]  # fmt: skip
-
-
-Located = tuple[int, Event] | Quarantined
 
 
 def record_events(path: str, form: str, rows: Sequence[Row]) -> tuple[list[Located], RecordAudit]:

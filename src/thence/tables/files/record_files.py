@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from thence.core.model.plain import Row
 from thence.errors import TraceError
 from thence.tables.files.line_reader import lines
 from thence.tables.files.record_forms import unwrapped
@@ -21,7 +22,6 @@ from thence.tables.sources import Record, from_changes, from_cloudevent, from_sp
 
 BENIGN = {"tombstone", "heartbeat", "schema change", "signal", "before"}
 """Kinds of Debezium's records that are no changes, and hide none."""
-Row = dict[str, Any]
 
 
 def read_records(path: Path, form: str) -> list[Row]:

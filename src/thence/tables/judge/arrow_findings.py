@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thence.core.model.events import Event
-from thence.tables.explain.sentence import Step
+from thence.tables.explain.sentence import PathStep
 from thence.tables.judge.normal_table import events_of
 from thence.tables.judge.proof_events import JudgedEvents
 from thence.tables.judge.proof_path import shortest_paths
@@ -20,10 +20,10 @@ from thence.tables.judge.result import (
     SORTED_BY,
     SUMS,
     TAGS,
+    FindingRow,
     Findings,
-    Key,
     ListName,
-    Row,
+    ViolationKey,
     key_of,
 )
 
@@ -62,7 +62,7 @@ class ArrowFindings(Findings):
                     own[name] += row[f"{name}_sum"] or 0
         yield from sorted(found.items())
 
-    def rows(self, name: ListName) -> Iterator[Row]:
+    def rows(self, name: ListName) -> Iterator[FindingRow]:
         """Yield the rows of a list, sorted."""
         found = self.listed(name)
         order = _null_first(found.select(SORTED_BY[name]))
@@ -80,17 +80,17 @@ class ArrowFindings(Findings):
         found = self.tagged.filter(chosen)
         return pa.table([found.column(CALLED.get(c, c)) for c in COLUMNS[name]], names=list(COLUMNS[name]))
 
-    def paths(self, violations: Sequence[Row]) -> dict[Key, list[Step]]:
+    def paths(self, violations: Sequence[FindingRow]) -> dict[ViolationKey, list[PathStep]]:
         """Return the causal paths that prove some violations."""
-        runs: dict[str, list[Row]] = defaultdict(list)
+        runs: dict[str, list[FindingRow]] = defaultdict(list)
         for row in violations:
             runs[str(row["run"])].append(row)
-        found: dict[Key, list[Step]] = {}
+        found: dict[ViolationKey, list[PathStep]] = {}
         for run, asked in runs.items():
             pairs = [(str(row["missing"]), str(row["early"])) for row in asked]
             for row, path in zip(asked, shortest_paths(self._events.of_run(run, pairs), pairs), strict=True):
                 if path is not None:
-                    found[key_of(row)] = [Step(**step) for step in path]
+                    found[key_of(row)] = [PathStep(**step) for step in path]
         return found
 
     def events(self, run: str, messages: Iterable[str]) -> list[Event]:

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from thence.tables.contract.numpy_types import Bytes, Clocks, Flags, Ints, Longs
 from thence.tables.judge import findings, ids
-from thence.tables.judge.coded_rows import DELIVER, RECEIVE, SEND, Rows, as_they_come, code
+from thence.tables.judge.coded_rows import DELIVER, RECEIVE, SEND, CodedRows, as_they_come, code
 from thence.tables.judge.findings import quarantined, tagged
 from thence.tables.judge.label_scan import (
     Copies,
@@ -158,7 +158,7 @@ def summary_of(payloads: Iterable[bytes | pa.Buffer]) -> Summary:
     return summary
 
 
-def _trouble(rows: Rows, fate: Bytes) -> str | None:
+def _trouble(rows: CodedRows, fate: Bytes) -> str | None:
     order = rows.order
     if order is None or bool(np.any(order[1:] == order[:-1])):
         return "order is missing or stands twice"
@@ -179,7 +179,7 @@ def _label_trouble(own: LabelRows, matched: Matched) -> str | None:
     return None
 
 
-def _stand(chunk: int, rows: Rows, fate: Bytes) -> tuple[Summary, int]:
+def _stand(chunk: int, rows: CodedRows, fate: Bytes) -> tuple[Summary, int]:
     """Return the first and last index of each process that has rows, and the gaps between them."""
     seated = np.flatnonzero(fate != ODD)
     process, index = rows.process[seated], rows.index[seated]
@@ -195,7 +195,7 @@ def _stand(chunk: int, rows: Rows, fate: Bytes) -> tuple[Summary, int]:
     return Summary(chunk, names, first[here], last[here], hidden, anywhere), gaps
 
 
-def _strangers(rows: Rows, fate: Bytes) -> Longs:
+def _strangers(rows: CodedRows, fate: Bytes) -> Longs:
     """Return the good deliveries and receipts whose message is not sent in the chunk."""
     sent = np.zeros(len(rows.messages) + 1, np.bool_)
     sent[rows.message[(fate == GOOD) & (rows.kind == SEND)]] = True
@@ -204,7 +204,7 @@ def _strangers(rows: Rows, fate: Bytes) -> Longs:
 
 
 def _summarise_label(
-    run: str, rows: Rows, own: LabelRows, matched: Matched, place: Ints, want: Collection[str], block: int | None
+    run: str, rows: CodedRows, own: LabelRows, matched: Matched, place: Ints, want: Collection[str], block: int | None
 ) -> tuple[list[pa.Table], LabelSummary]:
     opened = open_copies(own, matched)
     exports = _exports(rows, own, matched, opened, want)
@@ -261,7 +261,7 @@ def _narrow(clocks: Clocks) -> Clocks:
     return clocks.astype(np.uint16) if clocks.size and int(clocks.max()) < 1 << 16 else clocks
 
 
-def _exports(rows: Rows, own: LabelRows, matched: Matched, opened: Copies, want: Collection[str]) -> Ints:
+def _exports(rows: CodedRows, own: LabelRows, matched: Matched, opened: Copies, want: Collection[str]) -> Ints:
     """Return the messages sent here that have open copies, or that somebody asks for, as they were sent."""
     chosen = np.zeros(len(own.messages), np.bool_)
     chosen[opened.message] = True

@@ -32,7 +32,7 @@ NORMAL = arrow_schema([_CODED.get(c.name, c) for c in (*JUDGED_COLUMNS, *PLACE_C
 
 
 @dataclass(slots=True)
-class Rows:
+class CodedRows:
     """Rows of one run as arrays; `-1` is null in the coded columns."""
 
     process: Ints
@@ -57,7 +57,7 @@ class Rows:
         return len(self.process)
 
 
-def code(table: pa.Table) -> Rows:
+def code(table: pa.Table) -> CodedRows:
     """Code a normal table of one run; rows stay where they are."""
     count = len(table)
     process, processes = codes_of(table.column("process"))
@@ -67,7 +67,7 @@ def code(table: pa.Table) -> Rows:
     order, odd = table.column("order"), table.column("odd")
     kind = table.column("kind").to_numpy().astype(np.int8, copy=False) if count else np.zeros(0, np.int8)
     index = pc.fill_null(table.column("index"), 0).to_numpy().astype(np.int64, copy=False)
-    rows = Rows(
+    rows = CodedRows(
         process=fixed(process),
         index=fixed(index),
         kind=fixed(kind),

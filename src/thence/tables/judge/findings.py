@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thence.tables.contract.numpy_types import Bytes, Ints, Longs
-from thence.tables.judge.coded_rows import KIND_NAMES, Rows
+from thence.tables.judge.coded_rows import KIND_NAMES, CodedRows
 from thence.tables.judge.usable_in_run import GOOD, OTHER_LABEL, reason
 
 SCHEMA = pa.schema(
@@ -54,12 +54,12 @@ LISTED = (RUN, VIOLATION, ABSENT, POSSIBLE, UNDELIVERED, DUPLICATE, MISDELIVERED
 """What is said in the end; the other tags are of parts that still have to be put together."""
 SUMMARY, IDS, WANT, TROUBLE, MOVED = "summary", "ids", "want", "trouble", "moved"
 """`moved`: a chunk is not where it was seen."""
-Column: TypeAlias = pa.ChunkedArray | pa.Array | np.ndarray | list[str] | list[bytes] | str | int | None
+FindingColumn: TypeAlias = pa.ChunkedArray | pa.Array | np.ndarray | list[str] | list[bytes] | str | int | None
 ROW = 4 << 20
 """Bytes of a payload in one row: Spark keeps a row in one piece, and doubles what it lies in while it grows."""
 
 
-def tagged(tag: str, run: str | None, count: int, **columns: Column) -> pa.Table:
+def tagged(tag: str, run: str | None, count: int, **columns: FindingColumn) -> pa.Table:
     """Return `count` rows of one tag; columns are arrays, scalars, or left out."""
     arrays = []
     for name in SCHEMA.names:
@@ -93,7 +93,7 @@ def names(texts: pa.StringArray, codes: Ints | Longs) -> pa.StringArray:
     return texts.take(pa.array(codes, mask=codes < 0))
 
 
-def quarantined(run: str | None, table: pa.Table, rows: Rows, fate: Bytes) -> pa.Table:
+def quarantined(run: str | None, table: pa.Table, rows: CodedRows, fate: Bytes) -> pa.Table:
     """Return a row for each that was set aside, with where it stood and why."""
     gone = np.flatnonzero(fate != GOOD)
     if not len(gone):
@@ -111,7 +111,7 @@ def set_aside(run: str | None, table: pa.Table, reasons: list[str]) -> pa.Table:
     return tagged(QUARANTINE, run, len(table), kind=kinds, reason=reasons, **text, **numbers)
 
 
-def _labels_of_sends(rows: Rows, fate: Bytes) -> dict[int, str | None]:
+def _labels_of_sends(rows: CodedRows, fate: Bytes) -> dict[int, str | None]:
     sends = np.flatnonzero((rows.kind == 0) & (fate == GOOD))
     labels = names(rows.labels, rows.label[sends]).to_pylist()
     return dict(zip(rows.message[sends].tolist(), labels, strict=True))

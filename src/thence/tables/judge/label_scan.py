@@ -15,8 +15,8 @@ import numpy as np
 
 from thence.tables.contract.numpy_types import Bytes, Clocks, Flags, Ints, Longs
 from thence.tables.judge import order_cy
-from thence.tables.judge.coded_rows import DELIVER, SEND, Rows
-from thence.tables.judge.scan import Columns, Marks, locate, match, scan, slots, sort_segments
+from thence.tables.judge.coded_rows import DELIVER, SEND, CodedRows
+from thence.tables.judge.scan import Marks, ScanColumns, locate, match, scan, slots, sort_segments
 
 ClockType = type[np.int32] | type[np.int64]
 CLOCK_BYTES = 256 << 20
@@ -46,9 +46,9 @@ class LabelRows:
         return len(self.processes)
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> ScanColumns:
         """Return what the loops walk along."""
-        return Columns(self.sends, self.process, self.index, self.message)
+        return ScanColumns(self.sends, self.process, self.index, self.message)
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class Copies:
     send: Longs
 
 
-def rows_by_label(rows: Rows, good: Flags) -> Iterator[LabelRows]:
+def rows_by_label(rows: CodedRows, good: Flags) -> Iterator[LabelRows]:
     """Part the good sends and deliveries by label; there are none without rows."""
     used = np.flatnonzero(good & (rows.kind <= DELIVER))
     labels = rows.label[used]
@@ -83,7 +83,7 @@ def rows_by_label(rows: Rows, good: Flags) -> Iterator[LabelRows]:
         yield label_rows(rows, label, chosen, compact=len(kinds) > 1)
 
 
-def label_rows(rows: Rows, label: int, chosen: Longs, *, compact: bool) -> LabelRows:
+def label_rows(rows: CodedRows, label: int, chosen: Longs, *, compact: bool) -> LabelRows:
     """Return some rows as a label, with small codes of its own or with those of the run."""
     offsets, destinations = _gathered(rows.offsets, rows.destinations, chosen, rows.kind)
     process, message = rows.process[chosen], rows.message[chosen]
@@ -253,7 +253,7 @@ def _marks(own: LabelRows, imports: Longs, kind: ClockType, *, wanted: bool) -> 
 
 
 @dataclass(slots=True)
-class Questions:
+class FirstKnown:
     """Where did `destination` first learn of a send of `source` at `index` or later? From row `since` on."""
 
     destination: Ints
@@ -262,12 +262,12 @@ class Questions:
     since: Longs
 
 
-def questions_of(own: LabelRows, matched: Matched, scanned: Scanned, opened: Copies) -> tuple[Questions, Ints]:
+def questions_of(own: LabelRows, matched: Matched, scanned: Scanned, opened: Copies) -> tuple[FirstKnown, Ints]:
     """Return the question each violation poses, and the message that was missing in each."""
     sent = matched.send_row[own.message[scanned.late]]
     over = scanned.overtaken
     missing = np.concatenate([own.message[scanned.late], opened.message[over]])
-    asked = Questions(
+    asked = FirstKnown(
         np.concatenate([own.process[scanned.late], opened.destination[over]]),
         np.concatenate([own.process[sent], opened.sender[over]]),
         np.concatenate([own.index[sent], opened.index[over]]),
@@ -276,7 +276,7 @@ def questions_of(own: LabelRows, matched: Matched, scanned: Scanned, opened: Cop
     return asked, missing
 
 
-def first_early(own: LabelRows, scanned: Scanned, asked: Questions, *, block: int | None = None) -> Longs:
+def first_early(own: LabelRows, scanned: Scanned, asked: FirstKnown, *, block: int | None = None) -> Longs:
     """Return for each question the row that delivers the first message sent after the missing one, or -1."""
     answer = np.full(len(asked.index), -1, np.int64)
     if not len(answer):

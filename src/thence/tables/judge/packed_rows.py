@@ -15,7 +15,7 @@ import pyarrow as pa
 from thence.tables.judge.normal_table import completed, concatenated
 from thence.tables.judge.packing import held, packed, split_by_partition, unpacked
 from thence.tables.judge.partition_plan import Plan, owner, partitions_of
-from thence.tables.judge.row_groups import Place, read_groups
+from thence.tables.judge.row_groups import RowGroupPlace, read_groups
 
 DDL = "partition int, run string, chunk bigint, rows bigint, payload binary"
 SCHEMA = pa.schema(
@@ -40,7 +40,7 @@ class PackedRows(TypedDict):
     """The messages that the summary of this chunk must name, pickled; None in a first round."""
 
 
-def pointer(places: Iterable[Place]) -> bytes:
+def pointer(places: Iterable[RowGroupPlace]) -> bytes:
     """Return the payload of packed rows that only says in which row groups its rows are."""
     return json.dumps([list(place) for place in places]).encode()
 
@@ -48,7 +48,7 @@ def pointer(places: Iterable[Place]) -> bytes:
 def load(payload: bytes, run: str | None) -> pa.Table:
     """Return packed rows as a table: those it holds, or those of the files it names; `run` if all are of one."""
     if payload[:1] == b"[":
-        return read_groups([Place(*place) for place in json.loads(payload)])
+        return read_groups([RowGroupPlace(*place) for place in json.loads(payload)])
     return completed(unpacked(payload), run)
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from thence.tables.contract.numpy_types import Longs
 from thence.tables.judge.normal_table import concatenated
-from thence.tables.judge.proof_path import Pair
+from thence.tables.judge.proof_path import ViolationPair
 from thence.tables.judge.row_groups import RowGroup, read_groups
 from thence.tables.judge.threads import in_threads
 
@@ -25,7 +25,7 @@ class JudgedEvents(ABC):
     """The events that were judged."""
 
     @abstractmethod
-    def of_run(self, run: str, pairs: Sequence[Pair]) -> pa.Table:
+    def of_run(self, run: str, pairs: Sequence[ViolationPair]) -> pa.Table:
         """Return the rows of a run, as a normal table: all that may lie between the sends of each pair of messages."""
 
     @abstractmethod
@@ -47,7 +47,7 @@ class EventsInMemory(JudgedEvents):
         """Take the table."""
         self._table = table
 
-    def of_run(self, run: str, pairs: Sequence[Pair]) -> pa.Table:
+    def of_run(self, run: str, pairs: Sequence[ViolationPair]) -> pa.Table:
         """Return all rows of a run."""
         return self._table.filter(_equal(self._table.column("run"), run))
 
@@ -106,7 +106,7 @@ class EventsOnDisk(JudgedEvents):
         for some in stored:
             self._stored.setdefault(some.run, []).append(some)
 
-    def of_run(self, run: str, pairs: Sequence[Pair]) -> pa.Table:
+    def of_run(self, run: str, pairs: Sequence[ViolationPair]) -> pa.Table:
         """Return the rows of a run: between the sends asked for, or all."""
         own = self._stored.get(run, [])
         if run not in self._along_order:
@@ -120,7 +120,7 @@ class EventsOnDisk(JudgedEvents):
         own = self._stored.get(run, [])
         return concatenated(list(in_threads(lambda some: _naming(some.load(), messages), own, self._cores)))
 
-    def _windows(self, stored: Sequence[StoredRows], pairs: Sequence[Pair]) -> tuple[Longs, Longs]:
+    def _windows(self, stored: Sequence[StoredRows], pairs: Sequence[ViolationPair]) -> tuple[Longs, Longs]:
         """Return the ranges of `order` between the sends of each pair; those that touch are one."""
         names = pa.array(sorted({name for pair in pairs for name in pair}), pa.string())
         at: dict[str, int] = {}

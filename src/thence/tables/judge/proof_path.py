@@ -22,10 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thence.tables.contract.numpy_types import Flags, Ints, Longs
-from thence.tables.judge.coded_rows import Rows, as_they_come, code
+from thence.tables.judge.coded_rows import CodedRows, as_they_come, code
 from thence.tables.judge.label_scan import CLOCK_BYTES, LabelRows, meet, rows_by_label
 from thence.tables.judge.proof_path_cy import nearer as walk_on
-from thence.tables.judge.scan import Columns, slots
+from thence.tables.judge.scan import ScanColumns, slots
 from thence.tables.judge.usable_in_run import GOOD, fates
 from thence.tables.judge.whole_run import in_order
 
@@ -48,11 +48,11 @@ class PathRow(TypedDict):
 
 
 Path = list[PathRow]
-Pair = tuple[str, str]
+ViolationPair = tuple[str, str]
 """The messages `missing` and `early` of a violation."""
 
 
-class Questions(NamedTuple):
+class PathQuestions(NamedTuple):
     """From which row to which; sorted by the first."""
 
     start: Longs
@@ -62,7 +62,7 @@ class Questions(NamedTuple):
 
 
 def _walk(
-    columns: Columns, send_row: Longs, place: Ints, asked: Questions, processes: int, places: int, width: int
+    columns: ScanColumns, send_row: Longs, place: Ints, asked: PathQuestions, processes: int, places: int, width: int
 ) -> tuple[Longs, Flags, Longs]:
     """Return the last delivery before each goal, whether the goal was reached, and all deliveries that came nearer.
 
@@ -85,7 +85,7 @@ def _walk(
     return last, reached, np.concatenate([np.zeros(0, np.int64), *found])
 
 
-def shortest_paths(table: pa.Table, asked: Sequence[Pair]) -> list[Path | None]:
+def shortest_paths(table: pa.Table, asked: Sequence[ViolationPair]) -> list[Path | None]:
     """Return the path of each pair of messages of one run, from a normal table that holds all rows between them."""
     table = as_they_come(table)
     rows = code(table)
@@ -99,7 +99,7 @@ def shortest_paths(table: pa.Table, asked: Sequence[Pair]) -> list[Path | None]:
     return found
 
 
-def _in_label(rows: Rows, own: LabelRows, codes: Longs) -> list[tuple[int, Path]]:
+def _in_label(rows: CodedRows, own: LabelRows, codes: Longs) -> list[tuple[int, Path]]:
     """Return the paths that one label holds, each with the place of its question."""
     matched = meet(own)
     known = np.full(len(rows.messages) + 1, -1, np.int64)
@@ -129,11 +129,11 @@ def _rounds(which: Longs, start: Longs, goal: Longs, widest: int) -> list[Longs]
     return [part for half in np.array_split(which, 2) for part in _rounds(half, start, goal, widest)]
 
 
-def _questions(start: Longs, goal: Longs) -> Questions:
-    return Questions(start, goal, np.argsort(goal, kind="stable"))
+def _questions(start: Longs, goal: Longs) -> PathQuestions:
+    return PathQuestions(start, goal, np.argsort(goal, kind="stable"))
 
 
-def _overlap(asked: Questions) -> int:
+def _overlap(asked: PathQuestions) -> int:
     """Return how many questions are open at once at most."""
     goals = asked.goal[asked.by_goal]
     closed = np.searchsorted(goals, asked.start, side="left")
@@ -163,7 +163,7 @@ class _Nearer:
         return steps[::-1]
 
 
-def _step(rows: Rows, own: LabelRows, row: int) -> PathRow:
+def _step(rows: CodedRows, own: LabelRows, row: int) -> PathRow:
     return {
         "process": rows.processes[int(own.processes[own.process[row]])].as_py(),
         "index": int(own.index[row]),

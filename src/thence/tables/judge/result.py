@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Literal, TypedDict
 from thence.core.model.message_names import HOPS
 from thence.core.model.order import Violation
 from thence.core.model.verdict import verdict_of
-from thence.tables.explain.sentence import Step, sentence
+from thence.tables.explain.sentence import PathStep, sentence
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from thence.tables.explain.clock_findings import ClockAudit
     from thence.tables.files.record_events import RecordAudit
 
-Value = str | int | None
-Row = dict[str, Value]
+FindingValue = str | int | None
+FindingRow = dict[str, FindingValue]
 """A finding: the columns of its list, in their order."""
-Key = tuple[str, str, str]
+ViolationKey = tuple[str, str, str]
 """What tells violations apart: run, destination, missing message."""
 ListName = Literal["violations", "possible", "undelivered", "duplicates", "misdelivered", "quarantine"]
 
@@ -98,7 +98,7 @@ def run_row(run: str, found: Mapping[str, int], *, clouded: bool) -> RunRow:
     return {"run": run, "verdict": verdict, **{name: found[name] for name in SUMS}, **counts}  # type: ignore[typeddict-item]
 
 
-def sort_key(name: ListName, row: Row) -> list[tuple[bool, str | int]]:
+def sort_key(name: ListName, row: FindingRow) -> list[tuple[bool, str | int]]:
     """Return what a row of a list is sorted by: null first."""
     values = [row[column] for column in SORTED_BY[name]]
     return [(False, "") if value is None else (True, value) for value in values]
@@ -114,7 +114,7 @@ class Findings(ABC):
         """Yield for each run that has a name, sorted, its sums and how many rows there are with each tag."""
 
     @abstractmethod
-    def rows(self, name: ListName) -> Iterator[Row]:
+    def rows(self, name: ListName) -> Iterator[FindingRow]:
         """Yield the rows of a list, sorted."""
 
     def clouded(self) -> frozenset[str]:
@@ -138,7 +138,7 @@ class Findings(ABC):
             yield run_row(run, found, clouded=run in clouded)
 
     @abstractmethod
-    def paths(self, violations: Sequence[Row]) -> dict[Key, list[Step]]:
+    def paths(self, violations: Sequence[FindingRow]) -> dict[ViolationKey, list[PathStep]]:
         """Return the causal paths that prove some violations."""
 
     @abstractmethod
@@ -164,12 +164,12 @@ class AuditResult:
     """What is said of logs that carry clocks and no messages."""
     records: RecordAudit | None = None
     """What is said of files of spans, events or changes, beside the verdict on their order."""
-    log_quarantine: list[Row] = field(default_factory=list)
+    log_quarantine: list[FindingRow] = field(default_factory=list)
     """Lines of such logs that could not be used."""
     allow_empty: bool = False
     _runs: list[RunRow] | None = field(default=None, repr=False)
-    _paths: dict[Key, list[Step]] = field(default_factory=dict, repr=False)
-    _asked: set[Key] = field(default_factory=set, repr=False)
+    _paths: dict[ViolationKey, list[PathStep]] = field(default_factory=dict, repr=False)
+    _asked: set[ViolationKey] = field(default_factory=set, repr=False)
 
     @property
     def run_rows(self) -> list[RunRow]:
@@ -205,17 +205,17 @@ class AuditResult:
         faults = any(run["duplicates"] or run["misdelivered"] for run in self.run_rows)
         return int(self.verdict != "causal" or faults)
 
-    def rows(self, name: ListName) -> Iterator[Row]:
+    def rows(self, name: ListName) -> Iterator[FindingRow]:
         """Yield the rows of a list, sorted."""
         yield from self.findings.rows(name)
         if name == "quarantine":
             yield from self.log_quarantine
 
-    def listed(self, name: ListName) -> list[Row]:
+    def listed(self, name: ListName) -> list[FindingRow]:
         """Return the rows of a list."""
         return list(self.rows(name))
 
-    def proved(self, limit: int | None = None) -> Iterator[tuple[Row, list[Step] | None]]:
+    def proved(self, limit: int | None = None) -> Iterator[tuple[FindingRow, list[PathStep] | None]]:
         """Yield all violations, `limit` of them with the path that proves each (default: all)."""
         violations = self.rows("violations")
         asked = list(islice(violations, limit))
@@ -225,19 +225,19 @@ class AuditResult:
         for row in violations:
             yield row, None
 
-    def _prove(self, asked: list[Row]) -> None:
+    def _prove(self, asked: list[FindingRow]) -> None:
         """Find paths, once."""
         if asked:
             self._paths.update(self.findings.paths(asked))
             self._asked.update(map(key_of, asked))
 
-    def with_paths(self, violations: Iterable[Row]) -> list[dict[str, object]]:
+    def with_paths(self, violations: Iterable[FindingRow]) -> list[dict[str, object]]:
         """Return some violations, each with the path that proves it, as JSON has it."""
         asked = list(violations)
         self._prove([row for row in asked if key_of(row) not in self._asked])
         return [{**row, "path": path_rows(self._paths.get(key_of(row)))} for row in asked]
 
-    def nth_violation(self, number: int) -> tuple[Row, list[Step] | None] | None:
+    def nth_violation(self, number: int) -> tuple[FindingRow, list[PathStep] | None] | None:
         """Return a violation by its number, from 1, with its path; None if there are not so many."""
         row = next(islice(self.rows("violations"), number - 1, None), None)
         if row is None:
@@ -245,7 +245,7 @@ class AuditResult:
         self._prove([row])
         return row, self._paths.get(key_of(row))
 
-    def never_delivered(self, violations: Iterable[Row]) -> set[Key]:
+    def never_delivered(self, violations: Iterable[FindingRow]) -> set[ViolationKey]:
         """Return which of some violations speak of a message that was not delivered later either."""
         asked = set(map(key_of, violations))
         return asked & {
@@ -253,7 +253,7 @@ class AuditResult:
             for row in (self.rows("undelivered") if asked else ())
         }
 
-    def told(self, limit: int, paths: int = 100) -> list[tuple[Row, str]]:
+    def told(self, limit: int, paths: int = 100) -> list[tuple[FindingRow, str]]:
         """Return the first violations, each with its sentence; `paths` of all violations are proved on the way."""
         shown = list(islice(self.proved(paths), limit))
         never = self.never_delivered(row for row, _ in shown)
@@ -298,22 +298,22 @@ class AuditResult:
         self.close()
 
 
-def key_of(row: Row) -> Key:
+def key_of(row: FindingRow) -> ViolationKey:
     """Return what tells a violation apart."""
     return str(row["run"]), str(row["destination"]), str(row["missing"])
 
 
-def path_rows(path: Sequence[Step] | None) -> list[dict[str, object]] | None:
+def path_rows(path: Sequence[PathStep] | None) -> list[dict[str, object]] | None:
     """Return a path as JSON has it."""
     return None if path is None else [step.row() for step in path]
 
 
-def violation_of(row: Row) -> Violation:
+def violation_of(row: FindingRow) -> Violation:
     """Return a row of the list of violations as one."""
     return Violation(str(row["run"]), str(row["destination"]), str(row["early"]), str(row["missing"]))
 
 
-def sentence_of(row: Row, path: Sequence[Step] | None, *, never: bool) -> str:
+def sentence_of(row: FindingRow, path: Sequence[PathStep] | None, *, never: bool) -> str:
     """Return a violation in words."""
     return sentence(path, violation_of(row), never=never)
 

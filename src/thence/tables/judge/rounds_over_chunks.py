@@ -34,7 +34,7 @@ class Round(Generic[F]):
     wanting: set[str] = field(default_factory=set)
 
 
-class Engine(Protocol[F]):
+class ChunkEngine(Protocol[F]):
     """Where rows are, and what runs functions over them."""
 
     def round(self, wanting: set[str] | None) -> Round[F]:
@@ -44,7 +44,7 @@ class Engine(Protocol[F]):
         """Judge runs whole that were cut into chunks."""
 
 
-def judged(engine: Engine[F]) -> tuple[list[F], set[str]]:
+def judged(engine: ChunkEngine[F]) -> tuple[list[F], set[str]]:
     """Return all that is found, and the runs that were in trouble."""
     first = engine.round(None)
     found, troubled = [first.found], set(first.troubled)

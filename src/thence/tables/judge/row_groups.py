@@ -27,7 +27,7 @@ _READERS = 16
 """Footers that are read at a time."""
 
 
-class Place(NamedTuple):
+class RowGroupPlace(NamedTuple):
     """Where a row group is: its file, its number there, the row of the file that it begins after, how many it has."""
 
     file: str
@@ -39,7 +39,7 @@ class Place(NamedTuple):
 class RowGroup(NamedTuple):
     """What a footer says of one row group."""
 
-    place: Place
+    place: RowGroupPlace
     run: str | None = None
     """The one run of all rows; None if that is not known."""
     low: int | None = None
@@ -75,11 +75,10 @@ def read_footers(files: Iterable[Path | str]) -> Footers:
 
 def _footer(name: str) -> Footers:
     try:
-        with pq.ParquetFile(name, metadata=footer(name)) as file:
-            if reason := unfit(file.schema_arrow, JUDGED_COLUMNS):
-                lost = f"{reason}; its {file.metadata.num_rows} rows are set aside"
-                return Footers([], [Quarantined(name, None, lost)])
-            return Footers(list(_groups(name, file.metadata)), [])
+        whole = footer(name)
+        if reason := unfit(whole.schema.to_arrow_schema(), JUDGED_COLUMNS):
+            return Footers([], [Quarantined(name, None, f"{reason}; its {whole.num_rows} rows are set aside")])
+        return Footers(list(_groups(name, whole)), [])
     except UNREADABLE as error:
         return Footers([], [Quarantined(name, None, f"it cannot be read as Parquet: {first_line(error)}")])
 
@@ -91,7 +90,7 @@ def _groups(name: str, footer: pq.FileMetaData) -> Iterator[RowGroup]:
         run, order = _range(group, "run"), _range(group, "order")
         one = str(run[0]) if run is not None and run[0] == run[1] else None
         low, high = (int(order[0]), int(order[1])) if order is not None else (None, None)
-        yield RowGroup(Place(name, number, start, group.num_rows), one, low, high)
+        yield RowGroup(RowGroupPlace(name, number, start, group.num_rows), one, low, high)
         start += group.num_rows
 
 
@@ -106,7 +105,7 @@ def _range(group: pq.RowGroupMetaData, name: str) -> tuple[str | int, str | int]
     return None
 
 
-class Chunk(NamedTuple):
+class RowGroupChunk(NamedTuple):
     """Row groups that are judged together: a chunk of a large run, or a small run whole (`number` None)."""
 
     run: str
@@ -119,20 +118,20 @@ class Chunk(NamedTuple):
         return sum(group.rows for group in self.groups)
 
 
-def chunks_of(groups: list[RowGroup], chunk_rows: int) -> list[Chunk] | None:
+def chunks_of(groups: list[RowGroup], chunk_rows: int) -> list[RowGroupChunk] | None:
     """Make chunks of whole row groups; None if they are not plain, or overlap in `order`."""
     runs = _by_run(groups)
     if not runs or any(one.high >= two.low for own in runs.values() for one, two in pairwise(own)):  # type: ignore[operator]
         return None
-    found: list[Chunk] = []
+    found: list[RowGroupChunk] = []
     for run, own in runs.items():
         total = sum(group.rows for group in own)
         filled = _filled(own, total if total <= chunk_rows else -(-total // chunk_count(total, chunk_rows)))
-        found += [Chunk(run, None if len(filled) == 1 else number, some) for number, some in enumerate(filled)]
+        found += [RowGroupChunk(run, None if len(filled) == 1 else number, some) for number, some in enumerate(filled)]
     return found
 
 
-def plan_of_chunks(chunks: list[Chunk]) -> Plan:
+def plan_of_chunks(chunks: list[RowGroupChunk]) -> Plan:
     """Return the plan in which each chunk has a partition of its own, from 1 on."""
     large: dict[str, Large] = {}
     for partition, chunk in enumerate(chunks, 1):
@@ -185,7 +184,7 @@ def _filled(groups: list[RowGroup], size: int) -> list[list[RowGroup]]:
     return chunks
 
 
-def read_groups(places: Iterable[Place]) -> pa.Table:
+def read_groups(places: Iterable[RowGroupPlace]) -> pa.Table:
     """Return row groups as a normal table."""
     parts = (Split(each.file, "parquet", each.start + 1, length=each.rows, group=each.group) for each in places)
     batches = (batch for part in parts for batch in row_group_batches(part, JUDGED_COLUMNS, needs=False, coded=True))

@@ -29,7 +29,7 @@ LONG = 64
 """Segments longer than this are sorted by numpy, shorter ones by insertion."""
 
 
-class Columns(NamedTuple):
+class ScanColumns(NamedTuple):
     """The sends and deliveries that a loop walks along."""
 
     sends: Flags
@@ -98,8 +98,8 @@ def slots(sends: Flags, message: Ints, uses: Ints, keep: Flags) -> tuple[Ints, i
 
 
 def scan(
-    columns: Columns, role: Bytes, send_row: Longs, place: Ints, known: Clocks, carried: Clocks, low: int, late: Flags,
-    before: Clocks, marks: Marks,
+    columns: ScanColumns, role: Bytes, send_row: Longs, place: Ints, known: Clocks, carried: Clocks, low: int,
+    late: Flags, before: Clocks, marks: Marks,
 ) -> None:  # fmt: skip
     """Run the clocks over all rows for the columns from `low` on, as many as `known` has.
 
@@ -125,7 +125,7 @@ def scan(
 
 
 def locate(
-    columns: Columns, place: Ints, known: Clocks, carried: Clocks, column_of: Ints, at_process: Ints, column: Ints,
+    columns: ScanColumns, place: Ints, known: Clocks, carried: Clocks, column_of: Ints, at_process: Ints, column: Ints,
     least: Longs, since: Longs,
 ) -> Longs:  # fmt: skip
     """For each question find the first delivery after which its process knows of `least` or later in `column`.

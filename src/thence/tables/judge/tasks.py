@@ -20,15 +20,15 @@ from thence.tables.judge.rounds_over_chunks import Merging, twice_sent
 from thence.tables.judge.whole_run import judge
 
 Batches = Iterator[pa.RecordBatch]
-Work = Callable[[Batches], Batches]
-OfGroup = Callable[[tuple[pa.Scalar, ...], Batches], Batches]
+BatchFunction = Callable[[Batches], Batches]
+GroupFunction = Callable[[tuple[pa.Scalar, ...], Batches], Batches]
 
 
 def _batches(table: pa.Table) -> Batches:
     yield from table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=SCHEMA)]
 
 
-def judging(*, block: int | None, buckets: int) -> Work:
+def judging(*, block: int | None, buckets: int) -> BatchFunction:
     """Judge whole runs and summarise chunks; packed rows may say which messages are wanted in its summary."""
 
     def work(batches: Batches) -> Batches:
@@ -66,7 +66,7 @@ def split_by_run(table: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
             yield name, table.slice(start, end - start)
 
 
-def merging(*, last_round: bool) -> OfGroup:
+def merging(*, last_round: bool) -> GroupFunction:
     """Put the summaries of one run together, and compare the hashes of its ids if they come along.
 
     Rows come sorted by tag, by chunk, and by place in it.

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from thence.tables.contract.numpy_types import Ints, Longs
-from thence.tables.judge.coded_rows import Rows, as_they_come, code
+from thence.tables.judge.coded_rows import CodedRows, as_they_come, code
 from thence.tables.judge.derived_order import on_cycles, order_of
 from thence.tables.judge.findings import (
     ABSENT,
@@ -89,7 +89,7 @@ def _deliveries_first(own: LabelRows) -> bool:
 
 
 def judge_label(
-    run: str | None, rows: Rows, own: LabelRows, doubtful: Longs, *, block: int | None = None
+    run: str | None, rows: CodedRows, own: LabelRows, doubtful: Longs, *, block: int | None = None
 ) -> list[pa.Table]:
     """Return the findings in one label whose rows are good and in order; `doubtful` is what `usable.doubts` says."""
     matched = meet(own)
@@ -116,7 +116,7 @@ def judge_label(
 
 
 def violations(
-    run: str | None, rows: Rows, own: LabelRows, destination: Ints, missing: Ints, early: Longs, tag: str
+    run: str | None, rows: CodedRows, own: LabelRows, destination: Ints, missing: Ints, early: Longs, tag: str
 ) -> pa.Table:
     """Return a row for each violation: the missing message, its destination, and the row that delivers `early`."""
     return tagged(
@@ -136,7 +136,7 @@ def repeats(own: LabelRows, matched: Matched) -> Longs:
     return np.sort(np.concatenate([np.flatnonzero(matched.role == REPEATED), again]))
 
 
-def copies(tag: str, run: str | None, rows: Rows, own: LabelRows, which: Longs) -> pa.Table:
+def copies(tag: str, run: str | None, rows: CodedRows, own: LabelRows, which: Longs) -> pa.Table:
     """Return a row for each of some deliveries."""
     return tagged(
         tag, run, len(which),

@@ -18,6 +18,7 @@ from thence.tables.sources.observed import observed
 from thence.tables.sources.otlp import from_spans, orphans
 from thence.tables.sources.outbox import OUTBOX_PRESETS, from_outbox
 from thence.tables.sources.skew import Skew, skews
+from thence.tables.sources.whole import Transaction, WholeTransactions, whole_transactions
 
 __all__ = [
     "AGENT_PRESETS",
@@ -26,6 +27,8 @@ __all__ = [
     "Arrival",
     "Record",
     "Skew",
+    "Transaction",
+    "WholeTransactions",
     "from_change",
     "from_changes",
     "from_cloudevent",
@@ -37,4 +40,5 @@ __all__ = [
     "observed",
     "orphans",
     "skews",
+    "whole_transactions",
 ]

@@ -6,11 +6,9 @@ its `kind` what the record is, so nothing is left out and nothing is set aside w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
-Fields = Mapping[str, Any]
-"""A foreign record as JSON knows it: its values are whatever its writer put there."""
+from thence.core.model.plain import Fields
 
 
 class Arrival(TypedDict):

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
 from thence.core.model.moments import seconds
-from thence.core.model.plain import Field
+from thence.core.model.plain import Field, Fields
 from thence.errors import MisuseError
 from thence.tables.sources.agents import AGENT_PRESETS
-from thence.tables.sources.arrival import Arrival, Fields, text
+from thence.tables.sources.arrival import Arrival, text
 
 
 class Preset(NamedTuple):

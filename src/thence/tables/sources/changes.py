@@ -3,7 +3,8 @@
 Law. `order="commit"`: the transactions of one connector form one chain, in the order of their commits as far as the
 records tell it (offsets of the transaction topic, else LSNs and places in the binary log); a snapshot comes before
 the first. `order="keys"`: `keyed.py`. `order="transaction"`: each transaction alone. Two equal rows of a snapshot of
-a table without key are two rows: the second is named with its number.
+a table without key are two rows: the second is named with its number. `whole=True`: a transaction goes only if END and
+all of its changes are among the records; else its BEGIN waits for what is missing, by name.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
+from thence.core.model.plain import Fields
 from thence.errors import PeerError
-from thence.tables.sources.arrival import Fields, Record
+from thence.tables.sources.arrival import Record
 from thence.tables.sources.avro import Schemas
-from thence.tables.sources.commits import Mark, binlog, commit_mark, since_mark
+from thence.tables.sources.commits import LogPosition, binlog, commit_mark, since_mark
 from thence.tables.sources.debezium import (
     SNAPSHOT_END,
-    Change,
-    Order,
+    ChangeOrder,
+    DebeziumArrival,
     check_order,
     from_change,
     named_before,
@@ -28,26 +30,32 @@ from thence.tables.sources.debezium import (
     value_of,
 )
 from thence.tables.sources.keyed import behind_keys
+from thence.tables.sources.unit_causes import only_whole
 
 
-class Read(NamedTuple):
+class ReadChange(NamedTuple):
     """A record, its payload, and its arrival."""
 
     record: Record
     body: Fields
-    row: Change
+    row: DebeziumArrival
 
 
 def from_changes(
     records: Iterable[Record | Fields | str | bytes | None],
     *,
-    order: Order = "commit",
+    order: ChangeOrder = "commit",
     since: int | str | None = None,
     server: str | None = None,
     schemas: Schemas | None = None,
     foreign_keys: Mapping[str, str] | None = None,
-) -> list[Change]:
+    whole: bool = False,
+) -> list[DebeziumArrival]:
     """Return the arrivals of records of one connector, in the order they were given.
+
+    `whole`: a transaction is delivered only if its END and all of its `event_count` changes are among the records, and
+    after the whole snapshot. What is missing is named by the rows that wait. `thence.sources.whole_transactions` groups
+    what was delivered.
 
     `foreign_keys`, for `order="keys"`: which columns refer to which, as in `{"orders.customer": "customer.id"}`;
     several columns are parted by commas.
@@ -64,26 +72,28 @@ def from_changes(
         _name_what_never_began(reads)
     elif order == "keys":
         behind_keys([(each.record, each.body, each.row) for each in reads], foreign_keys or {}, mark is not None)
+    if whole:
+        only_whole([(each.body, each.row) for each in reads], _places(reads) if order == "keys" else None)
     return [read.row for read in reads]
 
 
 def _read(
     each: Record | Fields | str | bytes | None,
-    order: Order,
-    since: Mark | None,
+    order: ChangeOrder,
+    since: LogPosition | None,
     server: str | None,
     schemas: Schemas | None,
-) -> Read:
+) -> ReadChange:
     record = each if isinstance(each, Record) else Record(each)
     try:
         body = value_of(record.value, schemas)
     except PeerError:
-        return Read(record, {}, from_change(record, order=order, server=server, schemas=schemas))
-    alone: Order = "transaction" if order == "commit" else order
-    return Read(record, body or {}, read_change(record, body, alone, since, server))
+        return ReadChange(record, {}, from_change(record, order=order, server=server, schemas=schemas))
+    alone: ChangeOrder = "transaction" if order == "commit" else order
+    return ReadChange(record, body or {}, read_change(record, body, alone, since, server))
 
 
-def _number_equal_rows(reads: list[Read]) -> None:
+def _number_equal_rows(reads: list[ReadChange]) -> None:
     """Name equal rows of a snapshot apart; with a key or an offset the same name is the same record once more."""
     seen: Counter[str] = Counter()
     for record, _, row in reads:
@@ -95,7 +105,7 @@ def _number_equal_rows(reads: list[Read]) -> None:
             row["message"] = f"{name}#{seen[name]}"
 
 
-def _chain(reads: list[Read], since: Mark | None) -> None:
+def _chain(reads: list[ReadChange], since: LogPosition | None) -> None:
     """Let each transaction wait for the end of the one that committed before, the first for the snapshot."""
     snapshot = [row["message"] for _, _, row in reads if row["kind"] == "snapshot" and row["message"]]
     end_of_snapshot = _close_snapshot(reads, snapshot)
@@ -115,7 +125,7 @@ def _chain(reads: list[Read], since: Mark | None) -> None:
             row["depends_on"] += named_before(body.get("source") or {}, since) or end_of_snapshot
 
 
-def _name_what_never_began(reads: list[Read]) -> None:
+def _name_what_never_began(reads: list[ReadChange]) -> None:
     """Say of the first change of a transaction, which waits for its BEGIN, that none is there."""
     began = {row["message"] for _, _, row in reads if row["kind"] == "begin"}
     for _, _, row in reads:
@@ -125,11 +135,11 @@ def _name_what_never_began(reads: list[Read]) -> None:
             row["note"] = f"{begin} is not among the records: is the topic {topic} read too?"
 
 
-def _opens(row: Change) -> bool:
+def _opens(row: DebeziumArrival) -> bool:
     return row["message"] in (f"{row['transaction']}/1", f"{row['transaction']}/begin") and not row["note"]
 
 
-def _close_snapshot(reads: list[Read], taken: list[str]) -> list[str]:
+def _close_snapshot(reads: list[ReadChange], taken: list[str]) -> list[str]:
     """Let the last row of a snapshot wait for the others, and return what stands for the whole snapshot."""
     if not taken:
         return []
@@ -142,7 +152,7 @@ def _close_snapshot(reads: list[Read], taken: list[str]) -> list[str]:
     return [SNAPSHOT_END]
 
 
-def _places(reads: list[Read]) -> dict[str, tuple[int, ...]]:
+def _places(reads: list[ReadChange]) -> dict[str, tuple[int, ...]]:
     """Return where each transaction committed, as far as the records tell; one measure for all of them."""
     offsets: dict[str, tuple[int, ...]] = {}
     marks: dict[str, tuple[int, ...]] = {}

@@ -16,7 +16,8 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from thence.tables.sources.arrival import Arrival, Fields, text
+from thence.core.model.plain import Fields
+from thence.tables.sources.arrival import Arrival, text
 from thence.tables.sources.causation import from_event
 
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?")

@@ -31,13 +31,13 @@ _OFFSET = re.compile(r"offset (\d+)")
 _FILE = re.compile(r"(.*?)(\d+)")
 
 
-class Mark(NamedTuple):
+class LogPosition(NamedTuple):
     """A place in a log."""
 
     log: str
     number: tuple[int, ...]
 
-    def reaches(self, other: Mark | None) -> bool:
+    def reaches(self, other: LogPosition | None) -> bool:
         """Tell whether `other` lies at or before this mark, in the same log."""
         return other is not None and other.log == self.log and other.number <= self.number
 
@@ -48,30 +48,30 @@ def transaction(transaction_id: str) -> str:
     return found[1] if found else transaction_id
 
 
-def commit_mark(transaction_id: str) -> Mark | None:
+def commit_mark(transaction_id: str) -> LogPosition | None:
     """Return where the transaction of this id lies, as far as the id tells; PostgreSQL's only in an END event."""
     if found := _POSTGRES.fullmatch(transaction_id):
-        return Mark("lsn", (int(found[2]),))
+        return LogPosition("lsn", (int(found[2]),))
     if found := _SQL_SERVER.fullmatch(transaction_id):
-        return Mark("sql server", tuple(int(part, 16) for part in found.groups()))
+        return LogPosition("sql server", tuple(int(part, 16) for part in found.groups()))
     if found := _MARIADB.fullmatch(transaction_id):
-        return Mark(f"domain {found[1]}", (int(found[3]),))
+        return LogPosition(f"domain {found[1]}", (int(found[3]),))
     if found := _GTID.fullmatch(transaction_id):
-        return Mark(found[1].lower(), (int(found[2]),))
+        return LogPosition(found[1].lower(), (int(found[2]),))
     return None
 
 
-def since_mark(since: int | str) -> Mark:
+def since_mark(since: int | str) -> LogPosition:
     """Read what a caller says the start is: an LSN, a GTID, or `offset N` of the transaction topic."""
     if isinstance(since, int) and not isinstance(since, bool):
-        return Mark("lsn", (since,))
+        return LogPosition("lsn", (since,))
     place = str(since).strip()
     if place.isdecimal():
-        return Mark("lsn", (int(place),))
+        return LogPosition("lsn", (int(place),))
     if found := _SLASHED.fullmatch(place):
-        return Mark("lsn", ((int(found[1], 16) << 32) + int(found[2], 16),))
+        return LogPosition("lsn", ((int(found[1], 16) << 32) + int(found[2], 16),))
     if found := _OFFSET.fullmatch(place):
-        return Mark("offset", (int(found[1]),))
+        return LogPosition("offset", (int(found[1]),))
     mark = commit_mark(place)
     if mark is None:
         raise MisuseError(

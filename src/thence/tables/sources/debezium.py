@@ -31,21 +31,21 @@ import hashlib
 import json
 from typing import Literal, get_args
 
-from thence.core.model.plain import Json
+from thence.core.model.plain import Fields, Json
 from thence.errors import MisuseError, PeerError
-from thence.tables.sources.arrival import Arrival, Fields, Record, seconds_of
+from thence.tables.sources.arrival import Arrival, Record, seconds_of
 from thence.tables.sources.avro import Schemas, decode_confluent, is_confluent
-from thence.tables.sources.commits import Mark, commit_mark, since_mark, transaction
+from thence.tables.sources.commits import LogPosition, commit_mark, since_mark, transaction
 from thence.tables.sources.debezium_form import misshapen
 
-Order = Literal["transaction", "commit", "keys"]
+ChangeOrder = Literal["transaction", "commit", "keys"]
 OPERATIONS = {"c": "create", "u": "update", "d": "delete", "t": "truncate", "m": "message", "r": "snapshot"}
 SNAPSHOT_END = "snapshot/last"
 NAMELESS = "a row of a snapshot without key and offset: alone, it can not be told from an equal one"
 _TIMES = {"ts_ms", "ts_us", "ts_ns"}
 
 
-class Change(Arrival):
+class DebeziumArrival(Arrival):
     """The arrival of a Debezium record."""
 
     transaction: str | None
@@ -55,11 +55,11 @@ class Change(Arrival):
 def from_change(
     record: Record | Fields | str | bytes | None,
     *,
-    order: Order = "commit",
+    order: ChangeOrder = "commit",
     since: int | str | None = None,
     server: str | None = None,
     schemas: Schemas | None = None,
-) -> Change:
+) -> DebeziumArrival:
     """Return the arrival of one record: a `Record`, or just its value.
 
     `since`: a place in the log; what lies at or before it counts as delivered. `server`: the connector's topic
@@ -81,11 +81,13 @@ def from_change(
 
 def check_order(order: str) -> None:
     """Refuse an order that there is not."""
-    if order not in get_args(Order):
-        raise MisuseError(f"order is {order!r}; {', '.join(get_args(Order))} are accepted")
+    if order not in get_args(ChangeOrder):
+        raise MisuseError(f"order is {order!r}; {', '.join(get_args(ChangeOrder))} are accepted")
 
 
-def read_change(record: Record, body: Fields | None, order: Order, since: Mark | None, server: str | None) -> Change:
+def read_change(
+    record: Record, body: Fields | None, order: ChangeOrder, since: LogPosition | None, server: str | None
+) -> DebeziumArrival:
     """Return the arrival of a record whose value has been read."""
     server = server or _prefix(record)
     if body is None:
@@ -156,7 +158,7 @@ def table_of(source: Fields) -> str:
     return f"{space}.{source.get('table')}" if space else str(source.get("table"))
 
 
-def _aside(kind: str, note: str, server: str | None) -> Change:
+def _aside(kind: str, note: str, server: str | None) -> DebeziumArrival:
     return {
         "run": None,
         "destination": server,
@@ -176,7 +178,9 @@ def _prefix(record: Record) -> str | None:
     return topic.removesuffix(".transaction") if topic.endswith(".transaction") else None
 
 
-def _boundary(record: Record, body: Fields, order: Order, since: Mark | None, server: str | None) -> Change:
+def _boundary(
+    record: Record, body: Fields, order: ChangeOrder, since: LogPosition | None, server: str | None
+) -> DebeziumArrival:
     transaction_id, ends = str(body["id"]), body["status"] == "END"
     name = f"tx{transaction(transaction_id)}"
     row = _aside("end" if ends else "begin", "", server)
@@ -203,7 +207,7 @@ def end_id(record: Record, transaction_id: str) -> str:
     return f"commit/{mark.number[0]}" if mark is not None and mark.log == "lsn" else f"commit/{transaction_id}"
 
 
-def passed(transaction_id: str, record: Record, since: Mark | None) -> bool:
+def passed(transaction_id: str, record: Record, since: LogPosition | None) -> bool:
     """Tell whether a boundary lies at or before the start."""
     if since is None:
         return False
@@ -212,7 +216,9 @@ def passed(transaction_id: str, record: Record, since: Mark | None) -> bool:
     return since.reaches(commit_mark(transaction_id))
 
 
-def _change(record: Record, body: Fields, order: Order, since: Mark | None, server: str | None) -> Change:
+def _change(
+    record: Record, body: Fields, order: ChangeOrder, since: LogPosition | None, server: str | None
+) -> DebeziumArrival:
     source: Fields = body.get("source") or {}
     within = body.get("transaction")
     row = _aside(OPERATIONS.get(str(body["op"]), "unreadable"), "", server or source.get("name"))
@@ -240,7 +246,7 @@ def _change(record: Record, body: Fields, order: Order, since: Mark | None, serv
     return row
 
 
-def _untold(row: Change, record: Record, body: Fields, order: Order) -> Change:
+def _untold(row: DebeziumArrival, record: Record, body: Fields, order: ChangeOrder) -> DebeziumArrival:
     """Return the row of a change that names no transaction: its keys alone can put it in order."""
     if order == "keys":
         return row | {"message": f"change/{place_id(record, body)}"}
@@ -248,7 +254,7 @@ def _untold(row: Change, record: Record, body: Fields, order: Order) -> Change:
     return row | {"kind": "untold", "note": note}
 
 
-def _change_passed(transaction_id: str, source: Fields, since: Mark) -> bool:
+def _change_passed(transaction_id: str, source: Fields, since: LogPosition) -> bool:
     """Tell whether the transaction of a change committed at or before the start.
 
     A PostgreSQL change says the commit before its own transaction's; those come in the order of commits, so it lies
@@ -268,10 +274,10 @@ def commit_before(source: Fields) -> int | None:
     return None if not sequence or sequence[0] is None else int(sequence[0])
 
 
-def named_before(source: Fields, since: Mark | None) -> list[str]:
+def named_before(source: Fields, since: LogPosition | None) -> list[str]:
     """Return the END that a change names as the commit before its own."""
     before = commit_before(source)
-    if before is None or (since is not None and since.reaches(Mark("lsn", (before,)))):
+    if before is None or (since is not None and since.reaches(LogPosition("lsn", (before,)))):
         return []
     return [f"commit/{before}"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from thence.tables.sources.arrival import Fields
+from thence.core.model.plain import Fields
 
 MOST_CHANGES = 10_000_000
 """of one transaction: END may name them all"""

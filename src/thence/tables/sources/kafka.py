@@ -49,8 +49,8 @@ from thence.tables.sources.kafka_client import (
     PATIENCE,
     Assigned,
     Found,
-    Place,
-    Writer,
+    PartitionOffset,
+    TransactionalProducer,
     client,
     connection,
     ensure_topic,
@@ -62,7 +62,7 @@ from thence.tables.sources.kafka_parallel import ParallelConsumer
 from thence.tables.sources.kafka_producer import CausalProducer
 from thence.tables.sources.kafka_state import StateRecord, state_records, whole_state
 
-Partition = tuple[str, int]
+PartitionName = tuple[str, int]
 __all__ = ["CausalConsumer", "CausalProducer"]
 FETCH = 1 << 16
 """bytes of one partition at a time: a backlog is read evenly, so that few records wait for those of other partitions"""
@@ -115,10 +115,10 @@ class CausalConsumer:
         self.state_topic = state_topic or f"{self.group}-thence-state"
         self._config = connection(config)
         self.orderer, self.active = self._orderer(), False
-        self._next: dict[Partition, int] = {}
-        self._unhanded: dict[Partition, set[int]] = defaultdict(set)
+        self._next: dict[PartitionName, int] = {}
+        self._unhanded: dict[PartitionName, set[int]] = defaultdict(set)
         self._forwarded: list[tuple[str, Row]] = []
-        self._writer: Writer
+        self._writer: TransactionalProducer
         self._chosen = False
         """chosen by the group, and not yet active"""
         kafka = client()
@@ -231,7 +231,7 @@ class CausalConsumer:
 
     # -- taking over -----------------------------------------------------------------------------------------------
 
-    def _assigned(self, consumer: Assigned, partitions: list[Place]) -> None:
+    def _assigned(self, consumer: Assigned, partitions: list[PartitionOffset]) -> None:
         """Note that the group chose this consumer; nothing is asked of the client while it calls back."""
         if partitions:
             self._chosen = True
@@ -248,7 +248,7 @@ class CausalConsumer:
         self.active = True
         self._consumer.assign([kafka.TopicPartition(*where, offset) for where, offset in sorted(self._next.items())])
 
-    def _revoked(self, consumer: Assigned, partitions: list[Place]) -> None:
+    def _revoked(self, consumer: Assigned, partitions: list[PartitionOffset]) -> None:
         """Somebody else goes on from the last commit; what was read since is theirs."""
         self._chosen = False
         self._forget()
@@ -322,7 +322,7 @@ class CausalConsumer:
         with suppress(kafka.KafkaException):
             self._consumer.commit(offsets=places, asynchronous=True)
 
-    def _handed_on(self) -> list[Place]:
+    def _handed_on(self) -> list[PartitionOffset]:
         """Return, for each partition, the offset up to which everything was handed on."""
         ends = {where: min(self._unhanded[where], default=end) for where, end in self._next.items() if end >= 0}
         return [client().TopicPartition(*where, offset) for where, offset in ends.items()]

@@ -56,7 +56,7 @@ class Found(Protocol):
         """Return the kind of its time, and milliseconds."""
 
 
-class Fault(Protocol):
+class ClientFault(Protocol):
     """What the package says is wrong."""
 
     def fatal(self) -> bool:
@@ -75,7 +75,7 @@ class Fault(Protocol):
         """Return its words."""
 
 
-class Place(Protocol):
+class PartitionOffset(Protocol):
     """A partition and an offset in it, as the package names them."""
 
     topic: str
@@ -86,14 +86,14 @@ class Place(Protocol):
 class Assigned(Protocol):
     """The part of a consumer that may be asked while it calls back."""
 
-    def assign(self, partitions: list[Place]) -> None:
+    def assign(self, partitions: list[PartitionOffset]) -> None:
         """Read these."""
 
     def unassign(self) -> None:
         """Read nothing."""
 
 
-class Writer(Protocol):
+class TransactionalProducer(Protocol):
     """A producer with transactions."""
 
     def init_transactions(self, timeout: float) -> None:
@@ -132,7 +132,7 @@ def connection(config: Fields) -> Row:
     return {key: value for key, value in config.items() if key.startswith(_EVERYBODYS)}
 
 
-def passing(error: Fault) -> bool:
+def passing(error: ClientFault) -> bool:
     """Tell whether an error may pass by itself: Kafka says so, or a broker is away."""
     kafka = client().KafkaError
     away = (kafka._ALL_BROKERS_DOWN, kafka._TRANSPORT, kafka._RESOLVE, kafka._TIMED_OUT)
@@ -152,7 +152,7 @@ def patiently(act: Callable[[], T]) -> T:
             time.sleep(PAUSE)
 
 
-def judge(error: Fault) -> None:
+def judge(error: ClientFault) -> None:
     """Raise an error that a record stands for, unless it is the end of a partition or may pass by itself."""
     if error.code() != client().KafkaError._PARTITION_EOF and not passing(error):
         raise PeerError(f"Kafka: {error.str()}")

@@ -22,7 +22,7 @@ from thence.core.model.plain import Field, Fields, Row
 from thence.errors import MisuseError, PeerError, TraceError
 from thence.tables.delivery.columns import Key
 from thence.tables.delivery.gate import Fate, Gate, Identity
-from thence.tables.delivery.gate_entry import Entry
+from thence.tables.delivery.gate_entry import GateEntry
 from thence.tables.delivery.gate_feed import DEAD, FINISHED, Feed
 from thence.tables.delivery.gate_map import Handled
 from thence.tables.sources.arrival import Record
@@ -31,7 +31,7 @@ from thence.tables.sources.kafka_client import (
     PATIENCE,
     Assigned,
     Found,
-    Place,
+    PartitionOffset,
     client,
     connection,
     ensure_topic,
@@ -239,7 +239,7 @@ class ParallelConsumer:
             if self._on_handled is not None:
                 self._on_handled(each)
 
-    def _note(self, row: Fields, entry: Entry, fate: Fate | None) -> None:
+    def _note(self, row: Fields, entry: GateEntry, fate: Fate | None) -> None:
         where = (row.get("topic"), row.get("partition"))
         place = (*where, row["offset"]) if where in self._progress else None
         if place is not None:
@@ -312,19 +312,19 @@ class ParallelConsumer:
             raise MisuseError(f"no topic {', '.join(missing)}; make the topics before consuming them")
         return {topic: sorted(known[topic].partitions) for topic in self.topics}
 
-    def _assigned(self, consumer: Assigned, partitions: list[Place]) -> None:
+    def _assigned(self, consumer: Assigned, partitions: list[PartitionOffset]) -> None:
         """Note what the group assigned; nothing is asked of the client while it calls back."""
         self._chosen = sorted({each.partition for each in partitions})
         consumer.assign([])
 
-    def _revoked(self, consumer: Assigned, partitions: list[Place]) -> None:
+    def _revoked(self, consumer: Assigned, partitions: list[PartitionOffset]) -> None:
         """Let handlers end and commit, before another consumer goes on."""
         self._chosen = []
         if self.active:
             self._end(commit=True)
         consumer.unassign()
 
-    def _lost(self, consumer: Assigned, partitions: list[Place]) -> None:
+    def _lost(self, consumer: Assigned, partitions: list[PartitionOffset]) -> None:
         """Another consumer may be at work already: a commit would be refused."""
         self._chosen = []
         if self.active:

@@ -12,7 +12,7 @@ from thence.core.model.plain import Fields
 from thence.core.protocols import Member, Sent
 from thence.errors import MisuseError, PeerError
 from thence.tables.sources.headers import write_headers
-from thence.tables.sources.kafka_client import PATIENCE, Fault, Found, client
+from thence.tables.sources.kafka_client import PATIENCE, ClientFault, Found, client
 
 
 class CausalProducer:
@@ -71,7 +71,7 @@ class CausalProducer:
                 f"{left + len(self._failed)} records did not reach the broker: {'; '.join(self._failed[:3])}"
             )
 
-    def _delivered(self, error: Fault | None, record: Found) -> None:
+    def _delivered(self, error: ClientFault | None, record: Found) -> None:
         if error is not None:
             self._failed.append(f"{record.topic()}: {error}")
 

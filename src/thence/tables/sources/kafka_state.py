@@ -10,9 +10,10 @@ import secrets
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from thence.tables.sources.headers import Headers
+
 CHUNK = 900_000
 """bytes of state in one record; brokers accept a little more than a million"""
-Headers = list[tuple[str, bytes]]
 
 
 class StateRecord(NamedTuple):

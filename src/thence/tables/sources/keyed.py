@@ -18,14 +18,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from thence.core.model.plain import Fields
 from thence.errors import MisuseError
-from thence.tables.sources.arrival import Fields, Record
+from thence.tables.sources.arrival import Record
 from thence.tables.sources.commits import binlog, commit_mark
-from thence.tables.sources.debezium import Change, key_of
+from thence.tables.sources.debezium import DebeziumArrival, key_of
 
 Identity = tuple[str, tuple[str, ...], tuple[str, ...]]
 """a table, columns of it, and their values as texts"""
-ReadChange = tuple[Record, Fields, Change]
+ReadChange = tuple[Record, Fields, DebeziumArrival]
 _TOUCHING = ("create", "update", "delete", "snapshot", "incremental")
 
 
@@ -41,7 +42,7 @@ class ForeignKey(NamedTuple):
 class Touch(NamedTuple):
     """What one change is known by, and what it names."""
 
-    row: Change
+    row: DebeziumArrival
     own: frozenset[Identity]
     lost: frozenset[Identity]
     """identities that the row has no more"""

@@ -21,8 +21,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from thence.core.model.plain import Fields
 from thence.errors import MisuseError, PeerError
-from thence.tables.sources.arrival import Arrival, Fields
+from thence.tables.sources.arrival import Arrival
 
 _NANOSECONDS = 1e9
 NO_EXPORT = "not an OTLP export in JSON"

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple, cast
 
-from thence.core.model.plain import Field
+from thence.core.model.plain import Field, Fields
 from thence.errors import MisuseError
-from thence.tables.sources.arrival import Arrival, Fields, text
+from thence.tables.sources.arrival import Arrival, text
 
 
 class OutboxTable(NamedTuple):

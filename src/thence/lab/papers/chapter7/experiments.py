@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from thence.core.protocols.ech_r9 import ECHR9
-from thence.lab.papers.chapter7.networks import Network
+from thence.lab.papers.chapter7.networks import GroupNetwork
 from thence.lab.papers.variants.topology import Growing
 from thence.lab.topology.routed import Routed
 from thence.lab.topology.routed_driver import drive, exponential
@@ -73,7 +73,7 @@ def mean(sizes: Counter[int]) -> float:
 
 
 def stamp_sizes(
-    network: Network,
+    network: GroupNetwork,
     separators: Iterable[str] = (),
     seed: int = 1,
     *,

@@ -20,10 +20,10 @@ from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster, positions
 from thence.core.protocols.effects import Deliver, Effect, Sent
 from thence.core.protocols.receiver import ClockMember, Needs
-from thence.core.wire.codec import INT, MASK, TEXT, ByProcess, Record, Seq, Shape
+from thence.core.wire.codec import INT, MASK, TEXT, ByProcess, RecordShape, Seq, Shape
 from thence.errors import MisuseError, PeerError
 
-STAMP = Seq(Record(MASK, ByProcess(INT)), make=tuple)
+STAMP = Seq(RecordShape(MASK, ByProcess(INT)), make=tuple)
 
 
 class GroupClocks(ClockMember):
@@ -32,7 +32,7 @@ class GroupClocks(ClockMember):
     name = "group-clocks"
     code = 160
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: STAMP}
-    fields: ClassVar[dict[str, Shape]] = {"vectors": Seq(Record(MASK, ByProcess(INT)))}
+    fields: ClassVar[dict[str, Shape]] = {"vectors": Seq(RecordShape(MASK, ByProcess(INT)))}
     options: ClassVar[dict[str, Shape]] = {"groups": TEXT}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None, groups: str = "") -> None:

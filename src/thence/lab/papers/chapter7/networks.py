@@ -24,7 +24,7 @@ from thence.lab.topology.graph import Graph, broadcast, graph_of
 
 
 @dataclass(frozen=True)
-class Network:
+class GroupNetwork:
     """An extended graph, the groups its processes send to, and what chapter 7 looks at."""
 
     name: str
@@ -71,7 +71,7 @@ PLACEMENTS: dict[str, Placement] = {
 SEPARATORS = {"S1": frozenset({"da", "db"}), "S2": frozenset({"dc"}), "S3": frozenset({"nc"})}
 
 
-def office(placement: str = "ring 2-2-2", processes: int = 6) -> Network:
+def office(placement: str = "ring 2-2-2", processes: int = 6) -> GroupNetwork:
     """Return figure 7.1 in one of its placements, for 6 or 10 processes."""
     if placement not in PLACEMENTS:
         raise MisuseError(f"no placement {placement!r}; there are {', '.join(PLACEMENTS)}")
@@ -97,7 +97,7 @@ def office(placement: str = "ring 2-2-2", processes: int = 6) -> Network:
         forwarding.remove_edge("nb", "da")
         forwarding.add_edges_from([("nb", "db"), ("db", "dc")])
         witnesses = {"da": frozenset({"db"}), "db": frozenset({"da"})}
-    return Network(
+    return GroupNetwork(
         f"office {placement}, n = {processes}",
         Extended(extended.graph, extended.processes, forwarding, witnesses, SEPARATORS),
         _frozen(groups),
@@ -105,16 +105,16 @@ def office(placement: str = "ring 2-2-2", processes: int = 6) -> Network:
     )
 
 
-def gateway(small: int = 4, large: int = 32) -> Network:
+def gateway(small: int = 4, large: int = 32) -> GroupNetwork:
     """Return figure 7.5: G1 (small) and G2 (large) on two broadcast networks, G3 and G4 across the gateway `g`."""
     here, there = _many("s", small), _many("l", large)
     graph = graph_of(broadcast([*here, "g"]) + broadcast([*there, "g"]))
     groups = {"G1": here, "G2": there, "G3": [here[0], there[0]], "G4": [here[1], there[1]]}
     extended = Extended(graph, (*here, *there), graph, {}, {"S": frozenset({"g"})})
-    return Network(f"gateway {small}|{large}", extended, _frozen(groups), watched=("sa", "g"), focus="G1")
+    return GroupNetwork(f"gateway {small}|{large}", extended, _frozen(groups), watched=("sa", "g"), focus="G1")
 
 
-def broadcasts(kind: str = "pairs", size: int = 6) -> Network:
+def broadcasts(kind: str = "pairs", size: int = 6) -> GroupNetwork:
     """Return figure 7.6: a group in each of three broadcast networks and one across them; `kind` is pairs or ring."""
     if kind not in ("pairs", "ring"):
         raise MisuseError(f"no kind {kind!r} of joining broadcast networks; there are pairs and ring")
@@ -134,7 +134,7 @@ def broadcasts(kind: str = "pairs", size: int = 6) -> Network:
         separators = {f"S{name}": frozenset(gates) for name, gates in at.items()}
     extended = Extended(graph, (*x, *y, *z), forwarding, witnesses, separators)
     groups = {"G1": x, "G2": y, "G3": z, "G4": [x[0], y[0], z[0]]}
-    return Network(f"broadcasts {kind} {size}", extended, _frozen(groups), watched=("xa", "ga"), focus="G1")
+    return GroupNetwork(f"broadcasts {kind} {size}", extended, _frozen(groups), watched=("xa", "ga"), focus="G1")
 
 
 def _names(kind: str, numbers: str) -> list[str]:

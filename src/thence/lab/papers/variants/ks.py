@@ -18,7 +18,7 @@ from thence.core.protocols.prs import PRS
 from thence.core.protocols.receiver import ClockReceiver, Needs
 from thence.core.protocols.rst import RST
 from thence.core.protocols.ses import SES, TimeReceiver
-from thence.core.wire.codec import INT, MASK, ByProcess, Record, Seq, Shape
+from thence.core.wire.codec import INT, MASK, ByProcess, RecordShape, Seq, Shape
 from thence.core.wire.dependency_log_cy import Group, Log
 from thence.lab.explorer.variant import Variant
 
@@ -69,7 +69,10 @@ class KSOnce(KS):
 
     name = "ks-once"
     code = 103
-    fields: ClassVar[dict[str, Shape]] = {**KS.fields, "told": ByProcess(Seq(Record(INT, INT, MASK), make=frozenset))}
+    fields: ClassVar[dict[str, Shape]] = {
+        **KS.fields,
+        "told": ByProcess(Seq(RecordShape(INT, INT, MASK), make=frozenset)),
+    }
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None, explicit: bool = False) -> None:
         """Remember what each process was told."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from thence.core.model.message import Copy
 from thence.core.protocols.effects import Effect
 from thence.core.protocols.receiver import Needs
-from thence.core.protocols.serial_broadcast import Pair, SerialBroadcast
-from thence.core.protocols.serial_multicast import SerialMulticast, Token, after_sending
+from thence.core.protocols.serial_broadcast import MessageNumber, SerialBroadcast
+from thence.core.protocols.serial_multicast import MulticastToken, SerialMulticast, after_sending
 from thence.lab.explorer.variant import Variant
 
 
@@ -21,7 +21,9 @@ class OwnIsDelivered(SerialBroadcast):
         """Ask for the broadcast before unless it is one's own."""
         return () if copy.stamp is None or copy.stamp[0] == me else (copy.stamp,)
 
-    def _previous(self, last: Pair | None, other: Pair | None, destination: int) -> Pair | None:
+    def _previous(
+        self, last: MessageNumber | None, other: MessageNumber | None, destination: int
+    ) -> MessageNumber | None:
         return last
 
 
@@ -31,7 +33,9 @@ class OwnIsAwaited(SerialBroadcast):
     name = "serial-broadcast-waits"
     code = 161
 
-    def _previous(self, last: Pair | None, other: Pair | None, destination: int) -> Pair | None:
+    def _previous(
+        self, last: MessageNumber | None, other: MessageNumber | None, destination: int
+    ) -> MessageNumber | None:
         return last
 
 
@@ -41,7 +45,7 @@ class LogAlone(SerialMulticast):
     name = "serial-multicast-log"
     code = 162
 
-    def _taken(self, token: object) -> Token:
+    def _taken(self, token: object) -> MulticastToken:
         return self.log
 
     def _delivered(self, copy: Copy) -> list[Effect]:

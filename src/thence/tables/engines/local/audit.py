@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from thence.core.model.events import Event
 from thence.errors import MisuseError
-from thence.tables.files.inputs import InputTable, Names, TraceInput, trace_input
+from thence.tables.files.inputs import FileNames, InputTable, TraceInput, trace_input
 from thence.tables.files.read import Trace, open_trace
 from thence.tables.files.source import Quarantined
-from thence.tables.judge.result import COLUMNS, AuditResult, Row, RunRow
+from thence.tables.judge.result import COLUMNS, AuditResult, FindingRow, RunRow
 
-Progress = Callable[[str, int, int | None], None]
+AuditProgress = Callable[[str, int, int | None], None]
 """Told of a stage, how many rows are done, and how many there are if that is known."""
 
 
@@ -38,36 +38,36 @@ class LocalAuditResult(AuditResult):
         return self.run_rows
 
     @property
-    def violations(self) -> list[Row]:
+    def violations(self) -> list[FindingRow]:
         """One row per destination and missing message: `run, destination, early, missing`."""
         return self.listed("violations")
 
     @property
-    def possible(self) -> list[Row]:
+    def possible(self) -> list[FindingRow]:
         """Violations unless a missing or set-aside row hides a delivery: `run, destination, early, missing`."""
         return self.listed("possible")
 
     @property
-    def undelivered(self) -> list[Row]:
+    def undelivered(self) -> list[FindingRow]:
         """Copies never delivered: `run, message, destination`."""
         return self.listed("undelivered")
 
     @property
-    def duplicates(self) -> list[Row]:
+    def duplicates(self) -> list[FindingRow]:
         """Deliveries after the first of a copy: `run, message, destination`."""
         return self.listed("duplicates")
 
     @property
-    def misdelivered(self) -> list[Row]:
+    def misdelivered(self) -> list[FindingRow]:
         """Deliveries where a message was not addressed: `run, message, destination`."""
         return self.listed("misdelivered")
 
     @property
-    def quarantine(self) -> list[Row]:
+    def quarantine(self) -> list[FindingRow]:
         """Rows set aside: where they stood, what they said, and `reason`."""
         return self.listed("quarantine")
 
-    def paths(self, violations: Iterable[Row] | None = None) -> list[dict[str, object]]:
+    def paths(self, violations: Iterable[FindingRow] | None = None) -> list[dict[str, object]]:
         """Return violations with `path`: a shortest causal chain from the send of missing to that of early.
 
         `violations` are rows of the list of that name, as in `result.paths(result.violations[:100])`; all if not given.
@@ -83,7 +83,7 @@ def audit(
     cores: int | None = None,
     columns: Mapping[str, str] | None = None,
     kinds: Mapping[str, str] | None = None,
-    progress: Progress = silent,
+    progress: AuditProgress = silent,
 ) -> LocalAuditResult:
     """Audit a trace in this process: was every message delivered after its causes, and if not, which were not?
 
@@ -95,7 +95,7 @@ def audit(
     given = trace_input(events, columns, kinds)
     if isinstance(given, InputTable):
         return audit_input(given, columns, kinds, cores=cores, progress=progress)
-    if isinstance(given, Names):
+    if isinstance(given, FileNames):
         return audit_trace(open_trace(given.names, columns=columns, kinds=kinds), cores=cores, progress=progress)
     return audit_events(given, cores=cores, progress=progress)
 
@@ -106,7 +106,7 @@ def audit_input(
     kinds: Mapping[str, str] | None = None,
     *,
     cores: int | None = None,
-    progress: Progress = silent,
+    progress: AuditProgress = silent,
 ) -> LocalAuditResult:
     """Audit the caller's table."""
     from thence.tables.engines.local.chunks import audit_table
@@ -115,7 +115,9 @@ def audit_input(
     return audit_table(of_input(table, columns, kinds), cores=cores or os.cpu_count() or 1, progress=progress)
 
 
-def audit_events(events: Sequence[Event], *, cores: int | None = None, progress: Progress = silent) -> LocalAuditResult:
+def audit_events(
+    events: Sequence[Event], *, cores: int | None = None, progress: AuditProgress = silent
+) -> LocalAuditResult:
     """Audit events."""
     from thence.tables.engines.local.chunks import audit_table
     from thence.tables.judge.normal_table import of_events
@@ -123,7 +125,7 @@ def audit_events(events: Sequence[Event], *, cores: int | None = None, progress:
     return audit_table(of_events(events), cores=cores or os.cpu_count() or 1, progress=progress)
 
 
-def audit_trace(trace: Trace, *, cores: int | None = None, progress: Progress = silent) -> LocalAuditResult:
+def audit_trace(trace: Trace, *, cores: int | None = None, progress: AuditProgress = silent) -> LocalAuditResult:
     """Audit the tables of a trace; logs with clocks are for `tables.explain.clock_findings`."""
     from thence.tables.engines.local.chunks import audit_files
 
@@ -132,7 +134,7 @@ def audit_trace(trace: Trace, *, cores: int | None = None, progress: Progress = 
     return result
 
 
-def refused_row(refused: Quarantined) -> Row:
+def refused_row(refused: Quarantined) -> FindingRow:
     """Return what a reader refused as a row of the list `quarantine`."""
     row = refused.row()
     return {column: row.get(column) for column in COLUMNS["quarantine"]}  # type: ignore[misc]

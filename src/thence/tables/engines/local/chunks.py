@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from thence.tables.contract.columns import JUDGED_COLUMNS
 from thence.tables.engines.choice import estimated_rows
-from thence.tables.engines.local.audit import LocalAuditResult, Progress, silent
+from thence.tables.engines.local.audit import AuditProgress, LocalAuditResult, silent
 from thence.tables.engines.local.scratch import Scratch, load
 from thence.tables.files.read import Trace
 from thence.tables.judge import findings
@@ -31,7 +31,7 @@ from thence.tables.judge.partition_plan import CHUNK_ROWS, chunk_count
 from thence.tables.judge.proof_events import EventsInMemory, EventsOnDisk, RowGroupRows
 from thence.tables.judge.rounds_over_chunks import Merging, Round, judged
 from thence.tables.judge.route import Route, choose
-from thence.tables.judge.row_groups import Chunk, read_footers, read_groups
+from thence.tables.judge.row_groups import RowGroupChunk, read_footers, read_groups
 from thence.tables.judge.tasks import judged_runs, split_by_run
 from thence.tables.judge.threads import in_threads
 from thence.tables.judge.whole_run import judge
@@ -43,7 +43,7 @@ HELD_ROWS = 2 * CHUNK_ROWS
 
 
 @dataclass(frozen=True)
-class Task:
+class JudgeTask:
     """Rows that are judged together: a chunk of a run, numbered, or runs whole."""
 
     run: str | None
@@ -53,7 +53,7 @@ class Task:
 
 
 def audit_table(
-    table: pa.Table, *, cores: int = 1, progress: Progress = silent, chunk_rows: int = CHUNK_ROWS
+    table: pa.Table, *, cores: int = 1, progress: AuditProgress = silent, chunk_rows: int = CHUNK_ROWS
 ) -> LocalAuditResult:
     """Audit a normal table."""
     tasks = [task for run, rows in split_by_run(table) for task in tasks_of(run, rows, chunk_rows)]
@@ -66,7 +66,7 @@ def audit_files(
     trace: Trace,
     *,
     cores: int = 1,
-    progress: Progress = silent,
+    progress: AuditProgress = silent,
     chunk_rows: int = CHUNK_ROWS,
     held_rows: int = HELD_ROWS,
 ) -> LocalAuditResult:
@@ -90,7 +90,7 @@ def audit_files(
 
 
 def _audit_scratch(
-    tables: Iterator[pa.Table], route: Route, cores: int, progress: Progress, chunk_rows: int
+    tables: Iterator[pa.Table], route: Route, cores: int, progress: AuditProgress, chunk_rows: int
 ) -> LocalAuditResult:
     """Audit rows that are too many to be held; the scratch folder goes with the result."""
     scratch = Scratch()
@@ -98,7 +98,7 @@ def _audit_scratch(
         for table in _together(tables):
             scratch.put(table)
         tasks = [
-            Task(run, number, sum(each.rows for each in stored), lambda stored=stored: load(stored))  # type: ignore[misc]
+            JudgeTask(run, number, sum(each.rows for each in stored), lambda stored=stored: load(stored))  # type: ignore[misc]
             for run, number, stored in scratch.chunks(chunk_rows)
         ]
         outcome = judge_tasks(tasks, cores=cores, progress=progress)
@@ -121,27 +121,27 @@ def _together(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
         yield concatenated(some)
 
 
-def _task_of(chunk: Chunk) -> Task:
+def _task_of(chunk: RowGroupChunk) -> JudgeTask:
     places = [group.place for group in chunk.groups]
-    return Task(chunk.run, chunk.number, chunk.rows, lambda: read_groups(places))
+    return JudgeTask(chunk.run, chunk.number, chunk.rows, lambda: read_groups(places))
 
 
-def tasks_of(run: str | None, table: pa.Table, chunk_rows: int) -> Iterator[Task]:
+def tasks_of(run: str | None, table: pa.Table, chunk_rows: int) -> Iterator[JudgeTask]:
     """Yield the tasks of one run: chunks if it is large and has an `order`, else one."""
     if run is None or len(table) <= chunk_rows or table.column("order").null_count:
-        yield Task(run, None, len(table), lambda: table)
+        yield JudgeTask(run, None, len(table), lambda: table)
         return
     ordered = as_they_come(table)
     size = -(-len(ordered) // chunk_count(len(ordered), chunk_rows))
     for number, start in enumerate(range(0, len(ordered), size)):
         chunk = ordered.slice(start, size)
-        yield Task(run, number, len(chunk), lambda chunk=chunk: chunk)  # type: ignore[misc]
+        yield JudgeTask(run, number, len(chunk), lambda chunk=chunk: chunk)  # type: ignore[misc]
 
 
 class LocalEngine:
     """Tasks done in threads of this process; the chunks of a run are merged as they are done, in order."""
 
-    def __init__(self, tasks: list[Task], cores: int, progress: Progress) -> None:
+    def __init__(self, tasks: list[JudgeTask], cores: int, progress: AuditProgress) -> None:
         """Take the tasks; those of one run come together."""
         self._tasks, self._cores, self._progress = tasks, cores, progress
         self._want: dict[str, frozenset[str]] = {}
@@ -176,7 +176,7 @@ class LocalEngine:
             found.append(judge(run, table))
         return found
 
-    def _judged(self, task: Task, troubled: set[str]) -> pa.Table:
+    def _judged(self, task: JudgeTask, troubled: set[str]) -> pa.Table:
         """Return what one task finds; a chunk of a run that is in trouble already is not looked at."""
         if task.number is None or task.run is None:
             return pa.Table.from_batches(judged_runs(task.load(), block=None), findings.SCHEMA)
@@ -232,14 +232,14 @@ class Judged(NamedTuple):
         return pa.concat_tables([SCHEMA.empty_table(), *self.kept]).drop_columns(["payload", "chunk"])
 
 
-def judge_tasks(tasks: list[Task], *, cores: int, progress: Progress = silent) -> Judged:
+def judge_tasks(tasks: list[JudgeTask], *, cores: int, progress: AuditProgress = silent) -> Judged:
     """Judge everything, in as many rounds as it takes."""
     found, troubled = judged(LocalEngine(tasks, cores, progress))
     chunked = {task.run for task in tasks if task.number is not None and task.run is not None}
     return Judged([table for some in found for table in some], chunked - troubled)
 
 
-def _read(trace: Trace, cores: int, progress: Progress) -> Iterator[pa.Table]:
+def _read(trace: Trace, cores: int, progress: AuditProgress) -> Iterator[pa.Table]:
     """Yield all rows of a trace, several parts being read at a time."""
     rows = 0
     tasks = trace.tasks(JUDGED_COLUMNS, needs=False, coded=True)

@@ -24,13 +24,13 @@ from thence.tables.costing.recommend import asked_for, together, total
 from thence.tables.costing.replay import Cost, prefix
 from thence.tables.costing.report import CostReport, means, report_of
 from thence.tables.costing.traffic import NeedFinding
-from thence.tables.files.inputs import InputTable, Names, TraceInput, trace_input
+from thence.tables.files.inputs import FileNames, InputTable, TraceInput, trace_input
 from thence.tables.files.read import Trace, open_trace
 from thence.tables.files.source import Quarantined
 
 SAMPLE = 200_000
 """Deliveries of a run and label that are replayed, unless said otherwise."""
-Key = tuple[str, str | None]
+RunLabel = tuple[str, str | None]
 """a run and a label"""
 
 
@@ -86,7 +86,7 @@ def _events(
         found = list(located_input(given, renamed(REPLAYED_COLUMNS, columns, kinds)))
         unread = [each for each in found if isinstance(each, Quarantined)]
         return [each[1] for each in found if not isinstance(each, Quarantined)], unread
-    if isinstance(given, Names):
+    if isinstance(given, FileNames):
         opened = open_trace(given.names, columns=columns, kinds=kinds)
         refuse_logs(opened)
         return list(opened.events(REPLAYED_COLUMNS)), opened.quarantine
@@ -100,7 +100,7 @@ def refuse_logs(trace: Trace) -> None:
         raise MisuseError(f"{log} is a log with clocks: it has no messages, so there is nothing to replay")
 
 
-def _by_label(events: Iterable[Event]) -> Iterator[tuple[Key, list[Event], list[ProcessTotals]]]:
+def _by_label(events: Iterable[Event]) -> Iterator[tuple[RunLabel, list[Event], list[ProcessTotals]]]:
     """Yield each run and label, in order, with its rows and what the whole run adds to its head."""
     for run, rows in sorted(by_run(event for event in events if not event.run.endswith(HOPS)).items()):
         labels = {event.label: None for event in rows if event.kind != "crash"}
@@ -111,14 +111,27 @@ def _by_label(events: Iterable[Event]) -> Iterator[tuple[Key, list[Event], list[
 
 def _process_totals(rows: Sequence[Event]) -> list[ProcessTotals]:
     found: dict[tuple[str | None, str], ProcessTotals] = {}
+    gaps = _first_gaps(rows)
     for event in rows:
         one = found.setdefault((event.label, event.process), ProcessTotals(label=event.label, name=event.process))
         one["rows"] = one.get("rows", 0) + 1
-        one["last"] = max(one.get("last", 0), event.index)
+        one["gap"] = gaps.get(event.process)
         one["crashes"] = one.get("crashes", 0) + (event.kind == "crash")
         one["deliveries"] = one.get("deliveries", 0) + (event.kind == "deliver")
     addressed = {name for event in rows for name in event.destinations or ()}
     return [*found.values(), *(ProcessTotals(label=None, name=name) for name in sorted(addressed))]
+
+
+def _first_gaps(rows: Iterable[Event]) -> dict[str, int]:
+    """Return, for each process that leaves out an index, the first."""
+    gaps: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for process, index in sorted((event.process, event.index) for event in rows):
+        before = last.get(process, 0)
+        if index > before + 1:
+            gaps.setdefault(process, before + 1)
+        last[process] = index
+    return gaps
 
 
 def _sampled(rows: Sequence[Event], sample: int) -> list[Event]:

@@ -16,13 +16,14 @@ import pyarrow.compute as pc
 
 from thence.core.model.plain import Row
 from thence.errors import Argument, MisuseError
+from thence.tables.contract.columns import By
 from thence.tables.delivery.arrow_rows import OUTPUT, check_ids
 from thence.tables.delivery.columns import Columns
 from thence.tables.delivery.many_keys import delivered
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS, WAITING_COLUMNS, Kind
 from thence.tables.delivery.partition_by_key import by_key
 from thence.tables.delivery.policy import Policy
-from thence.tables.delivery.reading import BYS, By, Rosters, rosters_of
+from thence.tables.delivery.reading import BYS, Rosters, rosters_of
 from thence.tables.delivery.setup import Setup
 
 MOST_ROWS = 1 << 16

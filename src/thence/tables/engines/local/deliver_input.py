@@ -16,17 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack, overload
 
 from thence.errors import MisuseError
+from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import NAMES, Columns, named_once
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
-from thence.tables.delivery.policy import Limits, Name, Policy, WhenFull, policy_of
-from thence.tables.delivery.reading import By, Rosters, rosters_of
+from thence.tables.delivery.policy import Policy, PolicyLimits, PolicyName, WhenFull, policy_of
+from thence.tables.delivery.reading import Rosters, rosters_of
 from thence.tables.files.inputs import InputTable, input_table, is_path, refusal
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from thence.tables.delivery.setup import Setup
-    from thence.tables.files.arrival_reader import Arrivals
+    from thence.tables.files.arrival_reader import ArrivalTable
 
 ROW = "__thence_row"
 """The column that says where a row stood."""
@@ -44,8 +45,8 @@ def deliver(
     key: str | Iterable[str] | None = None,
     columns: Mapping[str, str] | None = None,
     separator: str | None = None,
-    policy: Name | Policy = "wait",
-    **limits: Unpack[Limits],
+    policy: PolicyName | Policy = "wait",
+    **limits: Unpack[PolicyLimits],
 ) -> pa.Table: ...
 
 
@@ -60,8 +61,8 @@ def deliver(
     key: str | Iterable[str] | None = None,
     columns: Mapping[str, str] | None = None,
     separator: str | None = None,
-    policy: Name | Policy = "wait",
-    **limits: Unpack[Limits],
+    policy: PolicyName | Policy = "wait",
+    **limits: Unpack[PolicyLimits],
 ) -> Data: ...
 
 
@@ -75,7 +76,7 @@ def deliver(
     key: str | Iterable[str] | None = None,
     columns: Mapping[str, str] | None = None,
     separator: str | None = None,
-    policy: Name | Policy = "wait",
+    policy: PolicyName | Policy = "wait",
     after_rows: int | None = None,
     after_seconds: float | None = None,
     remember: int | None = None,
@@ -154,7 +155,7 @@ def ordered_input(table: InputTable, setup: Setup, given: Mapping[str, str], *, 
 
 
 def deliver_arrivals(
-    arrivals: Arrivals, setup: Setup, given: Mapping[str, str], *, default_key: bool
+    arrivals: ArrivalTable, setup: Setup, given: Mapping[str, str], *, default_key: bool
 ) -> tuple[pa.Table, Setup]:
     """Put rows that were read from files into causal order; return them, and the setup with the key that was used."""
     from thence.tables.files.arrival_reader import with_reasons

@@ -21,7 +21,7 @@ from thence.errors import Argument, MisuseError
 from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, renamed
 from thence.tables.delivery.minimal_stamps import from_causes, from_events
 from thence.tables.explain.causality import with_order
-from thence.tables.files.inputs import DictTable, InputTable, Names, TraceInput, trace_input
+from thence.tables.files.inputs import DictTable, FileNames, InputTable, TraceInput, trace_input
 from thence.tables.files.read import open_trace
 from thence.tables.files.source import Quarantined
 
@@ -63,7 +63,7 @@ def stamp(
     given = trace_input(events, columns, kinds)
     if isinstance(given, InputTable):
         return given.made(_arrow(_of_table(given, names, columns or {}, kinds or {})))
-    if isinstance(given, Names):
+    if isinstance(given, FileNames):
         return _arrow(stamped(open_trace(given.names, columns=columns, kinds=kinds).events(JUDGED_COLUMNS), names))
     return stamped(given, names)
 

@@ -30,7 +30,7 @@ from thence.tables.judge.packed_rows import DDL as PACKED
 from thence.tables.judge.packed_rows import packed_rows_of
 from thence.tables.judge.partition_plan import CHUNK_ROWS, TASKS, Plan
 from thence.tables.judge.route import choose
-from thence.tables.judge.row_groups import Place, RowGroup, read_footers, read_groups
+from thence.tables.judge.row_groups import RowGroup, RowGroupPlace, read_footers, read_groups
 
 COMPRESSION = "zstd"
 """Of packed rows, which Java copies several times; many tasks open them. (A run that one task judges whole is better
@@ -88,7 +88,7 @@ def _split(spark: SparkSession, groups: list[RowGroup], plan: Plan) -> DataFrame
     tasks = spark.createDataFrame(places, "task int, file string, group int, start bigint, rows bigint")
 
     def split(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        named = [Place(**row) for batch in batches for row in batch.drop_columns(["task"]).to_pylist()]
+        named = [RowGroupPlace(**row) for batch in batches for row in batch.drop_columns(["task"]).to_pylist()]
         if named:
             yield from packed_rows_of(read_groups(named).combine_chunks(), plan, COMPRESSION)
 

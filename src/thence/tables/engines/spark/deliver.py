@@ -44,11 +44,12 @@ from pyspark.sql.types import (
 
 from thence.core.model.roster import Roster
 from thence.errors import Argument, MisuseError
+from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import Columns, Family, named_once
 from thence.tables.delivery.many_keys import delivered
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
-from thence.tables.delivery.policy import Name, Policy, policy_of
-from thence.tables.delivery.reading import By, Rosters, rosters_of
+from thence.tables.delivery.policy import Policy, PolicyName, policy_of
+from thence.tables.delivery.reading import Rosters, rosters_of
 from thence.tables.delivery.setup import Setup
 from thence.tables.engines.spark.frames import check_frame
 from thence.tables.engines.spark.spark_types import spark_type
@@ -70,7 +71,7 @@ def deliver(
     roster: Rosters = None,
     key: str | Iterable[str] | None = None,
     columns: Mapping[str, str] | None = None,
-    policy: Name | Policy = "wait",
+    policy: PolicyName | Policy = "wait",
     after_rows: int | None = None,
     after_seconds: float | None = None,
     remember: int | None = None,
@@ -81,7 +82,7 @@ def deliver(
     idle_seconds: float | None = None,
     wait_seconds: float | None = None,
     ttl_seconds: float | None = None,
-    give_up: str | os.PathLike[str] | None = None,
+    commands: str | os.PathLike[str] | None = None,
     separator: str | None = None,
     shards: int | None = None,
 ) -> DataFrame:
@@ -96,7 +97,7 @@ def deliver(
     - `wait_seconds`: a row that has been held for so long is released, whatever the policy;
     - `idle_seconds`: a key that gets no row for so long lets go what it holds, under policy='release';
     - `ttl_seconds`: a key that holds nothing and gets no row for so long is forgotten;
-    - `give_up`: the folder in which `thence give-up` says what will not come;
+    - `commands`: the folder in which `give_up` and `thence give-up` write their commands;
     - `shards`: into how many shards the keys are divided, `spark.sql.shuffle.partitions` if it is not given. It is
       chosen at the first start of a checkpoint, which then refuses another number.
     """
@@ -110,7 +111,7 @@ def deliver(
         when_full=when_full, max_jump=max_jump, filter_limit=filter_limit,
     )  # fmt: skip
     setup = Setup(by, rosters_of(by, roster), names, chosen.of(by), separator)
-    folder = None if give_up is None else os.fspath(give_up)
+    folder = None if commands is None else os.fspath(commands)
     return _delivered(data, setup, StreamOptions(idle_seconds, wait_seconds, ttl_seconds, folder, shards))
 
 

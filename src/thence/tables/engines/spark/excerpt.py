@@ -19,10 +19,10 @@ from thence.tables.contract.row_validity import event_of
 from thence.tables.engines.spark.read_events import read_events
 from thence.tables.engines.spark.session import local_session
 from thence.tables.explain.excerpt import Excerpt, around, message_excerpt, places_of
-from thence.tables.explain.scene import Finding, Origin, Row
+from thence.tables.explain.scene import Finding, Origin, RowId
 from thence.tables.files.read import Trace
 
-Placed = tuple[Event, Origin | None]
+EventOrigin = tuple[Event, Origin | None]
 """An event, and where it was read."""
 LIMIT = 200_000
 """Rows of an excerpt that are brought to the driver."""
@@ -68,11 +68,11 @@ def read_frame(trace: Trace, *, cores: int) -> DataFrame:
     return frame.where(F.col("reason").isNull()).drop("reason")
 
 
-def first_events(frame: DataFrame, limit: int) -> list[Placed]:
+def first_events(frame: DataFrame, limit: int) -> list[EventOrigin]:
     """Bring the first rows of an excerpt, by `order`, to the driver: at most `limit`, each with where it was read."""
     first = frame.orderBy("run", "order", "process", "index").limit(limit)
     places = {"file", "line"} <= set(frame.columns)
-    found: list[Placed] = []
+    found: list[EventOrigin] = []
     for row in first.toLocalIterator():
         event = event_of(row.asDict(recursive=True))
         if isinstance(event, Event):
@@ -81,16 +81,16 @@ def first_events(frame: DataFrame, limit: int) -> list[Placed]:
     return found
 
 
-def rows_about(frame: DataFrame, message: str) -> list[Placed]:
+def rows_about(frame: DataFrame, message: str) -> list[EventOrigin]:
     """Return the rows around everything that happened to a message, in the first run that sends it."""
     about = [event for event, _ in _about(frame, [(None, message)])]
     return first_events(excerpt_frame(frame, message_excerpt(about, message)), LIMIT)
 
 
-def rows_around(frame: DataFrame, findings: Sequence[tuple[str, Finding]]) -> list[Placed]:
+def rows_around(frame: DataFrame, findings: Sequence[tuple[str, Finding]]) -> list[EventOrigin]:
     """Return the rows around some findings, in one job for each run that has any."""
     about = [event for event, _ in _about(frame, [(run, m) for run, each in findings for m in each.messages()])]
-    found: list[Placed] = []
+    found: list[EventOrigin] = []
     for run in dict.fromkeys(run for run, _ in findings):
         own = [event for event in about if event.run == run]
         places = [place for of, each in findings if of == run for place in places_of(own, each)]
@@ -98,7 +98,7 @@ def rows_around(frame: DataFrame, findings: Sequence[tuple[str, Finding]]) -> li
     return found
 
 
-def _about(frame: DataFrame, messages: Sequence[tuple[str | None, str]]) -> list[Placed]:
+def _about(frame: DataFrame, messages: Sequence[tuple[str | None, str]]) -> list[EventOrigin]:
     """Return the rows of some messages, of any run where none is named."""
     if not messages:
         return []
@@ -107,9 +107,9 @@ def _about(frame: DataFrame, messages: Sequence[tuple[str | None, str]]) -> list
     return first_events(frame.join(F.broadcast(asked), met, "left_semi"), LIMIT)
 
 
-def with_origins(rows: Sequence[Placed]) -> tuple[list[Event], dict[str, dict[Row, Origin]]]:
+def with_origins(rows: Sequence[EventOrigin]) -> tuple[list[Event], dict[str, dict[RowId, Origin]]]:
     """Return events, and for each run the origin of each of its rows."""
-    origins: dict[str, dict[Row, Origin]] = {}
+    origins: dict[str, dict[RowId, Origin]] = {}
     for event, place in rows:
         if place is not None:
             origins.setdefault(event.run, {}).setdefault((event.process, event.index), place)

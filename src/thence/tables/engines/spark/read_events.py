@@ -28,6 +28,7 @@ from thence.tables.files.jsonl import format_line
 from thence.tables.files.read import split_files
 from thence.tables.files.splits import Split
 from thence.tables.files.whole_tables import table_batches
+from thence.tables.judge.tasks import BatchFunction
 
 SPLIT_BYTES = 16 << 20
 """Bytes of JSONL that one task reads, about."""
@@ -95,10 +96,7 @@ def _weight(split: Split) -> int:
     return split.length or Path(split.file).stat().st_size
 
 
-Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-
-
-def in_this_folder(work: Work) -> Work:
+def in_this_folder(work: BatchFunction) -> BatchFunction:
     """Return work that is done in the caller's folder, if the worker has it: that is what relative names mean."""
     folder = os.getcwd()
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from thence.core.model.events import Event
 from thence.errors import MisuseError
 from thence.tables.engines.spark.proofs import paths
-from thence.tables.explain.sentence import Step
+from thence.tables.explain.sentence import PathStep
 from thence.tables.judge import findings
 from thence.tables.judge import result as base
 from thence.tables.judge.normal_table import completed, events_of
@@ -28,9 +28,9 @@ from thence.tables.judge.result import (
     SUMS,
     TAGS,
     Findings,
-    Key,
     ListName,
     RunRow,
+    ViolationKey,
     key_of,
     run_row,
     sort_key,
@@ -52,7 +52,7 @@ class SparkFindings(Findings):
     def __init__(self, frame: DataFrame, tagged: DataFrame, persisted: list[DataFrame], windowed: set[str]) -> None:
         """Take what was audited, what was found, what is to be let go, and the runs that were judged in chunks."""
         self.frame, self.tagged, self._persisted, self._windowed = frame, tagged, persisted, windowed
-        self._few: dict[ListName, list[base.Row]] | None = None
+        self._few: dict[ListName, list[base.FindingRow]] | None = None
         self._counts: list[dict[str, Any]] | None = None
 
     def _tags(self) -> DataFrame:
@@ -97,7 +97,7 @@ class SparkFindings(Findings):
         lost = self.tagged.where(F.col("run").isNull() & (F.col("tag") == findings.QUARANTINE))
         return {row["file"] for row in lost.select("file").distinct().toLocalIterator()}
 
-    def rows(self, name: ListName) -> Iterator[base.Row]:
+    def rows(self, name: ListName) -> Iterator[base.FindingRow]:
         """Yield the rows of a list, sorted."""
         total = sum(row[tag] for row in self._counted() for tag in (*TAGS.values(), ABSENT))
         if total <= ONE_JOB_ROWS:
@@ -109,7 +109,7 @@ class SparkFindings(Findings):
             for row in ordered.sortWithinPartitions(*SORTED_BY[name]).toLocalIterator():
                 yield row.asDict()
 
-    def _all(self) -> dict[ListName, list[base.Row]]:
+    def _all(self) -> dict[ListName, list[base.FindingRow]]:
         """Return all findings, brought by one job."""
         if self._few is None:
             names = {tag: name for name, tag in TAGS.items()}
@@ -122,13 +122,13 @@ class SparkFindings(Findings):
                 rows.sort(key=lambda row, name=name: sort_key(name, row))  # type: ignore[misc]
         return self._few
 
-    def paths(self, violations: Sequence[base.Row]) -> dict[Key, list[Step]]:
+    def paths(self, violations: Sequence[base.FindingRow]) -> dict[ViolationKey, list[PathStep]]:
         """Return the causal paths that prove some violations."""
         names = COLUMNS["violations"]
         ddl = ", ".join(f"{name} string" for name in names)
         asked = self.frame.sparkSession.createDataFrame([tuple(row[n] for n in names) for row in violations], ddl)
         proved = (row.asDict(recursive=True) for row in self.proved(asked).toLocalIterator())
-        return {key_of(row): [Step(**step) for step in row["path"]] for row in proved if row["path"] is not None}
+        return {key_of(row): [PathStep(**step) for step in row["path"]] for row in proved if row["path"] is not None}
 
     def proved(self, violations: DataFrame) -> DataFrame:
         """Return violations with the path that proves each."""

@@ -27,7 +27,7 @@ from thence.errors import MisuseError
 from thence.tables.engines.spark import archive
 from thence.tables.engines.spark.java import Java, find_java, wrapper_home
 
-Setting = str | int | bool
+SparkSetting = str | int | bool
 LEAST_MEMORY = 512
 """Megabytes of heap; Spark does not start with fewer."""
 
@@ -43,7 +43,11 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 
 
 def local_session(
-    cores: int | None = None, app: str = "thence", *, quick: bool = False, conf: Mapping[str, Setting] | None = None
+    cores: int | None = None,
+    app: str = "thence",
+    *,
+    quick: bool = False,
+    conf: Mapping[str, SparkSetting] | None = None,
 ) -> SparkSession:
     """Start (or return) this process's local session with `cores` cores (default: all).
 
@@ -142,7 +146,7 @@ def _memory() -> str | None:
     return asked.lower()
 
 
-def _text(value: Setting) -> str:
+def _text(value: SparkSetting) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -16,7 +16,7 @@ from thence.tables.delivery.orderer import BY_HAND
 from thence.tables.delivery.outcome import KINDS
 from thence.tables.delivery.segment import batches, ipc
 from thence.tables.delivery.setup import Setup
-from thence.tables.delivery.shard import Shard, Store
+from thence.tables.delivery.shard import SegmentStore, Shard
 from thence.tables.engines.spark.stream_options import READ_ORDER, StreamOptions
 
 SHARD, PACKED, ACTION, CAUSE = "__thence_shard", "__thence_rows", "__thence_action", "__thence_cause"
@@ -99,7 +99,7 @@ class Visits:
     shards: int
 
     def take(
-        self, head: bytes | None, store: Store, blobs: list[bytes], moment: int
+        self, head: bytes | None, store: SegmentStore, blobs: list[bytes], moment: int
     ) -> tuple[Shard, list[pa.RecordBatch], int]:
         """Take rows, then what operators say, then what has waited too long; also return how much was held before."""
         shard = shard_memory.opened(head, store, Shard(self.setup, self.schema, self.keys, self.shards))
@@ -155,7 +155,7 @@ class Visits:
             times.append(last + _ms(ttl))
         return min(times, default=None)
 
-    def leave(self, shard: Shard, store: Store, out: list[pa.RecordBatch], held: int) -> pd.DataFrame:
+    def leave(self, shard: Shard, store: SegmentStore, out: list[pa.RecordBatch], held: int) -> pd.DataFrame:
         """Write the shard; return the rows that leave, packed, and the numbers of this visit."""
         oldest = shard.oldest_seconds()
         shard.write(store)

@@ -57,8 +57,8 @@ def deliver_stream(arrivals: DataFrame, setup: Setup, options: StreamOptions) ->
     sharded = table.select(shard_of(keys, shards), *map(column, table.columns))
     packed = sharded.mapInArrow(packer(arrival, ALWAYS_VISITED), PACKED_ROWS)
     key_schema = StructType([table.schema[name] for name in keys])
-    if options.give_up is not None:
-        packed = packed.unionByName(_commands(arrivals, key_schema, names.key, options.give_up, shards))
+    if options.commands is not None:
+        packed = packed.unionByName(_commands(arrivals, key_schema, names.key, options.commands, shards))
     visits = Visits(setup, options, arrow_schema(arrivals.schema), arrow_schema(key_schema), arrival, shards)
     stepped = packed.groupBy(SHARD).transformWithStateInPandas(
         statefulProcessor=Processor(visits),

@@ -23,7 +23,7 @@ class StreamOptions:
     idle_seconds: float | None = None
     wait_seconds: float | None = None
     ttl_seconds: float | None = None
-    give_up: str | None = None
+    commands: str | None = None
     shards: int | None = None
 
     @property
@@ -33,7 +33,7 @@ class StreamOptions:
 
     def refuse_in_a_batch(self) -> None:
         """Refuse these options where the input has an end."""
-        for name in ("idle_seconds", "wait_seconds", "ttl_seconds", "give_up", "shards"):
+        for name in ("idle_seconds", "wait_seconds", "ttl_seconds", "commands", "shards"):
             if getattr(self, name) is not None:
                 raise MisuseError(Argument(name), " is for streams; a batch has an end")
 

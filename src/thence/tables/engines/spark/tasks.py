@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from thence.tables.engines.spark.versions import repartition_by_id
-
-Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+from thence.tables.judge.tasks import BatchFunction
 
 
 def run_placed(
-    spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: str, place: str, work: Work, result: str
+    spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: str, place: str, work: BatchFunction, result: str
 ) -> DataFrame:
     """Return the frame that `work` makes of the rows; computing it runs them.
 

@@ -19,7 +19,7 @@ from pyspark.sql.types import DataType, StructType
 from pyspark.util import PythonEvalType
 
 Batches = Iterator[pa.RecordBatch]
-OfGroup = Callable[[tuple[pa.Scalar, ...], Batches], Batches]
+GroupFunction = Callable[[tuple[pa.Scalar, ...], Batches], Batches]
 
 TAKES_BATCHES = hasattr(PythonEvalType, "SQL_GROUPED_MAP_ARROW_ITER_UDF")
 """Grouped operators take a group batch by batch (4.1)."""
@@ -36,7 +36,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     return to_arrow_schema(schema, timezone="UTC") if SAYS_ZONE else to_arrow_schema(schema)
 
 
-def apply_to_groups(groups: GroupedData, work: OfGroup, schema: StructType | str) -> DataFrame:
+def apply_to_groups(groups: GroupedData, work: GroupFunction, schema: StructType | str) -> DataFrame:
     """Return what `work` makes of the batches of each group, in the order in which the rows lie."""
     if not TAKES_BATCHES:
         kind = DataType.fromDDL(schema) if isinstance(schema, str) else schema
@@ -51,7 +51,7 @@ def apply_to_groups(groups: GroupedData, work: OfGroup, schema: StructType | str
     return groups.applyInArrow(on_batches, schema)
 
 
-def on_tables(work: OfGroup, schema: pa.Schema) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
+def on_tables(work: GroupFunction, schema: pa.Schema) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
     """Return work on batches as work on whole groups; `schema` is for groups of which nothing comes out."""
 
     def on_table(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:

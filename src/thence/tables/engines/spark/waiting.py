@@ -1,11 +1,11 @@
 """What is held back, for which cause, since when: of a batch from its output, of a stream from its state store.
 
-    waiting(ordered)                        # a DataFrame that `deliver` returned for a batch
-    waiting(session, "checkpoint/path")     # the last committed micro-batch of a stream
+    waiting(ordered)                                # a DataFrame that `deliver` returned for a batch
+    waiting_in_stream(session, "checkpoint/path")   # the last committed micro-batch of a stream
 
-Law. One row per blocked message: key, message, the causes it still misses, the one at the root of its wait (a cause
-that has not arrived, or was quarantined), how many rows and how much event time have passed since it came. A key column
-that is a struct, a list or a map is shown as JSON for a stream.
+*Invariant.* One row per blocked message: key, message, the causes it still misses, the one at the root of its wait (a
+cause that has not arrived, or was quarantined), how many rows and how much event time have passed since it came. A key
+column that is a struct, a list or a map is shown as JSON for a stream.
 """
 
 from __future__ import annotations
@@ -46,23 +46,20 @@ FIELDS = (
 
 
 def waiting(
-    what: DataFrame | SparkSession,
-    checkpoint: str | os.PathLike[str] | None = None,
-    *,
-    key: Iterable[str] | None = None,
-    columns: Mapping[str, str] | None = None,
+    ordered: DataFrame, *, key: str | Iterable[str] | None = None, columns: Mapping[str, str] | None = None
 ) -> DataFrame:
-    """Explain what waits. `key` and `columns` of a batch are as `deliver` was told, if its output does not say them."""
-    if checkpoint is None:
-        if isinstance(what, SparkSession) or not hasattr(what, "columns"):
-            raise MisuseError("waiting(session) needs the checkpoint folder of a stream as well")
-        return _of_batch(what, key, (columns or {}).get("message"))
-    return _of_stream(what, os.fspath(checkpoint))  # type: ignore[arg-type]
+    """Return the blocked rows of a batch that `deliver` returned, with the causes that each still misses.
 
-
-def _of_batch(ordered: DataFrame, key: Iterable[str] | None, message: str | None) -> DataFrame:
-    if "blocker" not in ordered.columns or ordered.isStreaming:
-        raise MisuseError("waiting takes what deliver returned for a batch; for a stream, its session and checkpoint")
+    `key` and `columns` are those of `deliver`. They are needed only where the metadata of the output was lost, as in a
+    file of another format than Parquet.
+    """
+    if "blocker" not in getattr(ordered, "columns", ()) or ordered.isStreaming:
+        found = "a stream" if getattr(ordered, "isStreaming", False) else type(ordered).__name__
+        raise MisuseError(
+            f"waiting takes the DataFrame that deliver returned for a batch; found {found}. For a stream: "
+            "waiting_in_stream(session, checkpoint)"
+        )
+    message = (columns or {}).get("message")
     made = json.loads(ordered.schema["blocker"].metadata.get(MADE, "{}"))
     asked = [*([key] if isinstance(key, str) else key or ()), *([message] if message else ())]
     for name in asked:
@@ -90,7 +87,11 @@ def _refuse_unreadable(checkpoint: str) -> None:
         )
 
 
-def _of_stream(session: SparkSession, checkpoint: str) -> DataFrame:
+def waiting_in_stream(session: SparkSession, checkpoint: str | os.PathLike[str]) -> DataFrame:
+    """Return the rows that a stream holds back as of its last committed micro-batch, with the columns of `waiting`."""
+    if not hasattr(session, "createDataFrame"):
+        raise MisuseError(f"waiting_in_stream takes a SparkSession first; found {type(session).__name__}")
+    checkpoint = os.fspath(checkpoint)
     _refuse_unreadable(checkpoint)
     parts = state_of_shards(session, checkpoint)
     head = parts.where(F.col("name") == "").select("data").first()

@@ -27,7 +27,7 @@ from thence.tables.sources import Record, from_change
 from thence.tables.sources import from_changes as plain
 from thence.tables.sources.avro import Schemas
 from thence.tables.sources.commits import since_mark
-from thence.tables.sources.debezium import Order, check_order
+from thence.tables.sources.debezium import ChangeOrder, check_order
 from thence.tables.sources.keyed import foreign_keys_of
 
 if TYPE_CHECKING:
@@ -42,31 +42,32 @@ _SERVER = "__thence_server"
 def from_changes(
     records: DataFrame,
     *,
-    order: Order = "commit",
+    order: ChangeOrder = "commit",
     since: int | str | None = None,
     server: str | None = None,
     schemas: Schemas | None = None,
     foreign_keys: Mapping[str, str] | None = None,
+    whole: bool = False,
 ) -> DataFrame:
     """Return the records with the columns of arrivals beside their own; the parameters are those of the plain form.
 
     `value` is needed (text or binary); `key`, `topic`, `partition` and `offset`, as Kafka's connector gives them, are
-    used where they are.
+    used where they are. A stream reads record by record, so `whole=True` is for a batch.
     """
-    _refuse(records, order)
+    _refuse(records, order, whole)
     if since is not None:
         since_mark(since)  # a mistake is told here, not in a worker
     foreign_keys_of(foreign_keys or {})
     options = {"order": order, "since": since, "server": server, "schemas": None if schemas is None else dict(schemas)}
     placed = set(_PLACE) <= set(records.columns)
-    if records.isStreaming or (order == "transaction" and placed):
+    if records.isStreaming or (order == "transaction" and placed and not whole):
         rows = _one_by_one(records, options)
     else:
-        rows = _together(records, options | {"foreign_keys": foreign_keys})
+        rows = _together(records, options | {"foreign_keys": foreign_keys, "whole": whole})
     return rows.withColumn("arrival", arrival()) if placed else rows
 
 
-def _refuse(records: DataFrame, order: str) -> None:
+def _refuse(records: DataFrame, order: str, whole: bool) -> None:
     check_order(order)
     if "value" not in records.columns:
         raise MisuseError(f"no column 'value'; the table has {', '.join(records.columns)}")
@@ -75,6 +76,11 @@ def _refuse(records: DataFrame, order: str) -> None:
         raise MisuseError(f"column {', '.join(taken)} is one that this adds; rename or drop it first")
     if not records.isStreaming:
         return
+    if whole:
+        raise MisuseError(
+            "whole=True needs the records together, and a stream reads them one by one; read a batch, or use "
+            "thence.sources.WholeTransactions outside Spark"
+        )
     if order == "keys":
         raise MisuseError(
             "order='keys' needs the records together: until every earlier transaction has come, a stream can not know "

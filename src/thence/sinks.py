@@ -1,0 +1,5 @@
+"""Whole transactions into a database, as users import it; it lives in `thence.tables.sinks`."""
+
+from thence.tables.sinks import Refused, SqlSink, sql
+
+__all__ = ["Refused", "SqlSink", "sql"]

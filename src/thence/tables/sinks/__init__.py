@@ -1,0 +1,8 @@
+"""Whole transactions into a database whose foreign keys stay switched on; see docs/how-to/foreign-keys.md."""
+
+from __future__ import annotations
+
+from thence.tables.sinks.refusal import Refused
+from thence.tables.sinks.sql_sink import SqlSink, sql
+
+__all__ = ["Refused", "SqlSink", "sql"]

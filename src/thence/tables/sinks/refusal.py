@@ -1,0 +1,32 @@
+"""What a sink says of a row that the target refuses: the transaction, the row and the reason."""
+
+from __future__ import annotations
+
+import json
+
+from thence.core.model.plain import Fields
+from thence.errors import TraceError
+from thence.tables.sources import Transaction
+
+
+class Refused(TraceError):
+    """The target refused a row; nothing of its transaction was written."""
+
+    def __init__(self, transaction: Transaction, number: int | None, change: Fields | None, reason: str) -> None:
+        """Name the transaction, the change by its place from 1 (None: the check at its end failed), and the reason."""
+        self.transaction, self.number, self.change, self.reason = transaction, number, change, reason
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        unit = self.transaction
+        where = f"{unit.kind} {unit.name} of {unit.source}"
+        if self.change is None:
+            return f"the target refuses {where} at its end: {self.reason}. Nothing of it was written"
+        row = self.change.get("after") or self.change.get("before") or self.change.get("key")
+        table = (self.change.get("source") or {}).get("table")
+        shown = json.dumps(row, default=str)
+        shown = shown if len(shown) <= 300 else shown[:300] + "..."
+        return (
+            f"the target refuses change {self.number} of {len(unit)} of {where}, op {self.change.get('op')!r} on "
+            f"{table}, {shown}: {self.reason}. Nothing of the transaction was written"
+        )

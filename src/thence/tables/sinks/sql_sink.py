@@ -1,0 +1,243 @@
+"""Whole transactions into a relational database: each in one target transaction, together with its position.
+
+*Invariant.* Between two target transactions the target holds whole source transactions and nothing else; its
+constraints are never switched off. A crash anywhere leaves the position and the rows of the same transactions, so that
+reading the source again from an earlier place repeats nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Literal
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
+
+from thence.errors import MisuseError
+from thence.tables.sinks.positions import Positions, positions_table
+from thence.tables.sinks.refusal import Refused
+from thence.tables.sinks.steps import Statements, Step, steps
+from thence.tables.sinks.target import Tables, Target
+from thence.tables.sinks.values import Unusable
+from thence.tables.sources import Transaction
+
+OnRefusal = Literal["stop", "dead-letter"]
+DIALECTS = ("postgresql", "mysql", "mariadb", "sqlite")
+_REFUSALS = (sa.exc.IntegrityError, sa.exc.DataError, sa.exc.ProgrammingError, sa.exc.NotSupportedError)
+_MYSQL_REFUSALS = {1264, 1292, 1364, 1366, 1406, 3819, 4025}
+"""no default, out of range, check constraint: errors of the row that its drivers call operational"""
+
+
+def sql(
+    engine: sa.Engine,
+    tables: Tables,
+    *,
+    positions: str = "thence_positions",
+    refused: OnRefusal = "stop",
+    dead_letters: str = "thence_dead_letters",
+) -> SqlSink:
+    """Return a sink that applies whole transactions to PostgreSQL, MariaDB, MySQL or SQLite.
+
+    `tables`: names of the source's tables, where the target's are called the same, or a mapping from the source's
+    names (`customer` or `public.customer`) to the target's; a table that maps to None is left out. Every table of the
+    target needs a primary key. `positions`: the table that says how far the target is; it is created if missing.
+
+    `refused`: what happens if the target refuses a row. `"stop"` raises `Refused`, which names the transaction, the row
+    and the reason. `"dead-letter"` writes the whole transaction into the table `dead_letters` instead, with the reason
+    beside the refused row, and goes on.
+
+        with sql(sqlalchemy.create_engine("postgresql+psycopg://..."), ["customer", "orders"]) as sink:
+            for transaction in transactions.push(record):
+                sink.apply(transaction)
+
+    Raises `MisuseError` if a table is missing or has no primary key, or if the connection does not check foreign keys
+    or commits each statement by itself.
+    """
+    if refused not in ("stop", "dead-letter"):
+        raise MisuseError(f"refused is {refused!r}; 'stop' and 'dead-letter' are accepted")
+    if engine.dialect.name not in DIALECTS:
+        raise MisuseError(f"the target is {engine.dialect.name}; {', '.join(DIALECTS)} are accepted")
+    return SqlSink(engine, tables, positions, dead_letters if refused == "dead-letter" else None)
+
+
+class SqlSink:
+    """A target and how far it is. One thread at a time; several processes may apply the same transactions."""
+
+    def __init__(self, engine: sa.Engine, tables: Tables, positions: str, dead_letters: str | None) -> None:
+        """Connect, check the target, and create the tables that the sink keeps; use `sql`."""
+        self._connection = engine.connect()
+        try:
+            _check(self._connection)
+            own = sa.MetaData()
+            self._positions = Positions(positions_table(positions, own))
+            self._dead_letters = None if dead_letters is None else _dead_letter_table(dead_letters, own)
+            own.create_all(self._connection)
+            self._target = Target(self._connection, tables)
+            self._connection.commit()
+        except BaseException:
+            self._connection.close()
+            raise
+        self._statements = Statements(engine.dialect.name)
+        self.applied = self.repeated = self.refused = 0
+        """transactions that were written, were there already, and went to the dead letters"""
+
+    def apply(self, transaction: Transaction) -> bool:
+        """Write a transaction with its position; False if the target has it already, or took it as a dead letter."""
+        try:
+            written = self._write(transaction, single=False)
+        except Refused:
+            try:  # once more, row by row, to find the row
+                written = self._write(transaction, single=True)
+            except Refused as error:
+                if self._dead_letters is None:
+                    raise
+                self._bury(transaction, error, self._dead_letters)
+                self.refused += 1
+                return False
+        self.applied += written
+        self.repeated += not written
+        return written
+
+    def write(self, transactions: Iterable[Transaction]) -> int:
+        """Apply transactions in their order; return how many were written."""
+        return sum(map(self.apply, transactions))
+
+    def since(self, source: str) -> int | str | None:
+        """Return where the target is, for `since=`; None without transactions of this source in commit order."""
+        try:
+            return self._positions.since(self._connection, source)
+        finally:
+            _undo(self._connection)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def __enter__(self) -> SqlSink:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- one transaction -------------------------------------------------------------------------------------------
+
+    def _write(self, unit: Transaction, *, single: bool) -> bool:
+        connection = self._connection
+        number: int | None = None
+        try:
+            if not self._positions.claim(connection, unit):
+                return False
+            _defer(connection)
+            for step in steps(unit, self._target):
+                for part in _rows(step) if single else (step,):
+                    number = part.numbers[0]
+                    self._statements.run(connection, part)
+            number = None
+            connection.commit()
+        except Exception as error:
+            reason = _reason(error, connection)
+            if reason is None:
+                raise
+            number = error.number if isinstance(error, Unusable) else number
+            change = None if number is None else next(each for n, each in enumerate(unit, 1) if n == number)
+            raise Refused(unit, number, change, reason) from error
+        finally:
+            _undo(connection)  # after a commit it does nothing
+        return True
+
+    def _bury(self, unit: Transaction, refusal: Refused, table: sa.Table) -> None:
+        """Write a transaction to the dead letters, with its position."""
+        connection = self._connection
+        with connection.begin():
+            if not self._positions.claim(connection, unit):
+                return
+            for number, change in enumerate(unit, 1):
+                last = number == (refusal.number or len(unit))
+                values = {
+                    "source": unit.source, "transaction_id": unit.id or unit.name, "number": number,
+                    "change": json.dumps(change, default=str), "reason": refusal.reason if last else None,
+                }  # fmt: skip
+                connection.execute(sa.insert(table), values)
+
+
+def _rows(step: Step) -> Iterator[Step]:
+    for row, number in zip(step.rows, step.numbers, strict=True):
+        yield Step(step.action, step.table, step.columns, [row], [number])
+
+
+def _dead_letter_table(name: str, metadata: sa.MetaData) -> sa.Table:
+    schema, _, table = name.rpartition(".")
+    return sa.Table(
+        table,
+        metadata,
+        sa.Column("source", sa.String(190), primary_key=True),
+        sa.Column("transaction_id", sa.String(190), primary_key=True),
+        sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("change", sa.Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb"), nullable=False),
+        sa.Column("reason", sa.Text),
+        schema=schema or None,
+    )
+
+
+def _check(connection: sa.Connection) -> None:
+    """Switch on what the target checks, and refuse a connection that checks nothing or commits by itself."""
+    dialect = connection.dialect.name
+    if connection.dialect.detect_autocommit_setting(connection.connection.dbapi_connection):  # type: ignore[arg-type]
+        raise MisuseError("the engine commits each statement by itself (AUTOCOMMIT); a sink needs transactions")
+    if dialect == "sqlite":
+        connection.exec_driver_sql("PRAGMA foreign_keys = ON")
+        on = connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
+    elif dialect == "postgresql":
+        on = connection.exec_driver_sql("SHOW session_replication_role").scalar() != "replica"
+    else:
+        on = connection.exec_driver_sql("SELECT @@foreign_key_checks").scalar() == 1
+    if not on:
+        raise MisuseError("the connection does not check foreign keys; a sink needs them switched on")
+
+
+def _defer(connection: sa.Connection) -> None:
+    """Let the target check what can be deferred at the end of this transaction."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SET CONSTRAINTS ALL DEFERRED")
+    elif connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+
+
+def _undo(connection: sa.Connection) -> None:
+    """Roll back what was not committed.
+
+    SQLAlchemy counts a transaction as ended when its COMMIT has failed; SQLite keeps it open.
+    """
+    if connection.invalidated:
+        connection.rollback()
+        return
+    driver = connection.connection
+    connection.rollback()
+    driver.rollback()
+
+
+def _reason(error: BaseException, connection: sa.Connection) -> str | None:
+    """Return why the target refuses a row; None for anything else: a lost connection, a mistake of the caller."""
+    if isinstance(error, Unusable):
+        return str(error)
+    if not isinstance(error, sa.exc.DBAPIError) or error.connection_invalidated:
+        return None
+    code = error.orig.args[0] if error.orig is not None and error.orig.args else None
+    if not isinstance(error, _REFUSALS) and code not in _MYSQL_REFUSALS:
+        return None
+    reason = " ".join(str(error.orig).split())
+    if connection.dialect.name == "sqlite" and "FOREIGN KEY" in reason:
+        driver = (
+            connection.connection.cursor()
+        )  # the commit has failed, and SQLAlchemy would run nothing before a rollback
+        driver.execute("PRAGMA foreign_key_check")
+        lacking = driver.fetchone()
+        if lacking is not None:
+            reason += f" (a row of {lacking[0]} refers to a row of {lacking[2]} that is not there)"
+    elif "foreign key" in reason.lower():
+        reason += "; if the source defers this constraint, the target must declare it DEFERRABLE"
+    return reason

@@ -1,0 +1,284 @@
+"""The changes of a transaction as statements for its target, in an order that its constraints allow.
+
+*Invariant.* Changes are applied in their own order. What differs from it: truncated tables are emptied children first;
+rows of a snapshot go parents first, because a snapshot has no order of its own; and a delete followed at once by a
+create in the same table under another key is one update of the key, which is how Debezium writes such an update. A
+delete would take the row's children along, or be refused because of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cache, wraps
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from thence.core.model.plain import Fields
+from thence.errors import MisuseError
+from thence.tables.sinks.target import Target
+from thence.tables.sinks.values import UNAVAILABLE, Unusable, converted
+from thence.tables.sources import Transaction
+
+MANY = 1000
+"""rows of one statement"""
+Action = Literal["upsert", "update", "delete", "empty"]
+Values = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Step:
+    """Rows of one table that one statement changes; `numbers` are the places of their changes, from 1."""
+
+    action: Action
+    table: sa.Table
+    columns: tuple[str, ...]
+    rows: list[Values] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+
+
+def steps(unit: Transaction, target: Target) -> Iterator[Step]:
+    """Return what applies a transaction."""
+    if unit.kind == "snapshot":
+        return _runs(_snapshot(unit, target))
+    return _runs(_each(_numbered(unit), target))
+
+
+def _numbered(unit: Transaction) -> Iterator[tuple[int, Fields]]:
+    return enumerate(unit, 1)
+
+
+def _runs(single: Iterable[Step]) -> Iterator[Step]:
+    """Join neighbours that one statement can serve."""
+    run: Step | None = None
+    for step in single:
+        same = run is not None and (run.action, run.table, run.columns) == (step.action, step.table, step.columns)
+        if run is not None and same and len(run.rows) < MANY:
+            run.rows += step.rows
+            run.numbers += step.numbers
+        else:
+            if run is not None:
+                yield run
+            run = step
+    if run is not None:
+        yield run
+
+
+def _each(changes: Iterable[tuple[int, Fields]], target: Target) -> Iterator[Step]:
+    held: tuple[int, Fields, sa.Table] | None = None  # a delete that may be half of an update of its key
+    emptied: list[Step] = []
+    for number, change in changes:
+        op, table = change.get("op"), target.table(change) if change.get("op") != "m" else None
+        if held is not None:
+            before, held = held, None
+            if op == "c" and table is before[2] and (step := _new_key(number, before[1], change, table)) is not None:
+                yield step
+                continue
+            yield _delete(*before)
+        if op == "t" and table is not None:
+            emptied.append(Step("empty", table, (), [{}], [number]))
+            continue
+        yield from _children_first(emptied, target)
+        emptied = []
+        if table is None:
+            continue
+        if op == "d":
+            held = number, change, table
+        elif op == "u":
+            yield _update(number, change, table)
+        else:
+            yield _upsert(number, change, table)
+    if held is not None:
+        yield _delete(*held)
+    yield from _children_first(emptied, target)
+
+
+def _children_first(emptied: list[Step], target: Target) -> list[Step]:
+    return sorted(emptied, key=lambda step: -target.order.get(step.table, 0))
+
+
+def _snapshot(unit: Transaction, target: Target) -> Iterator[Step]:
+    """Yield the rows parents first; foreign keys on a cycle that cannot be deferred are filled in at the end."""
+    late = _late_columns(target)
+    for table in target.order:
+        for number, change in _numbered(unit):
+            if target.table(change) is table:
+                step = _upsert(number, change, table)
+                step.rows[0] |= {name: None for name in late.get(table, ()) if name in step.rows[0]}
+                yield step
+    for table, names in late.items():
+        for number, change in _numbered(unit):
+            after = change.get("after") or {}
+            if target.table(change) is table and any(after.get(name) is not None for name in names):
+                yield _update(number, change, table)
+
+
+def _late_columns(target: Target) -> dict[sa.Table, set[str]]:
+    found: dict[sa.Table, set[str]] = {}
+    for key in target.cyclic():
+        columns = {column.name for column in key.columns if column.nullable}
+        if not columns:
+            raise MisuseError(
+                f"the snapshot cannot be written: foreign key {target.shown(key)} stands on a cycle, cannot be "
+                "deferred and takes no null. Declare it DEFERRABLE, or let its column take nulls"
+            )
+        found.setdefault(key.table, set()).update(columns)
+    return found
+
+
+# -- one change --------------------------------------------------------------------------------------------------------
+
+
+def _values(image: Fields, table: sa.Table) -> Values:
+    columns = _columns(table)
+    strange = [name for name in image if name not in columns]
+    if strange:
+        raise Unusable(f"table {table.fullname} has no column {', '.join(strange)}; it has {', '.join(columns)}")
+    return {
+        name: converted(value, columns[name])
+        for name, value in image.items()
+        if value != UNAVAILABLE and columns[name].computed is None
+    }
+
+
+@cache
+def _columns(table: sa.Table) -> dict[str, sa.Column[Any]]:
+    return {column.name: column for column in table.columns}
+
+
+@cache
+def _key_names(table: sa.Table) -> tuple[str, ...]:
+    return tuple(column.name for column in table.primary_key.columns)
+
+
+def _key(change: Fields, table: sa.Table, *images: str) -> Values | None:
+    """Return the primary key as the first of these images has it."""
+    names = _key_names(table)
+    for image in images:
+        found = change.get(image)
+        if isinstance(found, Mapping) and all(found.get(name) is not None for name in names):
+            return {f"key_{name}": converted(found[name], _columns(table)[name]) for name in names}
+    return None
+
+
+def _known_key(change: Fields, table: sa.Table, *images: str) -> Values:
+    key = _key(change, table, *images)
+    if key is None:
+        raise Unusable(f"it has no value for the primary key of {table.fullname}: {', '.join(_key_names(table))}")
+    return key
+
+
+Of = ParamSpec("Of")
+Made = TypeVar("Made")
+
+
+def _of_change(make: Callable[Concatenate[int, Of], Made]) -> Callable[Concatenate[int, Of], Made]:
+    """Let an unusable value say the number of its change, the first argument."""
+
+    @wraps(make)
+    def numbered(number: int, /, *args: Of.args, **options: Of.kwargs) -> Made:
+        try:
+            return make(number, *args, **options)
+        except Unusable as error:
+            error.number = number
+            raise
+
+    return numbered
+
+
+@_of_change
+def _upsert(number: int, change: Fields, table: sa.Table) -> Step:
+    _known_key(change, table, "after")
+    values = _values(change["after"], table)
+    return Step("upsert", table, tuple(values), [values], [number])
+
+
+@_of_change
+def _update(number: int, change: Fields, table: sa.Table) -> Step:
+    key = _known_key(change, table, "before", "after")
+    values = _values(change.get("after") or {}, table)
+    return Step("update", table, tuple(values), [key | values], [number])
+
+
+@_of_change
+def _delete(number: int, change: Fields, table: sa.Table) -> Step:
+    return Step("delete", table, (), [_known_key(change, table, "before", "key")], [number])
+
+
+@_of_change
+def _new_key(number: int, before: Fields, change: Fields, table: sa.Table) -> Step | None:
+    old, new = _key(before, table, "before", "key"), _key(change, table, "after")
+    if old is None or new is None or old == new:
+        return None
+    values = _values(change["after"], table)
+    return Step("update", table, tuple(values), [old | values], [number])
+
+
+def _type(column: sa.Column[Any]) -> Any:
+    """Return the type of a column; a null in one of JSON is a null, not JSON's."""
+    if not isinstance(column.type, sa.JSON):
+        return column.type
+    kind = copy(column.type)
+    kind.none_as_null = True
+    return kind
+
+
+# -- statements --------------------------------------------------------------------------------------------------------
+
+
+class Statements:
+    """Runs steps in the dialect of a target."""
+
+    def __init__(self, dialect: str) -> None:
+        """Choose the dialect's upsert."""
+        self._insert: Callable[[sa.Table], Any] | None = {
+            "postgresql": postgresql.insert,
+            "sqlite": sqlite.insert,
+        }.get(dialect)
+        self._made: dict[tuple[str, str, tuple[str, ...]], Any] = {}
+
+    def run(self, connection: sa.Connection, step: Step) -> None:
+        """Run one step."""
+        if step.action == "update":
+            for row in step.rows:
+                self._update(connection, step, row)
+        elif step.action == "upsert" and self._insert is None:
+            # ON DUPLICATE KEY UPDATE would also overwrite another row that has the same value in a unique column
+            names = _key_names(step.table)
+            for row in step.rows:
+                self._update(connection, step, row | {f"key_{name}": row[name] for name in names})
+        else:
+            connection.execute(self._statement(step.action, step), step.rows)
+
+    def _update(self, connection: sa.Connection, step: Step, row: Values) -> None:
+        if not connection.execute(self._statement("update", step), row).rowcount:
+            values = {name: row[name] for name in step.columns}
+            connection.execute(self._statement("insert", step), values)
+
+    def _statement(self, action: str, step: Step) -> Any:
+        which = (action, step.table.fullname, step.columns)
+        if which not in self._made:
+            self._made[which] = self._build(action, step.table, step.columns)
+        return self._made[which]
+
+    def _build(self, action: str, table: sa.Table, names: tuple[str, ...]) -> Any:
+        columns, key = _columns(table), _key_names(table)
+        same = [columns[name] == sa.bindparam(f"key_{name}", type_=columns[name].type) for name in key]
+        values = {columns[name]: sa.bindparam(name, type_=_type(columns[name])) for name in names}
+        if action == "empty":
+            return sa.delete(table)
+        if action == "delete":
+            return sa.delete(table).where(*same)
+        if action == "update":
+            return sa.update(table).where(*same).values(values)
+        if action == "insert" or self._insert is None:
+            return sa.insert(table).values(values)
+        insert = self._insert(table).values(values)
+        rest = {columns[name]: insert.excluded[columns[name].key] for name in names if name not in key}
+        by = [columns[name] for name in key]
+        if not rest:
+            return insert.on_conflict_do_nothing(index_elements=by)
+        return insert.on_conflict_do_update(index_elements=by, set_=rest)

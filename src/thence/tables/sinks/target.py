@@ -1,0 +1,90 @@
+"""The tables of a target as it describes them: keys, order by foreign keys, and which constraints can be deferred."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from thence.core.model.plain import Fields
+from thence.errors import MisuseError
+
+Tables = Iterable[str] | Mapping[str, str | sa.Table | None]
+
+
+class Target:
+    """Where the changes of each source table go."""
+
+    def __init__(self, connection: sa.Connection, tables: Tables) -> None:
+        """Reflect the tables that are named; a source table that maps to None is left out."""
+        named: dict[str, str | sa.Table | None] = (
+            dict(tables) if isinstance(tables, Mapping) else {str(name): str(name) for name in tables}
+        )
+        self.dialect = connection.dialect.name
+        self.metadata = sa.MetaData()
+        self.tables: dict[str, sa.Table | None] = {}
+        for source, target in named.items():
+            self.tables[source] = target if isinstance(target, sa.Table) else self._reflected(connection, target)
+        self.order = self._sorted()
+        """position of each table, parents first"""
+
+    def _reflected(self, connection: sa.Connection, name: str | None) -> sa.Table | None:
+        if name is None:
+            return None
+        schema, _, table = name.rpartition(".")
+        try:
+            found = sa.Table(table, self.metadata, schema=schema or None, autoload_with=connection)
+        except sa.exc.NoSuchTableError:
+            known = ", ".join(sorted(sa.inspect(connection).get_table_names(schema=schema or None))) or "none"
+            raise MisuseError(f"the target has no table {name!r}; its tables: {known}") from None
+        if not found.primary_key.columns:
+            raise MisuseError(f"table {name!r} of the target has no primary key, so that no change of it finds its row")
+        return found
+
+    def _sorted(self) -> dict[sa.Table, int]:
+        used = {table for table in self.tables.values() if table is not None}
+        by_name = sorted(used, key=lambda each: each.fullname)
+        order = sa.schema.sort_tables_and_constraints(by_name)  # type: ignore[no-untyped-call]
+        return {table: place for place, (table, _) in enumerate(order) if table is not None}
+
+    def table(self, change: Fields) -> sa.Table | None:
+        """Return where a change goes, or None if it is left out."""
+        source: Fields = change.get("source") or {}
+        names = [f"{source.get(space)}.{source.get('table')}" for space in ("schema", "db") if source.get(space)]
+        for name in (*names, str(source.get("table"))):
+            if name in self.tables:
+                return self.tables[name]
+        known = ", ".join(sorted(self.tables))
+        raise MisuseError(
+            f"a change of {names[0] if names else source.get('table')}, which tables= does not name (it names {known})."
+            " Name it; a table that maps to None is left out"
+        )
+
+    def cyclic(self) -> list[sa.ForeignKeyConstraint]:
+        """Return the foreign keys that stand on a cycle, self references among them, and cannot be deferred here."""
+        if self.dialect == "sqlite":  # PRAGMA defer_foreign_keys defers all of them
+            return []
+        tables = {table for table in self.tables.values() if table is not None}
+        parents = {each: {key.referred_table for key in each.foreign_key_constraints} for each in tables}
+        keys = [key for table in tables for key in table.foreign_key_constraints if not key.deferrable]
+        return sorted((key for key in keys if _reaches(parents, key.referred_table, key.table)), key=self.shown)
+
+    @staticmethod
+    def shown(key: sa.ForeignKeyConstraint) -> str:
+        """Return a foreign key as people write it."""
+        columns = ", ".join(column.name for column in key.columns)
+        return f"{key.table.fullname}({columns}) to {key.referred_table.fullname}"
+
+
+def _reaches(parents: Mapping[sa.Table, set[Any]], start: sa.Table, goal: sa.Table) -> bool:
+    """Tell whether a way of foreign keys leads from one table to another."""
+    seen, stack = {start}, [start]
+    while stack:
+        table = stack.pop()
+        if table is goal:
+            return True
+        fresh = parents.get(table, set()) - seen
+        seen |= fresh
+        stack += fresh
+    return False

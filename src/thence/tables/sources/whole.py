@@ -1,0 +1,346 @@
+"""Whole transactions of a database: what delivery lets through, released once END and all its changes are there.
+
+END waits for the last of its `event_count` changes, and each change for the one before (`debezium.py`). So a delivered
+END says that all the changes of its transaction were delivered, by the one delivery rule; what is added here is that
+the members leave together, with it.
+
+*Invariant.* A transaction that leaves has its changes 1 to `event_count`, in this order, each once. With
+`order="commit"` transactions leave in the order of their commits; with the other orders a transaction leaves after
+those that its changes wait for.
+"""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import IO, Any, Literal
+
+from thence.core.model.plain import Fields
+from thence.errors import MisuseError, PeerError, TraceError
+from thence.tables.delivery import Orderer
+from thence.tables.delivery.outcome import PLACED
+from thence.tables.sources.arrival import Record
+from thence.tables.sources.avro import Schemas
+from thence.tables.sources.commits import LogPosition, commit_mark, since_mark
+from thence.tables.sources.debezium import (
+    ChangeOrder,
+    DebeziumArrival,
+    check_order,
+    from_change,
+    key_of,
+    read_change,
+    value_of,
+)
+from thence.tables.sources.debezium_form import MOST_CHANGES
+
+IN_MEMORY = 100_000
+"""changes of one transaction; those beyond it go to a file"""
+SNAPSHOT = "snapshot"
+SNAPSHOT_WHOLE = "snapshot/whole"
+"""what transactions wait for while a snapshot is read"""
+_CHANGES = ("create", "update", "delete", "truncate", "message")
+Kind = Literal["transaction", "snapshot", "change"]
+
+
+class Changes:
+    """The changes of one transaction, in their order; those beyond `in_memory` lie in an unnamed temporary file."""
+
+    def __init__(self, in_memory: int = IN_MEMORY) -> None:
+        """Begin without changes."""
+        self.in_memory, self.spilled = in_memory, 0
+        self._recent: list[Fields] = []
+        self._file: IO[bytes] | None = None
+
+    def append(self, change: Fields) -> None:
+        """Add the next change."""
+        self._recent.append(change)
+        if len(self._recent) > self.in_memory:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="thence-transaction-")  # noqa: SIM115 - closed with self
+            for each in self._recent:
+                pickle.dump(each, self._file, pickle.HIGHEST_PROTOCOL)
+            self.spilled += len(self._recent)
+            self._recent = []
+
+    def __len__(self) -> int:
+        return self.spilled + len(self._recent)
+
+    def __iter__(self) -> Iterator[Fields]:
+        if self._file is not None:
+            self._file.seek(0)
+            for _ in range(self.spilled):
+                yield pickle.load(self._file)
+            self._file.seek(0, 2)
+        yield from self._recent
+
+
+@dataclass(slots=True)
+class Transaction:
+    """A transaction with all its changes; also a whole snapshot, and a single change that no transaction numbers."""
+
+    source: str
+    """the connector's topic prefix"""
+    name: str
+    """as in the column `transaction`; `snapshot`; or the message id of the single change"""
+    changes: Changes = field(default_factory=Changes)
+    """payloads: `op`, `before`, `after`, `source`, and `key` where the record had one"""
+    kind: Kind = "transaction"
+    id: str | None = None
+    """as END writes it"""
+    place: LogPosition | None = None
+    """where END lies: its offset in the transaction topic, else its place in the database's log"""
+    in_commit_order: bool = False
+    """whether every transaction that committed before it has left before it"""
+    numbered: int = 0
+    """changes that came in their order"""
+
+    def __len__(self) -> int:
+        return len(self.changes)
+
+    def __iter__(self) -> Iterator[Fields]:
+        return iter(self.changes)
+
+
+def whole_transactions(
+    rows: Iterable[Mapping[str, Any]], *, order: ChangeOrder, **limits: int
+) -> Iterator[Transaction]:
+    """Group delivered rows into whole transactions: what `Orderer.deliver` gives for rows of `from_changes`.
+
+    `order` is the one that was passed to `from_changes`.
+
+    Each row needs the record's value in the column `value`, and may have its `key`, `topic`, `partition` and `offset`.
+    A transaction comes when its END does; rows that were not delivered and transactions that do not end are left out.
+    A snapshot is one unit and comes before the first transaction. `limits`: `in_memory` and `limit`, as in
+    `WholeTransactions`.
+    """
+    check_order(order)
+    units = Units(order, **limits)
+    for row in rows:
+        if row["outcome"] in PLACED:
+            yield from units.add(row, value_of(row["value"]) or {})
+    yield from units.end_snapshot()
+
+
+class Units:
+    """Transactions that have begun to leave the delivery rule and have not ended yet."""
+
+    def __init__(self, order: ChangeOrder, in_memory: int = IN_MEMORY, limit: int = MOST_CHANGES) -> None:
+        """Keep `in_memory` changes of a transaction in memory, and refuse more than `limit`."""
+        for name, value in (("in_memory", in_memory), ("limit", limit)):
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise MisuseError(f"{name} is {value!r}; a whole number from 1 is accepted")
+        self.order, self.in_memory, self.limit = order, in_memory, limit
+        self._last: dict[str, Transaction] = {}  # by source
+        self.open: dict[tuple[str, str], Transaction] = {}
+        self._passed: set[tuple[str, str]] = set()  # ended at or before since; their changes may come later
+
+    def add(self, row: Mapping[str, Any], body: Fields) -> Iterator[Transaction]:
+        """Take the next delivered row; yield what is whole now."""
+        kind, source = row["kind"], str(row["destination"])
+        if kind in _CHANGES and row["transaction"] is not None:
+            if (source, row["transaction"]) in self._passed:
+                return
+            unit = self._unit(source, row["transaction"])
+            if row["message"] == f"{unit.name}/{unit.numbered + 1}":  # anything else is a gap, which END will find
+                unit.numbered += 1
+            self._append(unit, row, body)
+        elif kind == "end":
+            yield from self.end_snapshot(source)
+            yield from self._end(source, row, body)
+        elif kind == "begin":
+            yield from self.end_snapshot(source)
+        elif kind == "snapshot":
+            unit = self._unit(source, SNAPSHOT)
+            unit.kind = "snapshot"
+            self._append(unit, row, body)
+        else:
+            alone = Transaction(source, str(row["message"]), Changes(), "change")
+            self._append(alone, row, body)
+            yield alone
+
+    def _unit(self, source: str, name: str) -> Transaction:
+        unit = self.open.get((source, name))
+        if unit is None:
+            unit = self.open[source, name] = Transaction(source, name, Changes(self.in_memory))
+        return unit
+
+    def _append(self, unit: Transaction, row: Mapping[str, Any], body: Fields) -> None:
+        if len(unit.changes) >= self.limit:
+            raise TraceError(
+                f"transaction {unit.name} of {unit.source} has more than {self.limit} changes; "
+                "pass a larger limit=, or let its writer commit more often"
+            )
+        key = row.get("key")
+        unit.changes.append(body if key is None else {**body, "key": key_of(key)})
+
+    def _end(self, source: str, row: Mapping[str, Any], body: Fields) -> Iterator[Transaction]:
+        name, count = str(row["transaction"]), int(body.get("event_count") or 0)
+        if row["note"] is not None:  # at or before since
+            self.open.pop((source, name), None)
+            self._passed.add((source, name))
+            return
+        unit = self._unit(source, name)
+        if not unit.numbered == len(unit.changes) == count:
+            return  # a policy released END without a change: it is not whole, and `waiting` names it
+        del self.open[source, name]
+        unit.id = str(body["id"])
+        if row.get("offset") is not None:
+            unit.place = LogPosition(f"offset {row.get('topic')}/{row.get('partition')}", (int(row["offset"]),))
+        else:
+            unit.place = commit_mark(unit.id)
+        if self.order == "commit":
+            self._check_commits(unit)
+        yield unit
+
+    def _check_commits(self, unit: Transaction) -> None:
+        """Refuse a transaction at an earlier place than the one before: a sink would take it for one that it has."""
+        last, unit.in_commit_order = self._last.get(unit.source), unit.place is not None
+        if last is not None and last.place is not None and last.place.reaches(unit.place):
+            raise TraceError(
+                f"{unit.name} ({unit.id}) comes after {last.name} ({last.id}), and lies before it in the log: the rows "
+                "are not in the order of commits. Pass the order that from_changes had, and records with their offsets"
+            )
+        self._last[unit.source] = unit
+
+    def end_snapshot(self, source: str | None = None) -> Iterator[Transaction]:
+        """Yield the snapshot of a source, or of every source, which ends here."""
+        for key in [key for key in self.open if key[1] == SNAPSHOT and source in (None, key[0])]:
+            yield self.open.pop(key)
+
+
+class WholeTransactions:
+    """Records of Debezium's topics in, one at a time and in any order; whole transactions out.
+
+        transactions = WholeTransactions()
+        for record in records:                      # Record(value, key, topic, partition, offset)
+            for transaction in transactions.push(record):
+                sink.apply(transaction)
+
+    The order of commits is read from the offsets of the transaction topic, as `from_change` reads it.
+    """
+
+    def __init__(
+        self,
+        *,
+        order: ChangeOrder = "commit",
+        since: int | str | None = None,
+        server: str | None = None,
+        schemas: Schemas | None = None,
+        snapshot: bool = False,
+        in_memory: int = IN_MEMORY,
+        limit: int = MOST_CHANGES,
+        held_limit: int | None = None,
+    ) -> None:
+        """Say what the records are; `order`, `since`, `server` and `schemas` are those of `from_change`.
+
+        `snapshot`: the records begin with a snapshot. No record says how many rows it has, so transactions wait until
+        `end_snapshot` is called. `in_memory`: changes of one transaction in memory; those beyond it lie in a temporary
+        file. `limit`: the most changes of one transaction. `held_limit`: the most records that may wait for others.
+        """
+        check_order(order)
+        if order == "keys":
+            raise MisuseError(
+                "order='keys' needs the records together: from_changes(records, order='keys', whole=True)"
+            )
+        self.order: ChangeOrder = order
+        self.since, self.server, self.schemas, self.snapshot = since, server, schemas, snapshot
+        self._mark = None if since is None else since_mark(since)
+        self._orderer = Orderer("depends_on", key=["destination"], held_limit=held_limit)
+        self._units = Units(order, in_memory, limit)
+        self.aside: dict[str, int] = {}
+        """records that are no part of a transaction, by kind, with how many there were"""
+        self._sources: set[str] = set()
+
+    def push(self, record: Record | Fields | str | bytes | None) -> list[Transaction]:
+        """Take the next record; return the transactions that are whole now, in order."""
+        record = record if isinstance(record, Record) else Record(record)
+        row, body = self._read(record)
+        if row["message"] is None:
+            self.aside[row["kind"]] = self.aside.get(row["kind"], 0) + 1
+            return []
+        if row["kind"] == "snapshot" and not self.snapshot:
+            raise MisuseError(
+                "a row of a snapshot: no record says how many rows it has. Pass snapshot=True, and call end_snapshot() "
+                "when its last row was pushed"
+            )
+        if self.snapshot:
+            row["depends_on"] = self._behind_snapshot(row)
+        return self._leave(self._orderer.push(row | {"record": record, "body": body}))
+
+    def _read(self, record: Record) -> tuple[DebeziumArrival, Fields]:
+        try:
+            body = value_of(record.value, self.schemas)
+        except PeerError:
+            return from_change(record, order=self.order, server=self.server, schemas=self.schemas), {}
+        row = read_change(record, body, self.order, self._mark, self.server)
+        if row["kind"] == "snapshot":
+            return from_change(record, order=self.order, server=self.server, schemas=self.schemas), body or {}
+        return row, body or {}
+
+    def _behind_snapshot(self, row: DebeziumArrival) -> list[str]:
+        source = str(row["destination"])
+        self._sources.add(source)
+        return [*row["depends_on"], SNAPSHOT_WHOLE] if row["kind"] == "begin" else row["depends_on"]
+
+    def _leave(self, rows: Iterable[Mapping[str, Any]]) -> list[Transaction]:
+        found: list[Transaction] = []
+        for row in rows:
+            if row["outcome"] not in PLACED:
+                self.aside[row["outcome"]] = self.aside.get(row["outcome"], 0) + 1
+            elif row["message"] != SNAPSHOT_WHOLE:
+                record = row["record"]
+                place = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+                found += self._units.add({**row, "key": record.key, **place}, row["body"])
+        return found
+
+    def end_snapshot(self) -> list[Transaction]:
+        """Say that every row of the snapshot was pushed; return it, and the transactions that waited for it."""
+        found = list(self._units.end_snapshot())
+        for source in sorted(self._sources):
+            row = {"destination": source, "message": SNAPSHOT_WHOLE, "depends_on": []}
+            found += self._leave(self._orderer.push(row))
+        return found
+
+    def waiting(self) -> list[dict[str, Any]]:
+        """Name every transaction that has begun and is not whole: what it has, and what it waits for."""
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        for key, rows in self._orderer.held().items():
+            for row in rows:
+                unit = self._named(found, str(key[0]), str(row["transaction"]))
+                unit["held"] += row["kind"] in _CHANGES
+                if row["kind"] == "end":
+                    unit["expected"] = int(row["body"].get("event_count") or 0)
+        for (source, name), open_unit in self._units.open.items():
+            if open_unit.kind == "transaction":
+                self._named(found, source, name)["released"] = len(open_unit)
+        for each in self._orderer.waiting():
+            name = str(each["message"]).rpartition("/")[0]
+            behind = found.get((str(each["destination"]), name))
+            if behind is not None and behind["blocker"] is None:
+                behind["blocker"] = each["blocker"]
+        for unit in found.values():
+            unit["reason"] = _reason(unit)
+        return list(found.values())
+
+    @staticmethod
+    def _named(found: dict[tuple[str, str], dict[str, Any]], source: str, name: str) -> dict[str, Any]:
+        fresh = {
+            "destination": source,
+            "transaction": name,
+            "released": 0,
+            "held": 0,
+            "expected": None,
+            "blocker": None,
+        }
+        return found.setdefault((source, name), fresh)
+
+
+def _reason(unit: Mapping[str, Any]) -> str:
+    there = unit["released"] + unit["held"]
+    if unit["expected"] is None:
+        return f"{unit['transaction']}: END has not arrived; {there} changes are there"
+    if there < unit["expected"]:
+        return f"{unit['transaction']}: {there} of {unit['expected']} changes are there"
+    return f"{unit['transaction']}: whole, but {unit['blocker']} has not arrived"

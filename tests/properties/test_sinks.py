@@ -1,0 +1,172 @@
+"""A sink beside a naive model of a shop: random transactions, topics shuffled, crashes at every statement.
+
+A crash is the disk as it is at that moment: the database file and SQLite's journal are copied while the statement runs,
+and a new process begins with the copy. At every crash the target must be the shop after some number of commits.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import sqlalchemy as sa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import shop as shops
+
+from thence import Orderer
+from thence.sinks import sql
+from thence.sources import Record, WholeTransactions, from_changes, whole_transactions
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+def engine_of(file: Path) -> sa.Engine:
+    engine = sa.create_engine(f"sqlite:///{file}", poolclass=sa.NullPool)
+    # power does not fail in these tests, so nothing need reach the disk
+    sa.event.listen(engine, "connect", lambda connection, _: connection.execute("pragma synchronous = off"))
+    return engine
+
+
+def state_of(file: Path) -> shops.State:
+    with engine_of(file).connect() as connection:
+        assert connection.exec_driver_sql("pragma foreign_key_check").all() == []
+        return {
+            table: {row["id"]: dict(row) for row in connection.exec_driver_sql(f"select * from {table}").mappings()}
+            for table in shops.TABLES
+        }
+
+
+@contextmanager
+def target() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "0.db"
+        with engine_of(file).begin() as connection:
+            for each in shops.sqlite_ddl():
+                connection.exec_driver_sql(each)
+        yield file
+
+
+def interleaved(records: list[Record], random: Random) -> list[Record]:
+    """Return the records in any order; every other time each topic keeps its own, as a consumer sees it."""
+    if random.random() < 0.5:
+        return random.sample(records, len(records))
+    topics: dict[str, list[Record]] = {}
+    for each in records:
+        topics.setdefault(str(each.topic), []).append(each)
+    picks = random.sample([str(each.topic) for each in records], len(records))
+    return [topics[topic].pop(0) for topic in picks]
+
+
+def apply_all(file: Path, records: list[Record], crash: Callable[[], bool]) -> Path:
+    """Apply everything that is whole; raise Crash with the copy of the disk where `crash` says so."""
+    engine = engine_of(file)
+
+    def maybe(*_: Any) -> None:
+        if crash():
+            copy = file.with_name(f"{int(file.stem) + 1}.db")
+            for suffix in ("", "-journal"):
+                if file.with_name(file.name + suffix).exists():
+                    shutil.copy(file.with_name(file.name + suffix), copy.with_name(copy.name + suffix))
+            raise Crash(copy)
+
+    try:
+        with sql(engine, shops.TABLES) as sink:
+            sa.event.listen(engine, "before_cursor_execute", maybe)
+            sa.event.listen(engine, "after_cursor_execute", maybe)
+            sa.event.listen(engine, "commit", maybe)
+            transactions = WholeTransactions(snapshot=True)
+            for record in records:
+                sink.write(transactions.push(record))
+            sink.write(transactions.end_snapshot())
+            assert transactions.waiting() == []
+    except Crash as error:
+        return apply_all_again(Path(str(error)))
+    return file
+
+
+def apply_all_again(file: Path) -> Path:
+    """Open the copy, as the next process does: SQLite rolls back what was not committed."""
+    state_of(file)
+    return file
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**9), commits=st.integers(1, 12), crashes=st.lists(st.integers(0, 400), max_size=4))
+def test_after_every_crash_the_target_is_a_prefix_of_the_commits(seed: int, commits: int, crashes: list[int]) -> None:
+    shop, random = shops.random_shop(seed, commits), Random(seed)
+    with target() as file:
+        reached = -1
+        for limit in [*crashes, None]:
+            left = [limit]
+
+            def crash(left: list[int | None] = left) -> bool:
+                if left[0] is None:
+                    return False
+                left[0] -= 1
+                return left[0] < 0
+
+            file = apply_all(file, interleaved(shop.records, random), crash)
+            found = state_of(file)
+            prefixes = [n for n, state in enumerate([shops.empty(), *shop.states]) if state == found]
+            assert prefixes, f"seed {seed}: the target is no prefix of the commits"
+            assert max(prefixes) >= reached, f"seed {seed}: a committed transaction was lost"
+            reached = min(n for n in prefixes if n >= reached)
+        assert state_of(file) == shop.states[-1]
+
+
+def test_a_crash_at_every_single_statement() -> None:
+    shop = shops.random_shop(19, 3)
+    states = [shops.empty(), *shop.states]
+    with target() as file:
+        runs, place = 0, 0
+        while True:
+            runs += 1
+            fresh = file.with_name(f"{1000 * runs}.db")
+            shutil.copy(file, fresh)
+            count = [0]
+
+            def crash(count: list[int] = count, place: int = place) -> bool:
+                count[0] += 1
+                return count[0] == place + 1
+
+            left = apply_all(fresh, shop.records, crash)
+            assert state_of(left) in states, place
+            assert state_of(apply_all(left, shop.records, lambda: False)) == states[-1], place
+            if left == fresh:  # no statement was left to crash at
+                break
+            place += 1
+    assert place > 30
+
+
+KEYS = {f"{child}.{column}": f"{parent}.id" for child, column, parent in shops.REFERS}
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**9), lost=st.integers(0, 200))
+def test_by_keys_the_target_holds_whole_transactions_behind_their_causes(seed: int, lost: int) -> None:
+    """With one record missing, what is applied is closed under causes: else the target would refuse it."""
+    # Keys know no unique values that move from row to row, and no reference that dangles within a transaction.
+    shops_made = (shops.random_shop(seed + n, 8, emails=10**9, immediate=True) for n in range(100))
+    shop = next(made for made in shops_made if not _truncates(made))
+    streamed = [each for each in shop.records if '"op": "r"' not in str(each.value)]
+    records = [each for each in shop.records if each is not streamed[lost % len(streamed)]]
+    with target() as file, sql(engine_of(file), shops.TABLES) as sink:
+        for given_records in (records, shop.records):
+            rows = from_changes(given_records, order="keys", foreign_keys=KEYS, whole=True)
+            arrivals = [{**row, **record._asdict()} for row, record in zip(rows, given_records, strict=True)]
+            Random(seed).shuffle(arrivals)
+            ordered = Orderer("depends_on", key=["destination"]).deliver(arrivals)
+            sink.write(whole_transactions(ordered, order="keys"))
+        assert state_of(file) == shop.states[-1]
+
+
+def _truncates(shop: shops.Shop) -> bool:
+    return any('"op": "t"' in str(each.value) for each in shop.records)

@@ -1,0 +1,217 @@
+"""One promise of docs/how-to/foreign-keys.md at a time, on SQLite; tests/properties/test_sinks.py has them together."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from support.pages import run_page
+
+from thence.errors import MisuseError
+from thence.sinks import Refused, SqlSink, sql
+from thence.sources import Transaction
+from thence.tables.sources.commits import LogPosition
+from thence.tables.sources.whole import Changes
+
+ROOT = Path(__file__).parents[3]
+DDL = [
+    "create table customer(id integer primary key, email text unique, boss integer references customer)",
+    "create table orders(id integer primary key, customer integer not null references customer on update cascade)",
+    "create table line(id integer primary key, orders integer references orders on delete cascade, note text)",
+]
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> sa.Engine:
+    made = sa.create_engine(f"sqlite:///{tmp_path / 'target.db'}")
+    with made.begin() as connection:
+        for each in DDL:
+            connection.exec_driver_sql(each)
+    return made
+
+
+@pytest.fixture
+def sink(engine: sa.Engine) -> Any:
+    with sql(engine, ["customer", "orders", "line"]) as made:
+        yield made
+
+
+def change(op: str, table: str, after: Any = None, before: Any = None, **more: Any) -> dict[str, Any]:
+    return {"op": op, "source": {"schema": "public", "table": table}, "before": before, "after": after, **more}
+
+
+def unit(number: int, *changes: dict[str, Any], kind: Any = "transaction", ordered: bool = True) -> Transaction:
+    made = Changes(2)  # spills, so that the file is read too
+    for each in changes:
+        made.append(each)
+    name = "snapshot" if kind == "snapshot" else f"tx{number}"
+    place = LogPosition("lsn", (number,)) if kind == "transaction" else None
+    return Transaction("shop", name, made, kind, f"{number}:{number}", place, ordered)
+
+
+def rows(engine: sa.Engine, table: str) -> list[tuple[Any, ...]]:
+    with engine.connect() as connection:
+        return sorted(map(tuple, connection.exec_driver_sql(f"select * from {table}")))
+
+
+def filled(sink: SqlSink) -> None:
+    sink.apply(
+        unit(1, change("c", "customer", {"id": 1, "email": "a", "boss": None}),
+             change("c", "orders", {"id": 10, "customer": 1}),
+             change("c", "line", {"id": 100, "orders": 10, "note": "long"}))
+    )  # fmt: skip
+
+
+def test_creates_updates_and_deletes(engine: sa.Engine, sink: SqlSink) -> None:
+    filled(sink)
+    assert sink.apply(
+        unit(2, change("u", "line", {"id": 100, "orders": 10, "note": "__debezium_unavailable_value"}),
+             change("c", "customer", {"id": 2, "email": "b", "boss": 1}), change("m", "nowhere"),
+             change("u", "customer", {"id": 3, "email": "c", "boss": 3}), change("d", "customer", before={"id": 2}))
+    )  # fmt: skip
+    assert rows(engine, "customer") == [(1, "a", None), (3, "c", 3)]  # an update of a missing row makes it
+    assert rows(engine, "line") == [(100, 10, "long")]
+    assert sink.apply(unit(3, change("d", "line", key={"id": 100})))
+    assert rows(engine, "line") == []
+
+
+def test_an_update_of_a_primary_key_keeps_the_children(engine: sa.Engine, sink: SqlSink) -> None:
+    filled(sink)
+    moved = change("d", "customer", before={"id": 1}), change("c", "customer", {"id": 9, "email": "a", "boss": None})
+    sink.apply(unit(2, *moved, change("u", "orders", {"id": 10, "customer": 9})))
+    assert rows(engine, "orders") == [(10, 9)]
+    whole = change("u", "orders", {"id": 11, "customer": 9}, before={"id": 10})  # with REPLICA IDENTITY FULL
+    sink.apply(unit(3, change("u", "line", {"id": 100, "orders": None, "note": ""}), whole))
+    assert rows(engine, "orders") == [(11, 9)]
+
+
+def test_truncates_go_children_first(engine: sa.Engine, sink: SqlSink) -> None:
+    filled(sink)
+    sink.apply(unit(2, *[change("t", table) for table in ("customer", "orders", "line")]))
+    assert [rows(engine, table) for table in ("customer", "orders", "line")] == [[], [], []]
+
+
+def test_a_snapshot_goes_parents_first_and_once(engine: sa.Engine, sink: SqlSink) -> None:
+    taken = [
+        change("r", "line", {"id": 100, "orders": 10, "note": ""}), change("r", "orders", {"id": 10, "customer": 1}),
+        change("r", "customer", {"id": 1, "email": "a", "boss": 2}),
+        change("r", "customer", {"id": 2, "email": "b", "boss": 1}),
+    ]  # fmt: skip
+    assert sink.apply(unit(0, *taken, kind="snapshot"))
+    assert not sink.apply(unit(0, *taken, kind="snapshot"))
+    assert rows(engine, "customer") == [(1, "a", 2), (2, "b", 1)]
+    assert sink.since("shop") is None
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_nothing_is_written_twice(engine: sa.Engine, sink: SqlSink, ordered: bool) -> None:
+    made = unit(5, change("c", "customer", {"id": 1, "email": "a"}), ordered=ordered)
+    assert sink.apply(made)
+    with sql(engine, ["customer"]) as again:
+        assert not again.apply(made)
+        assert again.repeated == 1
+        assert again.apply(unit(4, ordered=False))  # of other orders each transaction counts by itself
+        assert again.since("shop") == (5 if ordered else None)
+
+
+def refusal(sink: SqlSink, *changes: dict[str, Any]) -> str:
+    with pytest.raises(Refused) as caught:
+        sink.apply(unit(7, *changes))
+    assert caught.value.transaction.name == "tx7"
+    return str(caught.value)
+
+
+def test_a_refused_row_stops_the_sink_with_its_reason_and_leaves_nothing(engine: sa.Engine, sink: SqlSink) -> None:
+    filled(sink)
+    fine = change("c", "customer", {"id": 5, "email": "e"})
+    said = refusal(sink, fine, change("c", "customer", {"id": 6, "email": "a"}))
+    assert said == (
+        "the target refuses change 2 of 2 of transaction tx7 of shop, op 'c' on customer, "
+        '{"id": 6, "email": "a"}: UNIQUE constraint failed: customer.email. Nothing of the transaction was written'
+    )
+    assert "at its end: FOREIGN KEY constraint failed (a row of orders refers to a row of customer that is not" in (
+        refusal(sink, fine, change("c", "orders", {"id": 11, "customer": 99}))
+    )
+    assert "table orders has no column buyer; it has id, customer" in (
+        refusal(sink, fine, change("c", "orders", {"id": 11, "buyer": 1}))
+    )
+    assert "change 1 of 2" in refusal(sink, change("c", "orders", {"id": None, "customer": 1}), fine)
+    assert rows(engine, "customer") == [(1, "a", None)]
+    assert sink.apply(unit(7, fine))  # repaired, the transaction goes on
+
+
+def test_dead_letters_take_whole_transactions(engine: sa.Engine) -> None:
+    with sql(engine, ["customer", "orders"], refused="dead-letter") as sink:
+        bad = unit(
+            1, change("c", "customer", {"id": 1, "email": "a"}), change("c", "orders", {"id": 1, "customer": None})
+        )
+        assert not sink.apply(bad)
+        assert sink.apply(unit(2, change("c", "customer", {"id": 2, "email": "b"})))
+        assert not sink.apply(bad)
+        assert (sink.applied, sink.repeated, sink.refused) == (1, 1, 1)
+    assert rows(engine, "customer") == [(2, "b", None)]
+    letters = rows(engine, "thence_dead_letters")
+    assert [(each[1], each[2], each[4]) for each in letters] == [
+        ("1:1", 1, None), ("1:1", 2, "NOT NULL constraint failed: orders.customer"),
+    ]  # fmt: skip
+
+
+def test_what_cannot_be_a_target_is_said_at_once(engine: sa.Engine, sink: SqlSink, tmp_path: Path) -> None:
+    with pytest.raises(MisuseError, match="no table 'crew'; its tables: customer, line, orders, thence_positions"):
+        sql(engine, ["crew"])
+    with engine.begin() as connection:
+        connection.exec_driver_sql("create table log(text text)")
+    with pytest.raises(MisuseError, match="no primary key"):
+        sql(engine, {"public.log": "log"})
+    with pytest.raises(MisuseError, match="'stop' and 'dead-letter'"):
+        sql(engine, [], refused="skip")  # type: ignore[arg-type]
+    automatic = sa.create_engine(engine.url, isolation_level="AUTOCOMMIT")
+    with pytest.raises(MisuseError, match="AUTOCOMMIT"):
+        sql(automatic, ["customer"])
+    with pytest.raises(
+        MisuseError, match=r"public.stock, which tables= does not name \(it names customer, line, orders\)"
+    ):
+        sink.apply(unit(1, change("c", "stock", {"id": 1})))
+    with sql(engine, {"customer": "customer", "stock": None}) as leaving_out:
+        assert leaving_out.apply(unit(1, change("c", "stock", {"id": 1})))
+
+
+@pytest.mark.parametrize(("ddl", "value", "wanted"), [
+    ("date", 19000, "2022-01-08"), ("datetime", "2026-01-02T03:04:05Z", "2026-01-02 03:04:05.000000"),
+    ("blob", "aGk=", b"hi"), ("json", '{"a": 1}', '{"a": 1}'), ("boolean", True, 1), ("numeric(9,2)", "1.50", 1.5),
+])  # fmt: skip
+def test_values_as_debezium_writes_them(tmp_path: Path, ddl: str, value: Any, wanted: Any) -> None:
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'values.db'}")
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"create table t(id integer primary key, v {ddl})")
+    with sql(engine, ["t"]) as sink:
+        sink.apply(unit(1, change("c", "t", {"id": 1, "v": value}), change("c", "t", {"id": 2, "v": None})))
+        assert rows(engine, "t") == [(1, wanted), (2, None)]
+
+
+@pytest.mark.parametrize(("ddl", "value", "hint"), [
+    ("datetime", 1700000000000, "time.precision.mode=isostring"), ("numeric", "AJY=", "decimal.handling.mode=string"),
+])  # fmt: skip
+def test_values_that_could_mean_several_things(tmp_path: Path, ddl: str, value: Any, hint: str) -> None:
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'values.db'}")
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"create table t(id integer primary key, v {ddl})")
+    with sql(engine, ["t"]) as sink:
+        assert hint in refusal(sink, change("c", "t", {"id": 1, "v": value}))
+
+
+def test_the_page_is_run() -> None:
+    assert run_page(ROOT / "docs" / "how-to" / "foreign-keys.md") == 3
+
+
+def test_the_example_runs_with_one_command(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "examples" / "foreign_keys" / "shop.py")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "row by row: the target refuses 4 rows" in done.stdout
+    assert "whole transactions: 5 written, 0 refused; the target is at offset 9" in done.stdout
+    assert "orders [(70, 8), (71, 8)]" in done.stdout

@@ -1,0 +1,193 @@
+"""Transactions leave whole or not at all: with every record missing in turn, in every order, alone and together."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+
+from thence import Orderer
+from thence.errors import MisuseError, TraceError
+from thence.sources import Record, Transaction, WholeTransactions, from_changes, whole_transactions
+
+SERVER = "shop"
+
+
+def log(sizes: list[int]) -> list[Record]:
+    """Return transactions of these sizes as a PostgreSQL connector writes them, in three topics with offsets."""
+    records: list[Record] = []
+    offsets: dict[str, int] = {}
+
+    def add(topic: str, body: dict[str, Any], key: str | None = None) -> None:
+        offsets[topic] = offsets.get(topic, -1) + 1
+        records.append(Record(json.dumps(body), key, topic, 0, offsets[topic]))
+
+    for n, size in enumerate(sizes):
+        told = f"{500 + n}:{1000 * (n + 1)}"
+        add("shop.transaction", {"status": "BEGIN", "id": told, "event_count": None})
+        for k in range(1, size + 1):
+            table = ("customer", "orders")[k % 2]
+            source = {"name": SERVER, "schema": "public", "table": table, "snapshot": "false", "lsn": 1000 * n + k}
+            source["sequence"] = json.dumps([str(1000 * n) if n else None, str(1000 * n + k)])
+            within = {"id": told, "total_order": k, "data_collection_order": k}
+            after = {"id": 100 * n + k}
+            add(f"shop.{table}", {"op": "c", "source": source, "after": after, "transaction": within})
+        add("shop.transaction", {"status": "END", "id": told, "event_count": size})
+    return records
+
+
+def together(records: list[Record], seed: int, **options: Any) -> list[Transaction]:
+    rows = from_changes(records, whole=True, **options)
+    arrivals = [{**row, **record._asdict()} for row, record in zip(rows, records, strict=True)]
+    Random(seed).shuffle(arrivals)
+    ordered = Orderer("depends_on", key=["destination"]).deliver(arrivals)
+    return list(whole_transactions(ordered, order=options.get("order", "commit")))
+
+
+def alone(records: list[Record], seed: int, **options: Any) -> tuple[list[Transaction], WholeTransactions]:
+    shuffled = list(records)
+    Random(seed).shuffle(shuffled)
+    transactions = WholeTransactions(**options)
+    return [each for record in shuffled for each in transactions.push(record)], transactions
+
+
+def numbers(unit: Transaction) -> list[int]:
+    return [change["transaction"]["total_order"] for change in unit]
+
+
+SIZES = [2, 0, 3, 1]
+NAMES = ["tx500", "tx501", "tx502", "tx503"]
+
+
+@pytest.mark.parametrize("order", ["commit", "transaction", "keys"])
+@pytest.mark.parametrize("missing", [None, *range(len(log(SIZES)))])
+def test_a_transaction_leaves_whole_or_not_at_all(order: Any, missing: int | None) -> None:
+    records = log(SIZES)
+    lost = None if missing is None else from_changes(records, order="transaction")[missing]["transaction"]
+    left = [each for place, each in enumerate(records) if place != missing]
+    wanted = NAMES
+    if lost is not None:
+        wanted = NAMES[: NAMES.index(lost)] if order != "transaction" else [name for name in NAMES if name != lost]
+    for seed in range(3):
+        ways = [together(left, seed, order=order)]
+        if order != "keys":
+            ways.append(alone(left, seed, order=order)[0])
+        for found in ways:
+            assert sorted(each.name for each in found) == wanted, (order, missing, seed)
+            if order == "commit":
+                assert [each.name for each in found] == wanted
+            for each in found:
+                assert numbers(each) == list(range(1, SIZES[NAMES.index(each.name)] + 1))
+                assert each.id is not None
+                assert each.place is not None
+
+
+def test_waiting_names_transactions_that_are_not_whole() -> None:
+    records = log([3, 1])
+    end_of_first, second_change = records[4], records[2]
+    _, transactions = alone([each for each in records if each is not end_of_first], 1)
+    told = {each["transaction"]: each for each in transactions.waiting()}
+    assert told["tx500"]["reason"] == "tx500: END has not arrived; 3 changes are there"
+    assert told["tx501"]["expected"] == 1
+    _, transactions = alone([each for each in records if each is not second_change], 2)
+    told = {each["transaction"]: each for each in transactions.waiting()}
+    assert told["tx500"]["reason"] == "tx500: 2 of 3 changes are there"
+    assert told["tx501"]["reason"] == "tx501: whole, but tx500/2 has not arrived"
+    rows = from_changes([each for each in records if each is not second_change], whole=True)
+    assert next(row for row in rows if row["message"] == "tx500/begin")["depends_on"] == ["tx500/2"]
+    found = alone(records, 3)[1]
+    assert found.waiting() == []
+
+
+def test_a_large_transaction_spills_to_disk_and_has_a_limit() -> None:
+    records = log([2500])
+    (unit,), _ = alone(records, 1, in_memory=100)
+    assert unit.changes.spilled > 2000
+    assert numbers(unit) == list(range(1, 2501)) == numbers(unit)  # it can be read twice
+    with pytest.raises(TraceError, match="tx500 of shop has more than 2000 changes; pass a larger limit="):
+        alone(records, 1, limit=2000)
+    with pytest.raises(MisuseError, match="in_memory is 0"):
+        WholeTransactions(in_memory=0)
+
+
+def test_rows_of_another_order_are_not_taken_for_commits() -> None:
+    records = log([1, 1])
+    rows = from_changes(records, order="transaction", whole=True)
+    arrivals = [{**row, **record._asdict()} for row, record in zip(rows, records, strict=True)]
+    ordered = list(Orderer("depends_on", key=["destination"]).deliver(arrivals[3:] + arrivals[:3]))
+    assert [each.name for each in whole_transactions(ordered, order="transaction")] == ["tx501", "tx500"]
+    with pytest.raises(TraceError, match=r"tx500 \(500:1000\) comes after tx501 \(501:2000\), and lies before it"):
+        list(whole_transactions(ordered, order="commit"))
+
+
+def snapshot(*rows: tuple[str, str]) -> list[Record]:
+    return [
+        Record({"op": "r", "source": {"name": SERVER, "table": table, "snapshot": mark}, "after": {"id": n}},
+               f'{{"id": {n}}}', f"shop.{table}", 0, n)
+        for n, (table, mark) in enumerate(rows, 100)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ["commit", "transaction", "keys"])
+def test_a_snapshot_is_one_unit_before_all_transactions(order: Any) -> None:
+    rows = snapshot(("customer", "first"), ("orders", "true"), ("orders", "last"))
+    for records in (log([2, 1]) + rows, log([2, 1]) + rows[:2]):  # also without the row that is marked as the last
+        for seed in range(5):
+            found = together(records, seed, order=order)
+            assert [found[0].kind, found[0].name, len(found[0])] == ["snapshot", "snapshot", len(records) - 7]
+            assert sorted(each.name for each in found[1:]) == ["tx500", "tx501"]
+
+
+def test_alone_a_snapshot_ends_when_its_reader_says_so() -> None:
+    rows, records = snapshot(("customer", "first"), ("orders", "last")), log([2, 1])
+    with pytest.raises(MisuseError, match="snapshot=True"):
+        alone(rows, 1)
+    transactions = WholeTransactions(snapshot=True)
+    assert [each for record in [*records, *rows] for each in transactions.push(record)] == []
+    found = transactions.end_snapshot()
+    assert [each.name for each in found] == ["snapshot", "tx500", "tx501"]
+    assert [change["key"] for change in found[0]] == [{"id": 100}, {"id": 101}]
+    assert [each.name for record in log([1, 1, 1])[6:] for each in transactions.push(record)] == ["tx502"]
+
+
+@pytest.mark.parametrize("since", ["offset 1", 1000])
+def test_what_lies_before_since_does_not_come_again(since: int | str) -> None:
+    for seed in range(5):
+        assert [each.name for each in alone(log([2, 1, 1]), seed, since=since)[0]] == ["tx501", "tx502"]
+
+
+def test_a_policy_that_goes_on_without_a_change_releases_no_half_transaction() -> None:
+    records = log([2, 1])
+    left = [each for place, each in enumerate(records) if place != 1]
+    rows = from_changes(left, whole=True)
+    arrivals = [{**row, **record._asdict()} for row, record in zip(rows, left, strict=True)]
+    orderer = Orderer("depends_on", key=["destination"], policy="release", after_rows=1)
+    assert [each.name for each in whole_transactions(orderer.deliver(arrivals), order="commit")] == ["tx501"]
+
+
+def test_keys_put_transactions_behind_whole_transactions() -> None:
+    def change(tx: int, n: int, table: str, **after: Any) -> Record:
+        source = {"name": SERVER, "db": "d", "table": table, "file": "bin.000001", "pos": 100 * tx, "row": n}
+        within = {"id": f"0-1-{tx}", "total_order": n, "data_collection_order": 1}
+        return Record({"op": "c", "source": source, "before": None, "after": after, "transaction": within})
+
+    def ends(tx: int, count: int) -> list[Record]:
+        told = f"0-1-{tx}"
+        return [Record({"status": "BEGIN", "id": told}), Record({"status": "END", "id": told, "event_count": count})]
+
+    first = [change(1, 1, "customer", id=1), change(1, 2, "customer", id=2), *ends(1, 2)]
+    second = [change(2, 1, "orders", id=7, customer=1), *ends(2, 1)]
+    third = [change(3, 1, "customer", id=3), *ends(3, 1)]
+    keys = {"orders.customer": "customer.id"}
+    for seed in range(10):
+        found = together(first + second + third, seed, order="keys", foreign_keys=keys, server=SERVER)
+        names = [each.name for each in found]
+        assert names.index("tx0-1-1") < names.index("tx0-1-2")
+        assert {"tx0-1-1", "tx0-1-2", "tx0-1-3"} == set(names)
+        lost = together(first + second[:2] + third, seed, order="keys", foreign_keys=keys, server=SERVER)
+        assert [each.name for each in lost] == ["tx0-1-1"]  # what is missing may be a cause of the third
+    truncate = Record({**change(3, 1, "customer").value, "op": "t"})  # type: ignore[dict-item]
+    with pytest.raises(MisuseError, match="truncate"):
+        from_changes([*first, truncate, *ends(3, 1)], order="keys", foreign_keys=keys, whole=True)
