@@ -67,7 +67,6 @@ check: install ## format, lint, types, import rules, the tables of packages, lin
 	$(BIN)/python tools/architecture.py --check
 	$(BIN)/python tools/overtaking.py --check
 	$(BIN)/python tools/benchmark_pages.py --check
-	$(BIN)/python tools/reference_pages.py --check
 	$(BIN)/python tools/links.py
 
 format: install ## rewrite the code as `make check` wants it
