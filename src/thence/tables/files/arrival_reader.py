@@ -150,7 +150,7 @@ def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> ArrivalTable
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from thence.tables.delivery.many_keys import without_collection
+    from thence.tables.delivery.without_collection import without_collection
     from thence.tables.files.parquet_reader import footer
 
     if found.kind == "parquet":
