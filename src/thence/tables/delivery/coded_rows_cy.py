@@ -1,5 +1,7 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-# Starts, codes and offsets come from Arrow's own encoders, and each array is as long as its neighbours say.
+# boundscheck: starts, codes and offsets come from Arrow's own encoders, and each array is as long as its neighbours say.
+# wraparound: no index is negative.
+# initializedcheck: every array is set when its object is made.
 # mypy: ignore-errors
 # C types are in coded_rows_cy.pxd, where mypy does not see them.
 """The rows of a batch as numbers: which source each is from, and what it needs. One row more is no object more.

@@ -1,5 +1,7 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-# Codes come from `code` and `enter` alone, which make room for them first. No index is negative.
+# boundscheck: codes come from `code` and `enter` alone, which make room for them first.
+# wraparound: no index is negative.
+# initializedcheck: every array is set when its object is made.
 # mypy: ignore-errors
 # C types are in codes_cy.pxd, where mypy does not see them.
 """The sources of one key as small integers, *codes*, and what is known of each.

@@ -1,5 +1,7 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-# Places are those of a batch whose arrays agree in length; codes are those of `sources_cy.py`. No index is negative.
+# boundscheck: places are those of a batch whose arrays agree in length; codes are those of `codes_cy.py`.
+# wraparound: no index is negative.
+# initializedcheck: every array is set when its object is made.
 # mypy: ignore-errors
 # C types are in the .pxd files of the modules below it, where mypy does not see them.
 """The delivery rule of one key: rows in arrival order in, outcomes out.

@@ -1,5 +1,7 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-# Places are below `count` and `waits`, and `_grow` keeps the arrays longer than both. No index is negative.
+# boundscheck: places are below `count` and `waits`, and `_grow` keeps the arrays longer than both.
+# wraparound: no index is negative.
+# initializedcheck: every array is set when its object is made.
 # mypy: disable-error-code="valid-type,misc,no-redef,type-arg,index,assignment,attr-defined,var-annotated,arg-type"
 """What became of one row, and of many rows as columns. C types are in `outcome_cy.pxd`."""
 

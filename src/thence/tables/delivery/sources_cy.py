@@ -1,5 +1,7 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-# Codes are those of `codes_cy.py`, which makes room for them first. No index is negative.
+# boundscheck: codes are those of `codes_cy.py`, which makes room for them first.
+# wraparound: no index is negative.
+# initializedcheck: every array is set when its object is made.
 # mypy: ignore-errors
 # C types are in sources_cy.pxd, where mypy does not see them.
 """What one key knows of its sources, and the rows that are held for them.
