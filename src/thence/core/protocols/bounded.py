@@ -105,8 +105,17 @@ class Bounded(Epochs):
     def decode(self, data: bytes, *, source: str | int) -> Copy:
         """Read the stamp of a copy that is not yet delivered here, and work out the count of its message."""
         copy = super().decode(data, source=source)
+        if not 0 < copy.count <= 2 * self.longest:
+            raise PeerError(
+                f"a stamp with count {copy.count}; with a bound of {self.bound} 1 to {2 * self.longest} occur"
+            )
         order = self if copy.label == self.label else self._orders.get(copy.label or "")
-        return copy if order is None else replace(copy, count=order._counted(copy))
+        if order is None:
+            return copy
+        count = order._counted(copy)
+        if count < 1:  # it would precede the first message of its sender
+            raise PeerError(f"a stamp with count {copy.count} of {self.roster.name(copy.sender)}, which has sent fewer")
+        return replace(copy, count=count)
 
     def _counted(self, copy: Copy) -> int:
         """Return the count of a message whose header has it modulo 2B."""

@@ -282,6 +282,9 @@ class ByProcess(Shape):
         if self.shape is INT:
             pairs: dict[int, Value] = reader.pairs()
             return pairs
+        if isinstance(self.shape, Vector) and self.shape.shape is INT and self.shape.make is tuple:
+            vectors: dict[int, Value] = reader.vectors()
+            return vectors
         found: dict[int, Value] = {}
         last, size, read = -1, reader.size, self.shape.read
         for _ in range(reader.length()):

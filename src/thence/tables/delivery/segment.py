@@ -21,11 +21,11 @@ import numpy as np
 import pyarrow as pa
 
 from thence.tables.delivery.arrow_rows import Ints
+from thence.tables.delivery.codes_cy import Row as HeldRow
 from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.many_keys import TICKET_BITS
 from thence.tables.delivery.packing import pack, unpack
 from thence.tables.delivery.partition_by_key import codes
-from thence.tables.delivery.sources_cy import Row as HeldRow
 
 NUMBER = ("number", pa.int64())
 _TEXTS = pa.list_(pa.string())
@@ -224,13 +224,16 @@ def changed_columns(columns: dict[str, list[list[Any]]], number: int, rule: Rule
     state = (number, rule.rows, rule.position, last, kept, made, rule.now, rule.began, rule.doubted)
     for column, value in zip(columns["state"], state, strict=True):
         column.append(value)
-    for source in rule.changed:
+    rule.tidy()
+    for code in rule.changed:
+        source, name = rule.source(code), rule.text(code)
         source.noted = False
-        label = next((each for each, named in rule.orders.items() if named.get(source.name) is source), None)
+        label = next((each for each, named in rule.orders.items() if named.get(name) == code), None)
         holes = [] if source.holes is None else [end for hole in source.holes for end in hole]
-        about = (number, label, source.name, source.level, source.seen, source.quarantined, holes)
+        about = (number, label, name, rule.level_of(code), source.seen, source.quarantined, holes)
         for column, value in zip(columns["sources"], about, strict=True):
             column.append(value)
+        rule.let_go(code)
     for name, values in (("ids", rule.fresh), ("gone", rule.gone)):
         columns[name][0] += [number] * len(values)
         columns[name][1] += values
@@ -242,16 +245,15 @@ def changed_columns(columns: dict[str, list[list[Any]]], number: int, rule: Rule
     rule.fresh, rule.gone, rule.changed = [], [], []
 
 
-def held_columns(columns: list[list[Any]], number: int, row: HeldRow) -> None:
+def held_columns(columns: list[list[Any]], number: int, rule: Rule, row: HeldRow) -> None:
     """Add a held row to the columns of a segment."""
-    source = row.source
     known = (number, row.ticket, row.label, row.since, row.ahead, row.came)
-    if source is None:  # of a protocol with a rule of its own, which says what it waits for
+    if row.code < 0:  # of a protocol with a rule of its own, which says what it waits for
         values: tuple[Any, ...] = (*known, None, 0, list(row.waited), [], [], [])
     else:
         waited = [True] * len(row.needs) if row.needs is row.waited else [need in row.waited for need in row.needs]
-        names, counts = [need[0].name for need in row.needs], [need[1] for need in row.needs]
-        values = (*known, source.name, row.number, None, names, counts, waited)
+        names, counts = [rule.text(need[0]) for need in row.needs], [need[1] for need in row.needs]
+        values = (*known, rule.text(row.code), row.number, None, names, counts, waited)
     for column, value in zip(columns, values, strict=True):
         column.append(value)
 
