@@ -52,6 +52,13 @@ def test_benchmark_pages_are_those_of_their_results() -> None:
         assert path.read_text(encoding="utf-8") == text, "run python tools/benchmark_pages.py"
 
 
+def test_reference_pages_are_what_the_code_says() -> None:
+    made = runpy.run_path(str(ROOT / "tools" / "reference_pages.py"))["pages"]()
+    for path, text in made.items():
+        assert path.read_text(encoding="utf-8") == text, "run python tools/reference_pages.py"
+        assert "thence_live_held" in text or "thence deliver" in text
+
+
 # -- modules and files that texts name -------------------------------------------------------------------------------
 
 TEXTS = [

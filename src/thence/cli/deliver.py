@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from thence.cli._checkpoint import alone
 from thence.cli._common import (
     CORES,
     ColumnsOption,
@@ -163,7 +164,7 @@ def command(
         asked = DeliveryRequest(found, file, out, by, names, named, keys, separator, options)
         choice = _choice(engine, found, stream, one_file=kind is not None)
         _refuse_own_input(found, out)
-        with _alone(checkpoint):
+        with alone(checkpoint):
             result = _delivered(asked, choice, Streaming(checkpoint, once, files_per_batch), cores)
     _show(result, json_file)
     detail(f"delivered {choice}")
@@ -237,25 +238,6 @@ def _refuse_own_input(found: ArrivalFiles, out: Path) -> None:
     for file in found.files:
         if target in (file.resolve(), *file.resolve().parents) and out.exists():
             raise MisuseError(f"--out {out} holds {file}, which is read; name another place")
-
-
-@contextmanager
-def _alone(checkpoint: Path | None) -> Iterator[None]:
-    """Refuse a second stream on one checkpoint while the first runs; Spark would end one of them in the middle."""
-    if checkpoint is None:
-        yield
-        return
-    import fcntl
-
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    with (checkpoint / ".thence-lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise MisuseError(
-                f"another stream runs on --checkpoint {checkpoint}; stop it first, or name another folder"
-            ) from None
-        yield
 
 
 def _found(arrivals: str, form: str | None, stream: bool, *, records: bool) -> ArrivalFiles:

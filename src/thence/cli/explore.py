@@ -49,7 +49,7 @@ def command(
     properties: Annotated[
         list[str] | None, typer.Option("--property", help="Judge this instead of what the protocol promises.")
     ] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds.")] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Stop after this many seconds.")] = None,
     variants: Annotated[bool, typer.Option("--variants", help="Admit the printed forms of the papers.")] = False,
     replay: Annotated[
         Path | None, typer.Option(metavar="EXECUTION", help="Replay an execution written by --save.")

@@ -13,11 +13,12 @@ the same state as those they are made of. Tables, each with the number of the ke
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from thence.tables.delivery.arrow_rows import Ints
@@ -98,7 +99,7 @@ def merged(segments: Sequence[Segment], *, first: bool) -> Segment:
         _renumber(whole, segments)
     dead = whole.tables.get("dead")
     if dead is not None:
-        _keep(whole, lambda numbers: ~np.isin(numbers, dead.column("number").to_numpy()))
+        keep_keys(whole, lambda numbers: ~np.isin(numbers, dead.column("number").to_numpy()))
     for name, of in (
         ("state", ("number",)),
         ("sources", ("number", "label", "source")),
@@ -147,14 +148,14 @@ def _renumber(whole: Segment, segments: Sequence[Segment]) -> None:
     whole.made = [whole.made[places.index(place)] for place in range(len(known))]
 
 
-def _keep(whole: Segment, chosen: object) -> None:
-    """Keep the rows of keys that are not forgotten."""
+def keep_keys(whole: Segment, chosen: Callable[[Ints], npt.NDArray[np.bool_]]) -> None:
+    """Keep what is known of some keys; `chosen` says of numbers which ones."""
     numbers = {name: table.column("number").to_numpy() for name, table in whole.tables.items() if name != "rows"}
     if "rows" in whole.tables:
         numbers["rows"] = numbers["held"]
     for name, each in numbers.items():
         if name not in ("dead", "left"):  # a row that left may be held by an earlier segment
-            here = np.flatnonzero(chosen(each))  # type: ignore[operator]
+            here = np.flatnonzero(chosen(each))
             whole.tables[name] = whole.tables[name].take(pa.array(here))
 
 

@@ -207,11 +207,11 @@ class Shard(ManyKeys):
             made = (old[-1][0], level)
             self._put(store, made, whole.encode())
             for each in old:
-                store.delete(_name(each))
+                store.delete(segment_name(each))
             self.segments[places[0] : places[0] + FOUR] = [made]
 
     def _put(self, store: SegmentStore, segment: tuple[str, int], data: bytes) -> None:
-        store.put(_name(segment), data)
+        store.put(segment_name(segment), data)
         self.written += len(data)
 
     def head(self) -> bytes:
@@ -402,13 +402,14 @@ class Shard(ManyKeys):
                 yield self.values[number], None if message is None else str(message), each._asdict()
 
 
-def _name(segment: tuple[str, int]) -> str:
+def segment_name(segment: tuple[str, int]) -> str:
+    """Return the name under which a segment is stored."""
     return f"{segment[0]}/{segment[1]}"
 
 
 def read_segment(store: SegmentStore, segment: tuple[str, int]) -> bytes:
     """Return a segment that a head names."""
-    data = store.get(_name(segment))
+    data = store.get(segment_name(segment))
     if data is None:
-        raise MisuseError(f"the checkpoint lacks segment {_name(segment)} of a shard: it is not complete")
+        raise MisuseError(f"the checkpoint lacks segment {segment_name(segment)} of a shard: it is not complete")
     return data
