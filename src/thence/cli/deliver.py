@@ -84,14 +84,14 @@ def command(
     ],
     by: Annotated[
         str | None,
-        typer.Option(help="What rows say of their causes: stamp, clock or depends_on, which --causes implies."),
+        typer.Option(help="Kind of causes: stamp, clock or depends_on; --causes implies depends_on."),
     ] = None,
     id: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="The column of ids.")] = None,
     causes: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column of the causes: one id or an array of ids.")
     ] = None,
     separator: Annotated[
-        str | None, typer.Option(metavar="SIGN", help="What stands between several causes in one text, as in a,b.")
+        str | None, typer.Option(metavar="SIGN", help="Separator of several causes in one text, as in a,b.")
     ] = None,
     roster: Annotated[
         str | None, typer.Option(metavar="A,B,...", help="The processes, for stamps; default: as the files say.")
@@ -104,22 +104,33 @@ def command(
     ] = None,
     columns: ColumnsOption = None,
     key: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="What parts independent orders; default: run,destination.")
+        str | None,
+        typer.Option(metavar="A,B,...", help="Columns that separate independent orders; default: run,destination."),
     ] = None,
     policy: Annotated[str, typer.Option(help="For a cause that does not come: wait, release or fail.")] = "wait",
-    after_rows: Annotated[int | None, typer.Option(help="Release or fail after so many later rows.")] = None,
-    after_seconds: Annotated[float | None, typer.Option(help="... or after so much event time.")] = None,
+    after_rows: Annotated[
+        int | None, typer.Option(help="Release or fail after this many later rows of the key.")
+    ] = None,
+    after_seconds: Annotated[
+        float | None, typer.Option(help="Release or fail after this much event time, in seconds.")
+    ] = None,
     remember: Annotated[int | None, typer.Option(help="How many delivered ids are kept.")] = None,
     held_limit: Annotated[int | None, typer.Option(help="How many rows a key may hold.")] = None,
-    when_full: Annotated[str, typer.Option(help="What then: fail or release.")] = "fail",
+    when_full: Annotated[str, typer.Option(help="When a key is full: fail or release.")] = "fail",
     max_jump: Annotated[float | None, typer.Option(help="How far ahead one row may move event time, seconds.")] = None,
     filter_limit: Annotated[int | None, typer.Option(help="How many ids beyond --remember may come.")] = None,
-    wait_seconds: Annotated[float | None, typer.Option(help="With --stream: release a row held for so long.")] = None,
+    wait_seconds: Annotated[
+        float | None, typer.Option(help="With --stream: release a row held for this many seconds.")
+    ] = None,
     idle_seconds: Annotated[
         float | None,
-        typer.Option(help="With --stream and --policy release: let go what a key holds, idle for so long."),
+        typer.Option(
+            help="With --stream and --policy release: release what a key holds when it is idle for this many seconds."
+        ),
     ] = None,
-    ttl_seconds: Annotated[float | None, typer.Option(help="With --stream: forget a key idle for so long.")] = None,
+    ttl_seconds: Annotated[
+        float | None, typer.Option(help="With --stream: forget a key that is idle for this many seconds.")
+    ] = None,
     shards: Annotated[int | None, typer.Option(help="With --stream: shards of keys, fixed at the first start.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what --out names, if it is there.")] = False,
     stream: Annotated[bool, typer.Option("--stream", help="Go on as files arrive; needs --checkpoint.")] = False,
