@@ -20,6 +20,9 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "thence"
 PAGE = ROOT / "docs" / "explanation/architecture.md"
 BEGIN, END = "<!-- packages: made by tools/architecture.py -->\n", "<!-- end of packages -->\n"
+WALKS, WALKED = "<!-- walks: made by tools/architecture.py -->\n", "<!-- end of walks -->\n"
+BEFORE = {"How a trace is audited": 32, "How a table is delivered": 11, "How a message travels": 20}
+"""Modules that docs/house.md of commit a0ce649 names in the same walks."""
 PROTOCOLS = ROOT / "docs" / "reference/protocols.md"
 FIRST, LAST = "<!-- protocols: made by tools/architecture.py -->\n", "<!-- end of protocols -->\n"
 
@@ -78,7 +81,19 @@ def page() -> str:
     """Return docs/explanation/architecture.md with the tables as they should be."""
     before, rest = PAGE.read_text().split(BEGIN)
     listed, after = rest.split(END)
-    return before + BEGIN + "\n" + tables(listed) + END + after
+    made = before + BEGIN + "\n" + tables(listed) + END + after
+    head, rest = made.split(WALKS)
+    return head + WALKS + "\n" + walks(made) + "\n" + WALKED + rest.split(WALKED)[1]
+
+
+def walks(text: str) -> str:
+    """Return the table of the walks: how many modules each names on the page, and named in 0.1.0."""
+    rows = ["| walk | 0.1.0 | now |", "|---|--:|--:|"]
+    for title, before in BEFORE.items():
+        section = text.split(f"## {title}\n")[1].split("\n## ")[0]
+        modules = set(re.findall(r"`([\w/]+\.py)`", section))
+        rows.append(f"| {title} | {before} | {len(modules)} |")
+    return "\n".join(rows) + "\n"
 
 
 def protocols() -> str:

@@ -331,7 +331,8 @@ def handlers() -> str:
         for name, of in kafka.items():
             if isinstance(of, dict):
                 ours, theirs = of["seconds"]["ordered"], of["seconds"]["alone"]
-                yield f"{kafka['events']:,} events, {name}, seconds", ours, "without ordering", theirs, of["ratio"]
+                what = f"{of.get('events', kafka['events']):,} events, {name}, seconds"
+                yield what, ours, "without ordering", theirs, of["ratio"]
 
     return f"""# Gate and Kafka
 

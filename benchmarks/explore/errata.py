@@ -145,7 +145,8 @@ def index() -> str:
     lines = ["| | paper | claim | severity | repaired |", "|---|---|---|---|---|"]
     for finding in findings():
         title = f"{finding['number']}. {finding['title']}"
-        link = f"errata/{FILES[finding['paper']]}.md#{anchor(title)}"
+        # builders of the site disagree on the anchors of other letters
+        link = f"errata/{FILES[finding['paper']]}.md" + (f"#{anchor(title)}" if title.isascii() else "")
         repaired = "yes" if "repair" in finding and not finding["repair"].strip().startswith("None") else "no"
         repaired = "not needed" if finding["severity"] == "confirmed" else repaired
         lines.append(

@@ -152,7 +152,8 @@ SCALE = (
     ),
     Sentence(
         "explanation/audit.md",
-        "64 -> 1,000 processes makes judging {times} times dearer ({judge} ns an event) and a summary {summaries} MB",
+        "64 -> 1,000 processes makes judging {times} times more expensive ({judge} ns an event) "
+        "and a summary {summaries} MB",
         many_processes,
     ),
     Sentence("explanation/audit.md", "composition takes {seconds} s a chunk (it grows with", many_processes),
@@ -207,7 +208,7 @@ SCALE = (
     Sentence("explanation/delivery-rule.md", "five kinds of policy, five time zones, seeds {first} to {last})", sets),
     Sentence(
         "explanation/delivery-rule.md",
-        "an operator's word in the micro-batch that is cut off: {kills} kills of {streams}",
+        "a give-up command in the micro-batch that is cut off: {kills} kills of {streams}",
         cut_off,
     ),
     Sentence("explanation/lying-peers.md", "the soak does it {times} times for each and keeps the counts", hostile),

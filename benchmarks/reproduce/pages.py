@@ -226,6 +226,18 @@ def _explored(setting: dict[str, Any], found: dict[str, Any], seconds: float) ->
     return f"| {system(setting)}{left_out} | {found['states']:,} | {found['executions']:,} | {seconds:,} |"
 
 
+def wire() -> str:
+    """Bytes of a stamp in both wire versions, beside other codecs."""
+    rows = result("wire/results/wire.json")["rows"]
+    codecs = list(rows[0]["bytes"])
+    lines = [f"| n, traffic | entries | facts | {' | '.join(codecs)} | CPU |", "|---" * (len(codecs) + 4) + "|"]
+    for row in rows:
+        sizes = (f"{row['bytes'][codec]:.0f}" for codec in codecs)
+        cells = (f"{row['n']}, {row['fanout']}", row["entries"], row["facts"], *sizes, row["cpu_ratio"])
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
+
+
 SECTIONS: dict[str, tuple[str, Callable[[], str]]] = {
     "decoding": ("reference/protocols.md", decoding),
     "chapter-7": ("explanation/paper-separators.md", chapter_7),
@@ -233,6 +245,7 @@ SECTIONS: dict[str, tuple[str, Callable[[], str]]] = {
     "records": ("explanation/paper-genuine-multicast.md", records),
     "reduction": ("laboratory/explore.md", reduction),
     "complete": ("laboratory/explore.md", complete),
+    "wire": ("reference/wire.md", wire),
     "long-runs": ("explanation/paper-bounded.md", long_runs),
 }
 

@@ -8,6 +8,7 @@ import io
 import json
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
@@ -17,7 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from thence import Orderer
-from thence.cli import deliver, main
+from thence.cli import main
+from thence.cli._checkpoint import alone
 from thence.core.model.message import Copy
 from thence.core.model.roster import Roster
 from thence.core.protocols.bss import BSS
@@ -379,6 +381,23 @@ def test_what_is_there_is_replaced_only_when_said(tmp_path: Path, capsys: pytest
     assert "Spark writes a folder" in capsys.readouterr().err
 
 
+def test_a_checkpoint_of_release_0_1_0_is_refused_with_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`tests/data/stream-0.1.0.tar.gz` is what a stream of 0.1.0 left, one row of it held."""
+    monkeypatch.setattr("thence.cli.deliver.start_spark", lambda *_: pytest.fail("Spark was started"))
+    with tarfile.open(Path(__file__).parents[1] / "data" / "stream-0.1.0.tar.gz") as kept:
+        kept.extractall(tmp_path, filter="data")
+    given(tmp_path)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in.jsonl").rename(tmp_path / "in" / "rows.jsonl")
+    ask = ["deliver", str(tmp_path / "in"), "--id", "id", "--causes", "parent", "--stream", "--out"]
+    assert main([*ask, str(tmp_path / "out"), "--checkpoint", str(tmp_path / "checkpoint")]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "keeps its state by key, as thence 0.1.0 wrote it" in said
+    assert "then begin with a new checkpoint" in said
+
+
 def test_a_second_stream_on_one_checkpoint_is_refused_before_spark_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -388,9 +407,9 @@ def test_a_second_stream_on_one_checkpoint_is_refused_before_spark_starts(
     (tmp_path / "in.jsonl").rename(tmp_path / "in" / "rows.jsonl")
     ask = ["deliver", str(tmp_path / "in"), "--id", "id", "--causes", "parent", "--stream", "--out"]
     ask += [str(tmp_path / "out"), "--checkpoint", str(tmp_path / "c")]
-    with deliver._alone(tmp_path / "c"):
+    with alone(tmp_path / "c"):
         assert main(ask) == 2
-    assert f"another stream runs on --checkpoint {tmp_path / 'c'}; stop it first" in capsys.readouterr().err
+    assert f"another stream runs on checkpoint {tmp_path / 'c'}; stop it first" in capsys.readouterr().err
     assert main([*ask, "--overwrite"]) == 2
     assert main([*ask[:-3], str(tmp_path / "out.csv"), *ask[-2:]]) == 2
     assert "a stream goes on in a folder of Parquet" in capsys.readouterr().err

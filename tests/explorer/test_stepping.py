@@ -78,6 +78,21 @@ def test_what_a_step_led_to_is_told() -> None:
     assert told("b receives a1") == ["b delivers a1", "b delivers c1"]
 
 
+def test_stamps_and_changes_of_the_log_are_shown() -> None:
+    walk = Stepper(Setting("ks", 3, 3))
+    take(walk, "a sends to b")
+    assert walk.notes == ["stamp of a1 to b: no causes", "log of a adds a1 for b: 1 fact now"]
+    take(walk, "a sends to c")
+    assert walk.notes == ["stamp of a2 to c: a1 for b", "log of a adds a2 for c: 2 facts now"]
+    take(walk, "c receives a2")
+    assert walk.notes == ["log of c adds a1 for b: 1 fact now"]
+    walk.back()
+    assert walk.notes == []
+    matrix = Stepper(Setting("rst", 3, 3))
+    take(matrix, "a sends to b")
+    assert matrix.notes == ["stamp of a1 to b: 9 entries"]
+
+
 def test_crashes_losses_and_detectors_have_words() -> None:
     walk = Stepper(Setting("a-causal", 2, 1, crashes=1, detector="falling"), start=Start(1, (1 << 62, 1 << 62)))
     words = {in_words(step, walk.moves.roster) for step in walk.choices()}

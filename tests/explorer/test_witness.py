@@ -9,7 +9,7 @@ import pytest
 
 from thence.core.model.events import parse, render
 from thence.core.model.order import judge
-from thence.errors import TraceError
+from thence.errors import MisuseError, TraceError
 from thence.lab.explorer.coverage import Failure
 from thence.lab.explorer.search import Explorer
 from thence.lab.explorer.setting import CopyName, Setting, Start, Step
@@ -63,7 +63,7 @@ def test_a_step_that_cannot_be_taken_is_refused() -> None:
         witness.run()
     row = json.loads(fifo_is_not_causal().dumps())
     row["steps"][0][0] = "forget"
-    with pytest.raises(Exception, match="no step 'forget'"):
+    with pytest.raises(MisuseError, match="no step 'forget'"):
         loads(json.dumps(row))
 
 

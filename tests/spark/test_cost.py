@@ -11,7 +11,7 @@ import pytest
 
 from thence import cli
 from thence.core.model.events import Event, parse
-from thence.core.model.order import by_label
+from thence.core.model.order import by_label, judge
 from thence.core.model.roster import Roster
 from thence.errors import MisuseError
 from thence.lab.simulator import Scenario, simulate
@@ -20,6 +20,7 @@ from thence.tables.contract.type_map import arrow_schema
 from thence.tables.costing import prefix, profile, recommend, replay
 from thence.tables.costing.recommend import together, total
 from thence.tables.costing.replay import Cost
+from thence.tables.costing.traffic import Hidden
 from thence.tables.engines.spark.cost import cost
 from thence.tables.files.jsonl import write_jsonl
 from thence.tables.files.parquet import write_parquet
@@ -37,15 +38,20 @@ def recorded(**what: Any) -> list[Event]:
 
 
 def runs() -> dict[str, list[Event]]:
-    """Two causal runs, one of them with labels, one with hops, one that is violated and one with a gap."""
+    """Causal runs, with labels and with hops; one that is violated; gaps, also where a message was never delivered."""
     found = {
         "plain": recorded(processes=5, messages=120, seed=4, run="plain"),
         "labels": recorded(processes=4, messages=240, labels=2, seed=5, run="labels"),
         "relayed": recorded(protocol="central", processes=4, messages=120, fanout="unicast", seed=6, run="relayed"),
         "violated": recorded(protocol="unordered", processes=5, messages=120, delay="exponential:1", run="violated"),
         "gap": [e for e in parse("a!1>b b. b?a1 a. a!2>b b?a2", run="gap") if e.kind != "internal" or e.process == "a"],
+        "never": [e for e in parse("a!1>bc c. a!2>c c?a2 b?a1", run="never") if e.kind != "internal"],
+        "late": [e for e in parse("a!1>bc c. a!2>c c?a2 c?a1 b?a1", run="late") if e.kind != "internal"],
     }
     return found
+
+
+GAPS = {"gap": {"b": 1}, "never": {"c": 1}, "late": {"c": 1}}
 
 
 def frame(spark: SparkSession, events: list[Event], *, order: bool = True) -> Any:
@@ -80,14 +86,20 @@ def test_costs_and_profiles_are_those_of_the_plain_replay(spark: SparkSession, s
     expected = {(*key, name): replay(rows, name, roster) for key, (rows, roster) in wanted.items() for name in NAMES}
     assert costs == expected
     for key, (rows, roster) in wanted.items():
-        unusable = "1 processes leave out an index" if key[0] == "gap" else None
+        gaps = GAPS.get(key[0], {})
+        hidden = Hidden(gaps, 0, len(gaps), "1 processes leave out an index" if gaps else None)
         total_deliveries = sum(e.kind == "deliver" and e.label == key[1] for e in events[key[0]])
-        plain = profile(rows, roster, unusable=unusable, sampled=total_deliveries > sample).row()
+        plain = profile(rows, roster, hidden=hidden, sampled=total_deliveries > sample).row()
         said = profiles[key]
         assert {name: said[name] for name in plain} == plain
         assert said["recorded"] == total_deliveries
     causal = sorted((k for k in wanted if profiles[k]["verdict"] == "causal"), key=lambda k: (k[0], k[1] or ""))
-    assert {key[0] for key in wanted if key not in causal} == {"violated", "gap"}
+    assert {key[0] for key in wanted if key not in causal} == {"violated", *GAPS}
+    assert (
+        {run: profiles[run, None]["verdict"] for run in GAPS}
+        == {run: judge(events[run]).verdict for run in GAPS}
+        == {"gap": "unknown", "never": "unknown", "late": "violated"}
+    )
     assert chosen == recommend(
         together(profile(*wanted[key]).findings for key in causal),
         {name: total(expected[(*key, name)] for key in causal) for name in NAMES},

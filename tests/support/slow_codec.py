@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from support.slow_bits import SlowBits
 from thence.core.model.message import MESSAGE, Copy
 from thence.core.model.roster import HASH_BYTES, Roster
 from thence.core.protocols.base import Member
 from thence.core.protocols.history import SenderHistory
 from thence.core.protocols.timestamp_vectors import ROW
-from thence.core.protocols.wire import MOST_LABEL_BYTES, WIRE_VERSION
+from thence.core.protocols.wire import MOST_LABEL_BYTES, VERSIONS
 from thence.core.wire.codec import (
     INT,
     MASK,
@@ -23,7 +24,7 @@ from thence.core.wire.codec import (
     Shape,
     Vector,
 )
-from thence.core.wire.entries import Entries
+from thence.core.wire.entries import Entries, EntriesInBits
 from thence.errors import PeerError
 
 LARGEST = (1 << 63) - 1
@@ -161,6 +162,11 @@ class Slow:
                 raise PeerError("no text") from None
         if shape is ROW:
             return self.row()
+        if isinstance(shape, EntriesInBits):
+            bits = SlowBits(self.data[self.at :], self.size)
+            log = bits.log()
+            self.at += bits.at // 8
+            return log
         if isinstance(shape, Entries):
             found = [(self.process(), self.group()) for _ in range(self.length())]
             self.ascending([sender for sender, _ in found])
@@ -202,7 +208,7 @@ class Slow:
 
 def slow_decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: int, source: int | None) -> Copy:
     """Read a stamp by the definition in docs/reference/wire.md."""
-    if len(data) < 2 + HASH_BYTES or data[0] != WIRE_VERSION or data[1] != protocol.code:
+    if len(data) < 2 + HASH_BYTES or data[0] not in VERSIONS or data[1] != protocol.code:
         raise PeerError("no stamp of this protocol")
     known = [earlier for earlier in roster.lineage() if earlier.hash == data[2 : 2 + HASH_BYTES]]
     if not known or (known[0] != roster and not protocol.grows):
@@ -223,7 +229,12 @@ def slow_decode(protocol: type[Member], data: bytes, roster: Roster, *, destinat
     sender, count, destinations = slow.process(), slow.number(), slow.mask()
     if count < 1 or not destinations:
         raise PeerError("a message that cannot be")
-    stamp = slow.read(protocol.kinds[kind])
+    shape = protocol.kinds[kind]
+    if data[0] != 1:
+        shape = shape.in_bits()
+        if shape is protocol.kinds[kind]:
+            raise PeerError("no such version")
+    stamp = slow.read(shape)
     if slow.at != len(data):
         raise PeerError("more bytes than expected")
     return Copy(sender, count, destinations, sender if source is None else source, destination, stamp, label, kind)

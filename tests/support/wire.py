@@ -14,10 +14,20 @@ from thence.protocols import REGISTRY
 PROTOCOLS = [name for name, entry in REGISTRY.items() if "failure detector" not in entry.needs]
 
 
+def versions(name: str, kind: str) -> tuple[int, ...]:
+    """Return the wire versions that a kind of copy has: two if a dependency log is in it."""
+    shape = REGISTRY[name].protocol.kinds[kind]
+    return (1, 2) if shape.in_bits() is not shape else (1,)
+
+
 def stamps(name: str, processes: int, seed: int, messages: int = 25) -> tuple[Roster, list[bytes]]:
-    """Return the encoded stamps of a random run."""
+    """Return the encoded stamps of a random run, in every wire version."""
     run = walk(name, processes, messages, seed, labels=(None,) if seed % 2 else (None, "λ"))
-    return run.roster, [encode(REGISTRY[name].protocol, copy, run.roster) for copy in (*run.copies, *run.others)]
+    return run.roster, [
+        encode(REGISTRY[name].protocol, copy, run.roster, version)
+        for copy in (*run.copies, *run.others)
+        for version in versions(name, copy.kind)
+    ]
 
 
 def mutated(data: bytes, rng: Random) -> bytes:
@@ -58,7 +68,7 @@ def survives(name: str, data: bytes, roster: Roster) -> bool:
         copy = decode(protocol, data, roster, destination=0, source=0)
     except PeerError:
         return False
-    again = encode(protocol, copy, roster if data[2:6] == roster.hash else _earlier(roster, data[2:6]))
+    again = encode(protocol, copy, roster if data[2:6] == roster.hash else _earlier(roster, data[2:6]), data[0])
     assert again == data, f"{name}: {data.hex()} decodes to {copy}, which encodes to {again.hex()}"
     return True
 

@@ -50,3 +50,65 @@ def test_benchmark_pages_are_those_of_their_results() -> None:
     assert sorted(path.name for path in made) == sorted(path.name for path in (DOCS / "benchmarks").glob("*.md"))
     for path, text in made.items():
         assert path.read_text(encoding="utf-8") == text, "run python tools/benchmark_pages.py"
+
+
+def test_reference_pages_are_what_the_code_says() -> None:
+    made = runpy.run_path(str(ROOT / "tools" / "reference_pages.py"))["pages"]()
+    for path, text in made.items():
+        assert path.read_text(encoding="utf-8") == text, "run python tools/reference_pages.py"
+        assert "thence_live_held" in text or "thence deliver" in text
+
+
+# -- modules and files that texts name -------------------------------------------------------------------------------
+
+TEXTS = [
+    *(ROOT / "src").rglob("*.py"),
+    *(ROOT / "tests").rglob("*.py"),
+    *(ROOT / "benchmarks").rglob("*.py"),
+    *(ROOT / "tools").glob("*.py"),
+    *DOCS.rglob("*.md"),
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "tests" / "README.md",
+]
+PLACES = ("", "src/thence", "src/thence/tables", "tests", "benchmarks")
+"""What the path of a file is relative to."""
+INVENTED = {"thence.rosters", "thence.query", "thence.toml", "trace/nowhere.py", "kernels/gone.py", "thence.core.gone"}
+"""Names that are no modules: metadata of a column, a name in JavaScript, a file of users, names that tests invent."""
+
+
+def is_there(dotted: str) -> bool:
+    """Tell whether a module exists, and whether it mentions the name that follows it."""
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        source = source_of(".".join(parts[:length]))
+        if source is not None:
+            text = source.read_text()
+            return length == len(parts) or "import *" in text or re.search(rf"\b{parts[length]}\b", text) is not None
+    return False
+
+
+def named_in(text: str) -> list[str]:
+    """Return the modules and Python files that a text names in backticks, or as a path below tests."""
+    modules = re.findall(r"`(thence(?:\.\w+)+)", text)
+    files = re.findall(r"`((?:[\w-]+/)+[\w-]+\.py)(?:::?\w+)?`", text)
+    return [name for name in modules + files if name not in INVENTED]
+
+
+def missing_in(text: str) -> list[str]:
+    return [
+        name
+        for name in named_in(text)
+        if not (any((ROOT / place / name).exists() for place in PLACES) if "/" in name else is_there(name))
+    ]
+
+
+def test_every_module_and_file_that_a_text_names_is_there() -> None:
+    texts = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in TEXTS}
+    assert sum(len(named_in(text)) for text in texts.values()) > 300
+    assert {path: missing for path, text in texts.items() if (missing := missing_in(text))} == {}
+
+
+def test_a_module_that_is_gone_is_found() -> None:
+    gone = ["kernels" + "/texts.py", "thence.core" + ".nothing", "thence.tables.judge.chunk" + ".no_such_name"]
+    assert missing_in(" ".join(f"`{name}`" for name in gone)) == [gone[1], gone[2], gone[0]]

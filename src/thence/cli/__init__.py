@@ -31,7 +31,7 @@ OK, FAILED, MISUSE, BUG, INTERRUPTED, UNREAD = 0, 1, 2, 70, 130, 141
 GROUPS = {
     "Start": ("demo", "doctor"),
     "Events in tables, files and streams": (
-        "audit", "explain", "show", "deliver", "waiting", "give-up", "cost", "convert",
+        "audit", "explain", "show", "deliver", "waiting", "give-up", "reshard", "cost", "convert",
     ),
     "Live processes": ("endpoint", "why"),
     "Laboratory: simulations, exhaustive search, the papers": (

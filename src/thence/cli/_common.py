@@ -58,7 +58,7 @@ SparkCores = Annotated[int, typer.Option(help="Cores of the embedded Spark sessi
 
 ColumnsOption = Annotated[
     str | None,
-    typer.Option(metavar="OURS=YOURS,...", help="Other names for the contract's columns; OURS= says there is none."),
+    typer.Option(metavar="OURS=YOURS,...", help="Your names for our columns; OURS= if you have no such column."),
 ]
 """The `--columns` of verbs that read tables of others: declare `columns: ColumnsOption = None`, ask `named_columns`."""
 

@@ -45,7 +45,7 @@ def command(
         str | None, typer.Option(metavar="NAMES", help="Separated by commas; default: those that can be recommended.")
     ] = None,
     sample: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Replay at most this many deliveries of a run and label.")
+        int, typer.Option(metavar="N", min=1, help="Replay at most N deliveries of a run and label.")
     ] = 200_000,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw it: .png, .svg, or both if the name has no ending.")

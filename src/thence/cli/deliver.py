@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from thence.cli._checkpoint import alone
 from thence.cli._common import (
     CORES,
     ColumnsOption,
@@ -83,14 +84,14 @@ def command(
     ],
     by: Annotated[
         str | None,
-        typer.Option(help="What rows say of their causes: stamp, clock or depends_on, which --causes implies."),
+        typer.Option(help="Kind of causes: stamp, clock or depends_on; --causes implies depends_on."),
     ] = None,
     id: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="The column of ids.")] = None,
     causes: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column of the causes: one id or an array of ids.")
     ] = None,
     separator: Annotated[
-        str | None, typer.Option(metavar="SIGN", help="What stands between several causes in one text, as in a,b.")
+        str | None, typer.Option(metavar="SIGN", help="Separator of several causes in one text, as in a,b.")
     ] = None,
     roster: Annotated[
         str | None, typer.Option(metavar="A,B,...", help="The processes, for stamps; default: as the files say.")
@@ -103,22 +104,33 @@ def command(
     ] = None,
     columns: ColumnsOption = None,
     key: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="What parts independent orders; default: run,destination.")
+        str | None,
+        typer.Option(metavar="A,B,...", help="Columns that separate independent orders; default: run,destination."),
     ] = None,
     policy: Annotated[str, typer.Option(help="For a cause that does not come: wait, release or fail.")] = "wait",
-    after_rows: Annotated[int | None, typer.Option(help="Release or fail after this many later rows.")] = None,
-    after_seconds: Annotated[float | None, typer.Option(help="... or after so much event time.")] = None,
+    after_rows: Annotated[
+        int | None, typer.Option(help="Release or fail after this many later rows of the key.")
+    ] = None,
+    after_seconds: Annotated[
+        float | None, typer.Option(help="Release or fail after this much event time, in seconds.")
+    ] = None,
     remember: Annotated[int | None, typer.Option(help="How many delivered ids are kept.")] = None,
     held_limit: Annotated[int | None, typer.Option(help="How many rows a key may hold.")] = None,
-    when_full: Annotated[str, typer.Option(help="What then: fail or release.")] = "fail",
+    when_full: Annotated[str, typer.Option(help="When a key is full: fail or release.")] = "fail",
     max_jump: Annotated[float | None, typer.Option(help="How far ahead one row may move event time, seconds.")] = None,
     filter_limit: Annotated[int | None, typer.Option(help="How many ids beyond --remember may come.")] = None,
-    wait_seconds: Annotated[float | None, typer.Option(help="With --stream: release a row held for so long.")] = None,
+    wait_seconds: Annotated[
+        float | None, typer.Option(help="With --stream: release a row held for this many seconds.")
+    ] = None,
     idle_seconds: Annotated[
         float | None,
-        typer.Option(help="With --stream and --policy release: let go what a key holds, idle for so long."),
+        typer.Option(
+            help="With --stream and --policy release: release what a key holds when it is idle for this many seconds."
+        ),
     ] = None,
-    ttl_seconds: Annotated[float | None, typer.Option(help="With --stream: forget a key idle for so long.")] = None,
+    ttl_seconds: Annotated[
+        float | None, typer.Option(help="With --stream: forget a key that is idle for this many seconds.")
+    ] = None,
     shards: Annotated[int | None, typer.Option(help="With --stream: shards of keys, fixed at the first start.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what --out names, if it is there.")] = False,
     stream: Annotated[bool, typer.Option("--stream", help="Go on as files arrive; needs --checkpoint.")] = False,
@@ -163,7 +175,7 @@ def command(
         asked = DeliveryRequest(found, file, out, by, names, named, keys, separator, options)
         choice = _choice(engine, found, stream, one_file=kind is not None)
         _refuse_own_input(found, out)
-        with _alone(checkpoint):
+        with alone(checkpoint):
             result = _delivered(asked, choice, Streaming(checkpoint, once, files_per_batch), cores)
     _show(result, json_file)
     detail(f"delivered {choice}")
@@ -237,25 +249,6 @@ def _refuse_own_input(found: ArrivalFiles, out: Path) -> None:
     for file in found.files:
         if target in (file.resolve(), *file.resolve().parents) and out.exists():
             raise MisuseError(f"--out {out} holds {file}, which is read; name another place")
-
-
-@contextmanager
-def _alone(checkpoint: Path | None) -> Iterator[None]:
-    """Refuse a second stream on one checkpoint while the first runs; Spark would end one of them in the middle."""
-    if checkpoint is None:
-        yield
-        return
-    import fcntl
-
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    with (checkpoint / ".thence-lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise MisuseError(
-                f"another stream runs on --checkpoint {checkpoint}; stop it first, or name another folder"
-            ) from None
-        yield
 
 
 def _found(arrivals: str, form: str | None, stream: bool, *, records: bool) -> ArrivalFiles:

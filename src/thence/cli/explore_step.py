@@ -99,7 +99,7 @@ def _obey(walk: Stepper, choices: list[Step], word: str, rest: str, out: Console
     elif word == "s" and rest:
         _save(walk, rest, out)
     elif word.isdecimal() and 1 <= int(word) <= len(choices):
-        for line in walk.take(choices[int(word) - 1]):
+        for line in (*walk.take(choices[int(word) - 1]), *(f"     {note}" for note in walk.notes)):
             out.print(line)
     else:
         raise MisuseError(f"{word!r} is no choice; {HELP}" if word != "s" else f"s needs a file to write; {HELP}")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from thence.tables.engines.spark.give_up import give_up as give_up
     from thence.tables.engines.spark.into_table import into_table as into_table
     from thence.tables.engines.spark.metrics import DeliveryListener as DeliveryListener
+    from thence.tables.engines.spark.reshard import reshard as reshard
     from thence.tables.engines.spark.results import AuditResult as AuditResult
     from thence.tables.engines.spark.session import local_session as local_session
     from thence.tables.engines.spark.stamp import stamp as stamp
@@ -37,6 +38,7 @@ _WHERE = {
     "into_table": "thence.tables.engines.spark.into_table",
     "with_rosters": "thence.tables.engines.spark.deliver",
     "waiting": "thence.tables.engines.spark.waiting",
+    "reshard": "thence.tables.engines.spark.reshard",
     "waiting_in_stream": "thence.tables.engines.spark.waiting",
     "give_up": "thence.tables.engines.spark.give_up",
     "stamp": "thence.tables.engines.spark.stamp",

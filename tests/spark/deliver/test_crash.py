@@ -2,6 +2,7 @@
 
 The test's own session begins each stream and ends it; between them a process of its own goes on, and is killed while
 every stream is in a micro-batch that it has not committed. One stream hears an operator's word in that micro-batch.
+After a kill the number of shards is changed, so that the micro-batch that was cut off runs again on the new state.
 """
 
 from __future__ import annotations
@@ -66,10 +67,28 @@ class Stream:
         self.folder, self.listens = folder, listens
         self.files = [rows[part * len(rows) // files : (part + 1) * len(rows) // files] for part in range(files)]
         roster = runs[0].roster if by == "stamp" else None
-        self.told = {"by": by, "roster": roster and list(roster.names), "policy": policy, "listens": listens}
+        self.told = {
+            "by": by,
+            "roster": roster and list(roster.names),
+            "policy": policy,
+            "listens": listens,
+            "shards": 2,
+        }
         self.orderer = Orderer(by, roster=roster, **policy)
         self.expected: list[Row] = []
         (folder / "in").mkdir(parents=True)
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / f"checkpoint-{self.told['shards']}"
+
+    def reshard(self, spark: Any, shards: int) -> None:
+        """Go on with another number of shards."""
+        from thence.spark import reshard
+
+        if shards != self.told["shards"]:
+            before, self.told["shards"] = self.checkpoint, shards
+            reshard(spark, before, self.checkpoint, shards)
 
     def add(self, number: int) -> None:
         """Let a file arrive, at the stream and at the Orderer."""
@@ -88,7 +107,7 @@ class Stream:
         held = [row for row in self.orderer.waiting() if (row["run"], row["destination"], row["blocker"]) not in coming]
         cause, key = held[0]["blocker"], (held[0]["run"], held[0]["destination"])
         other = next((row["run"], row["destination"]) for row in held if (row["run"], row["destination"]) != key)
-        checkpoint = self.folder / "checkpoint"
+        checkpoint = self.checkpoint
         assert give_up(spark, checkpoint, cause, key=key) == [{"run": key[0], "destination": key[1]}]
         assert give_up(spark, checkpoint, key=other) == [{"run": other[0], "destination": other[1]}]
         self.add(number)
@@ -124,8 +143,8 @@ class Told(NamedTuple):
 def kill_in_mid_batch(folder: Path, streams: list[Stream], moment: float) -> None:
     """Start the job, wait until every stream is in a new micro-batch, a moment longer, and kill the whole family."""
     (folder / "gate").touch()
-    begun = [len(list((each.folder / "checkpoint" / "offsets").glob("[0-9]*"))) for each in streams]
-    logs = [each.folder / "checkpoint" / "offsets" / str(batch) for each, batch in zip(streams, begun, strict=True)]
+    begun = [len(list((each.checkpoint / "offsets").glob("[0-9]*"))) for each in streams]
+    logs = [each.checkpoint / "offsets" / str(batch) for each, batch in zip(streams, begun, strict=True)]
     with (folder / "log").open("ab") as log:
         command = [sys.executable, stream_job.__file__, str(folder)]
         job = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
@@ -139,37 +158,46 @@ def kill_in_mid_batch(folder: Path, streams: list[Stream], moment: float) -> Non
     (folder / "gate").unlink()
     print(f"killed in micro-batches {begun}, {moment:.2f} s after the last began")
     for each, batch in zip(streams, begun, strict=True):
-        assert not (each.folder / "checkpoint" / "commits" / str(batch)).exists()
+        assert not (each.checkpoint / "commits" / str(batch)).exists()
 
 
-def crash(folder: Path, told: list[Told], kills: int, seed: int, spark: Any) -> None:
-    """Begin, then kill and go on, again and again; hold the sinks against the Orderer."""
+def crash(folder: Path, told: list[Told], kills: int, seed: int, spark: Any, changed: int) -> None:
+    """Begin, then kill and go on, again and again; hold the sinks against the Orderer.
+
+    The last `changed` streams go on with another number of shards after each kill.
+    """
     print(f"seed {seed}")
     rng, files = Random(seed), FIRST + kills + 1
     streams = [
         Stream(folder / str(place), by, POLICIES[policy], seed, files, listens=listens)
         for place, (by, policy, listens) in enumerate(told)
     ]
-    (folder / "streams.json").write_text(json.dumps({each.folder.name: each.told for each in streams}))
+
+    def run() -> None:
+        (folder / "streams.json").write_text(json.dumps({each.folder.name: each.told for each in streams}))
+        stream_job.run(spark, folder)
+
     for each in streams:
         for number in range(FIRST):
             each.add(number)
-    stream_job.run(spark, folder)
+    run()
     for number in range(FIRST, FIRST + kills):
         for each in streams:
             each.tell(spark, number) if each.listens and number == FIRST else each.add(number)
         kill_in_mid_batch(folder, streams, 3 * rng.random())
-        stream_job.run(spark, folder)
+        for each in streams[-changed:]:
+            each.reshard(spark, rng.choice([1, 3, 5]))
+        run()
     for each in streams:
         each.add(files - 1)
-    stream_job.run(spark, folder)
+    run()
     for each in streams:
         each.check(spark)
 
 
 def test_a_kill(tmp_path: Path, spark: Any) -> None:
     told = [Told("stamp", "wait"), Told("clock", "rows"), Told("depends_on", "wait", True)]
-    crash(tmp_path, told, kills=1, seed=4, spark=spark)
+    crash(tmp_path, told, kills=1, seed=4, spark=spark, changed=1)
 
 
 @pytest.mark.soak
@@ -181,5 +209,5 @@ def test_kills_under_every_kind_of_causes_and_policy(tmp_path: Path, spark: Any,
     told = [Told("stamp", policy), Told("clock", policy), Told("depends_on", policy)]
     if policy == "wait":
         told.append(Told("depends_on", policy, True))
-    crash(tmp_path, told, kills=3, seed=seed, spark=spark)
+    crash(tmp_path, told, kills=3, seed=seed, spark=spark, changed=len(told))
     keep("kills", policy, {"streams": len(told), "kills in mid-batch": 3 * len(told), "seed": seed, "equal": True})

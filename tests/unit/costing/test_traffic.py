@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
+
 import pytest
 
+from thence import cost
 from thence.core.model.events import parse
+from thence.core.model.order import judge
 from thence.core.model.roster import Roster
 from thence.core.protocols.registry import NEEDS, create
+from thence.lab.simulator import Scenario, simulate
 from thence.tables.costing.separators import components, graph_of, separating, written
-from thence.tables.costing.traffic import findings, profile
+from thence.tables.costing.traffic import Hidden, findings, profile
 
 
 @pytest.mark.parametrize(
@@ -55,7 +61,7 @@ def test_a_violation_is_named() -> None:
 
 
 def test_what_cannot_be_used_hides_the_verdict() -> None:
-    found = profile(parse("a!1>b b?a1"), Roster("ab"), unusable="2 rows cannot be used: x")
+    found = profile(parse("a!1>b b?a1"), Roster("ab"), hidden=Hidden(set_aside=2, why="2 rows cannot be used: x"))
     assert (found.verdict, found.reason) == ("unknown", "2 rows cannot be used: x")
 
 
@@ -83,3 +89,33 @@ def test_separators_are_written_as_the_protocol_reads_them() -> None:
     assert text.startswith("b,:a,|c,cc,;")
     assert create("ech-r9", roster, "b", separators=text)
     assert written({"a:b": {"c"}, "c": {"a:b", "d"}, "d": {"c"}}) == ""
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_verdict_is_that_of_the_definition_beside_gaps_and_rows_set_aside(seed: int) -> None:
+    random = Random(seed)
+    scenario = Scenario(protocol="unordered", processes=4, messages=12, delay="exponential:1", seed=seed)
+    rows = simulate(scenario, trace=True, measure=False).events
+    lost = random.choice(("deliver", "receive", "send"))
+    gone = random.sample([event for event in rows if event.kind == lost], random.randint(0, 3))
+    events = [event for event in rows if event not in gone]
+    if seed % 3 == 0:
+        events.append(replace(random.choice(events), time=None))  # an index that stands twice
+    assert cost(events, ["ks"]).runs[0]["verdict"] == judge(events).verdict, f"seed {seed}"
+
+
+def test_all_three_verdicts_occur_beside_gaps() -> None:
+    """A message that was never delivered beside a gap is possible only; a late one is a violation."""
+    told = "a!1>bc c. a!2>c c?a2 b?a1"
+    never = [event for event in parse(told) if event.kind != "internal"]
+    late = [event for event in parse(f"{told} c?a1") if event.kind != "internal"]
+    after = [event for event in parse("a!1>bc a!2>c c?a2 c. c. b?a1") if (event.process, event.index) != ("c", 2)]
+    found = {name: cost(rows, ["ks"]).runs[0] for name, rows in (("never", never), ("late", late), ("after", after))}
+    assert {name: row["verdict"] for name, row in found.items()} == {
+        "never": "unknown", "late": "violated", "after": "violated"
+    }  # fmt: skip
+    assert found["never"]["reason"] == (
+        "c delivered a2, perhaps before a1, a cause of it; 1 processes leave out an index"
+    )
+    for rows, name in ((never, "never"), (late, "late"), (after, "after")):
+        assert judge(rows).verdict == found[name]["verdict"]

@@ -231,3 +231,44 @@ def test_a_row_that_is_no_mapping_is_refused_by_name() -> None:
     one: Any = {"message": "a", "depends_on": []}
     with pytest.raises(MisuseError, match="a row is a mapping of columns to values; 'message' is a str"):
         list(Orderer(by="depends_on").deliver(one))  # a dict, where an iterable of dicts belongs
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_pushed_together_leave_as_one_by_one(seed: int) -> None:
+    """Stamps are read by a compiled loop; rows of two destinations, odd stamps and foreign ones among them."""
+    from random import Random
+
+    from support.traffic import ROSTER
+
+    from thence.protocols import create
+
+    random = Random(seed)
+    members = {name: create("ks", ROSTER, name) for name in ROSTER}
+    rows: list[dict[str, Any]] = []
+    for number in range(60):
+        who = random.choice(ROSTER[:3])
+        others = [name for name in ROSTER if name != who]
+        for copy in members[who].send(others).copies:
+            there = members[who].roster.name(copy.destination)
+            stamp = members[who].encode(copy)
+            rows.append({"message": f"{who}{number}", "sender": who, "destination": there, "run": None, "stamp": stamp})
+            if there != "sink" and random.random() < 0.5:
+                members[there].receive(copy)
+    random.shuffle(rows)
+    for odd in (None, b"", b"\x01\x02", "text"):
+        rows.insert(random.randrange(len(rows)), {**rows[0], "message": "odd", "stamp": odd})
+    rows.insert(random.randrange(len(rows)), {**rows[0], "sender": "nobody"})
+    single, together = (Orderer("stamp", roster=ROSTER) for _ in range(2))
+    expected = [out for row in rows for out in single.push(row)]
+    found, at = list[Any](), 0
+    while at < len(rows):
+        size = random.choice([0, 1, 2, 30])
+        found += together.push_all(rows[at : at + size])
+        at += size
+    assert found == expected
+    assert together.waiting() == single.waiting()
+    assert together.snapshot(_packed) == single.snapshot(_packed)
+
+
+def _packed(row: Any) -> bytes:
+    return repr(sorted(row.items(), key=str)).encode()

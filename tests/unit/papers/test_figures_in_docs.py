@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 import tomllib
 from pathlib import Path
@@ -84,16 +83,6 @@ def test_the_command_samples_what_the_page_says() -> None:
 def test_errata_have_numbers_of_their_own() -> None:
     numbers = [finding["number"] for finding in ERRATA]
     assert sorted(numbers) == list(range(1, len(numbers) + 1))
-
-
-def test_pages_name_files_that_are_there() -> None:
-    """Tests and modules that the papers' pages name."""
-    for page in (ROOT / "docs").rglob("*.md"):
-        text = page.read_text(encoding="utf-8")
-        for file in re.findall(r"(?<![\w/])tests/[\w/]+\.py", text):
-            assert (ROOT / file).exists(), f"{page.name} names {file}"
-        for file in re.findall(r"`((?:papers|protocols|check|model|topology|sim|costing)/[\w/]+\.py)`", text):
-            assert (ROOT / "src" / "thence" / file).exists() or (ROOT / "tests" / file).exists(), f"{page.name}: {file}"
 
 
 def test_one_quantity_has_one_number() -> None:

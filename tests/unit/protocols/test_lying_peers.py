@@ -365,3 +365,27 @@ def test_an_unknown_roster_costs_no_more_than_its_bytes() -> None:
     roster = Roster.of(3000)
     assert roster.earlier(Roster(roster.names[:1234]).hash) == 1234
     assert roster.earlier(b"none") == 0
+
+
+@pytest.mark.parametrize("count", [7, 107])
+def test_a_count_beyond_twice_the_bound_is_refused(count: int) -> None:
+    """Counts of `bounded` travel modulo 2B: a larger one would be read as another message's."""
+    here, there = (create("bounded", Roster("abc"), place, bound=3) for place in range(2))
+    sent = here.send(0b010)
+    assert isinstance(sent, Sent)
+    stamp = bytearray(here.encode(sent.copies[0]))
+    assert there.decode(bytes(stamp), source=0).count == 1
+    place = next(at for at in range(len(stamp)) if stamp[at] == 1 and _count_of(stamp, at, there))
+    stamp[place] = count
+    with pytest.raises(PeerError, match=f"count {count}; with a bound of 3 1 to 6 occur"):
+        there.decode(bytes(stamp), source=0)
+
+
+def _count_of(stamp: bytearray, at: int, member: Member) -> bool:
+    """Tell whether a byte of a stamp is the count of its message: with 2 in its place the count is 2."""
+    changed = bytearray(stamp)
+    changed[at] = 2
+    try:
+        return member.decode(bytes(changed), source=0).count == 2
+    except PeerError:
+        return False

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from thence.tables.sources.kafka_state import StateRecord, state_records, whole_state
+from thence.tables.sources.kafka_state import StateRecord, pack_row, state_records, unpack_row, whole_state
 
 
 def compacted(pieces: list[StateRecord], upto: int) -> list[StateRecord]:
@@ -41,3 +41,13 @@ def test_a_state_cut_off_is_not_taken(seed: int) -> None:
     first, second = random.randbytes(random.randint(0, 60)), random.randbytes(random.randint(11, 60))
     cut = state_records(second, 10)[:-1]
     assert whole_state([*state_records(first, 10), *cut]) == first, f"seed {seed}"
+
+
+def test_a_held_record_is_packed_and_read_again() -> None:
+    row = {
+        "run": None, "destination": "d", "message": "m\n1", "sender": None, "depends_on": ["a", "é"], "note": None,
+        "topic": "t", "partition": 2, "offset": 1 << 40, "time": 1.5, "stamp": b"\x00\n\xff", "key": None, "value": b"",
+    }  # fmt: skip
+    assert unpack_row(pack_row(row)) == row
+    old = b'{"message": "m", "value": {"$bytes": "AAE="}, "offset": 7}'
+    assert unpack_row(old) == {"message": "m", "value": b"\x00\x01", "offset": 7}

@@ -148,8 +148,13 @@ def test_alone_a_snapshot_ends_when_its_reader_says_so() -> None:
     assert [each for record in [*records, *rows] for each in transactions.push(record)] == []
     found = transactions.end_snapshot()
     assert [each.name for each in found] == ["snapshot", "tx500", "tx501"]
-    assert [change["key"] for change in found[0]] == [{"id": 100}, {"id": 101}]
+    assert [change["after"] for change in found[0]] == [{"id": 100}, {"id": 101}]
     assert [each.name for record in log([1, 1, 1])[6:] for each in transactions.push(record)] == ["tx502"]
+    with pytest.raises(MisuseError, match="has ended"):
+        transactions.push(rows[0])
+    empty = WholeTransactions(snapshot=True)
+    assert empty.end_snapshot() == []
+    assert [each.name for record in records for each in empty.push(record)] == ["tx500", "tx501"]
 
 
 @pytest.mark.parametrize("since", ["offset 1", 1000])

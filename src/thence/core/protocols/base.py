@@ -424,9 +424,9 @@ class Member(Fielded, abc.ABC):
 
     # -- the wire --------------------------------------------------------------------------------------------------
 
-    def encode(self, copy: Copy) -> bytes:
-        """Return the stamp of a copy on the wire; its length is what every table here calls bytes."""
-        return wire.encode(type(self), copy, self.roster)
+    def encode(self, copy: Copy, version: int = wire.WIRE_VERSION) -> bytes:
+        """Return the stamp of a copy; `version=2` is shorter, for destinations that read it (releases after 0.1.0)."""
+        return wire.encode(type(self), copy, self.roster, version)
 
     def decode(self, data: bytes, *, source: str | int) -> Copy:
         """Read the stamp of a copy that arrived here, handed over by `source` (a name or position).

@@ -40,6 +40,7 @@ from thence.core.protocols.base import REACHED
 from thence.core.protocols.effects import Deferred, Effect, Pending, Sent
 from thence.core.protocols.epochs import Epochs
 from thence.core.protocols.timestamp_vectors import MATRIX, ROW, MatrixRow
+from thence.core.protocols.wire import WIRE_VERSION
 from thence.core.wire.codec import INT, MASK, RecordShape, Seq, Shape, Vector
 from thence.errors import MisuseError, PeerError
 
@@ -98,15 +99,24 @@ class Bounded(Epochs):
     def _stamp(self) -> tuple[tuple[MatrixRow, ...] | MatrixRow, ...]:
         return *super()._stamp(), tuple([self._short(count) for count in self.latest])
 
-    def encode(self, copy: Copy) -> bytes:
+    def encode(self, copy: Copy, version: int = WIRE_VERSION) -> bytes:
         """Return the stamp on the wire, the count of its message modulo 2B."""
-        return super().encode(replace(copy, count=self._short(copy.count)))
+        return super().encode(replace(copy, count=self._short(copy.count)), version)
 
     def decode(self, data: bytes, *, source: str | int) -> Copy:
         """Read the stamp of a copy that is not yet delivered here, and work out the count of its message."""
         copy = super().decode(data, source=source)
+        if not 0 < copy.count <= 2 * self.longest:
+            raise PeerError(
+                f"a stamp with count {copy.count}; with a bound of {self.bound} 1 to {2 * self.longest} occur"
+            )
         order = self if copy.label == self.label else self._orders.get(copy.label or "")
-        return copy if order is None else replace(copy, count=order._counted(copy))
+        if order is None:
+            return copy
+        count = order._counted(copy)
+        if count < 1:  # it would precede the first message of its sender
+            raise PeerError(f"a stamp with count {copy.count} of {self.roster.name(copy.sender)}, which has sent fewer")
+        return replace(copy, count=count)
 
     def _counted(self, copy: Copy) -> int:
         """Return the count of a message whose header has it modulo 2B."""

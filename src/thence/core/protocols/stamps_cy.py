@@ -1,4 +1,6 @@
 # cython: wraparound=False, initializedcheck=False
+# wraparound: positions and lengths are never negative. Bounds checks stay on: these are bytes of other processes.
+# initializedcheck: no view is used before it is set.
 # mypy: disable-error-code="valid-type,misc,no-redef,type-arg,arg-type,assignment,index"
 """What the delivery rule asks of stamps, read straight from the bytes of a column: no copy, no dependency log is made.
 

@@ -1,5 +1,6 @@
 # cython: wraparound=False, initializedcheck=False
-# Bounds checks stay on: needs come out of stamps. Positions in a roster are never negative.
+# wraparound: positions in a roster are never negative. Bounds checks stay on: needs come out of stamps.
+# initializedcheck: no view is used before it is set.
 # mypy: disable-error-code="valid-type,misc,no-redef,type-arg"
 """The shared delivery rule of protocols, stated once: hold until delivered[s] >= t for these (s, t).
 

@@ -4,6 +4,10 @@ Invariant. A stamp is version, protocol, roster hash, kind and label, sender, co
 Bytes that decode encode back to themselves, and whatever else arrives is a `PeerError` that says what was found. A
 stamp does not say who handed it over: for a message that does not matter, for a protocol message (an OK, a relay) it
 is half of the meaning, so `decode` wants the `source` of every copy that is not a message.
+
+Version 2 says the same with dependency logs in bits (`core/wire/dependency_log_bits_cy.py`); protocols without such a
+log have version 1 alone. `decode` reads both. Version 1 is written unless the caller, who knows that all destinations
+read version 2, asks for it.
 """
 
 from __future__ import annotations
@@ -17,12 +21,13 @@ from thence.core.wire.codec import INT, MASK, PROCESS, TEXT, RecordShape, Shape,
 from thence.core.wire.reader_cy import Reader
 from thence.core.wire.sets import Rename
 from thence.core.wire.words_cy import put_message, put_varint
-from thence.errors import PeerError
+from thence.errors import MisuseError, PeerError
 
 if TYPE_CHECKING:
     from thence.core.protocols.base import Member
 
-WIRE_VERSION = 1
+WIRE_VERSION, IN_BITS = 1, 2
+VERSIONS = (WIRE_VERSION, IN_BITS)
 MOST_LABEL_BYTES = 255
 HEADER_BYTES = 2 + HASH_BYTES
 MESSAGE_AT = HEADER_BYTES + 1
@@ -30,21 +35,29 @@ MESSAGE_AT = HEADER_BYTES + 1
 PAIR = RecordShape(PROCESS, INT)
 """(sender, count)"""
 MOST_OPENINGS = 256
-_openings: dict[tuple[int, bytes], bytes] = {}
-"""how the stamp of a message without a label begins, by protocol and roster: looked up in half the time of a call"""
+_openings: dict[tuple[int, int, bytes], bytes] = {}
+"""how the stamp of a message without a label begins, by version, protocol and roster: half the time of a call"""
+_in_bits: dict[Shape, Shape] = {}
+"""the shape of version 2 for each that was asked for"""
 _new = object.__new__
 
 
-def encode(protocol: type[Member], copy: Copy, roster: Roster) -> bytes:
+def encode(protocol: type[Member], copy: Copy, roster: Roster, version: int = WIRE_VERSION) -> bytes:
     """Write the stamp of a copy."""
     size = len(roster.names)
+    shape = protocol.kinds[copy.kind]
+    if version != WIRE_VERSION:
+        shape = _other_form(shape)
+        if version != IN_BITS or shape is protocol.kinds[copy.kind]:
+            raise MisuseError(f"protocol {protocol.name} writes no {copy.kind} of wire version {version}")
     if copy.kind == MESSAGE and copy.label is None:
-        out = bytearray(_openings.get((protocol.code, roster.hash)) or _opening(protocol.code, roster.hash))
+        key = (version, protocol.code, roster.hash)
+        out = bytearray(_openings.get(key) or _opening(key))
     else:
-        out = bytearray((WIRE_VERSION, protocol.code)) + roster.hash
+        out = bytearray((version, protocol.code)) + roster.hash
         put_kind(out, tuple(protocol.kinds), copy)
     put_message(out, copy.sender, copy.count, copy.destinations, size)
-    protocol.kinds[copy.kind].write(copy.stamp, out, size)
+    shape.write(copy.stamp, out, size)
     return bytes(out)
 
 
@@ -53,8 +66,9 @@ def decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: 
 
     `source` is the position of the process that handed the copy over. Without it only messages are accepted.
     """
-    opening = _openings.get((protocol.code, roster.hash)) or _opening(protocol.code, roster.hash)
-    if data[:MESSAGE_AT] == opening:
+    version = IN_BITS if data[:1] == b"\x02" else WIRE_VERSION
+    key = (version, protocol.code, roster.hash)
+    if data[:MESSAGE_AT] == (_openings.get(key) or _opening(key)):
         reader, kind, label = Reader(data, len(roster.names), MESSAGE_AT), MESSAGE, None
     else:
         reader = Reader(data, _known_size(protocol, data, roster), HEADER_BYTES)
@@ -64,7 +78,12 @@ def decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: 
                 f"a stamp of kind {kind!r}; without the source that handed it over only messages are accepted"
             )
     sender, count, destinations = reader.message()
-    stamp = protocol.kinds[kind].read(reader)
+    shape = protocol.kinds[kind]
+    if version == IN_BITS:
+        shape = _other_form(shape)
+        if shape is protocol.kinds[kind]:
+            raise PeerError(f"a {kind} of wire version 2; protocol {protocol.name} has version 1 alone")
+    stamp = shape.read(reader)
     reader.done()
     copy: Copy = _new(Copy)  # field by field: to call the class would cost as much as reading a small stamp
     copy.sender = sender
@@ -78,19 +97,25 @@ def decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: 
     return copy
 
 
-def _opening(code: int, digest: bytes) -> bytes:
+def _opening(key: tuple[int, int, bytes]) -> bytes:
     """Return how the stamp of a message without a label begins, and remember it."""
     if len(_openings) >= MOST_OPENINGS:
         _openings.clear()
-    return _openings.setdefault((code, digest), bytes((WIRE_VERSION, code)) + digest + bytes(1))
+    version, code, digest = key
+    return _openings.setdefault(key, bytes((version, code)) + digest + bytes(1))
+
+
+def _other_form(shape: Shape) -> Shape:
+    """Return the shape of version 2: itself where there is no other form."""
+    return _in_bits.get(shape) or _in_bits.setdefault(shape, shape.in_bits())
 
 
 def _known_size(protocol: type[Member], data: bytes, roster: Roster) -> int:
     """Return the size of the roster that a stamp is written under, or say what is wrong with its header."""
     if len(data) < HEADER_BYTES:
         raise PeerError(f"a stamp of {len(data)} bytes is too short; the header alone has {HEADER_BYTES}")
-    if data[0] != WIRE_VERSION:
-        raise PeerError(f"stamp version {data[0]}; this release reads version {WIRE_VERSION}")
+    if data[0] not in VERSIONS:
+        raise PeerError(f"stamp version {data[0]}; this release reads versions {WIRE_VERSION} and {IN_BITS}")
     if data[1] != protocol.code:
         raise PeerError(f"stamp of protocol number {data[1]}, expected {protocol.code} ({protocol.name})")
     return known_size(roster, data[2:HEADER_BYTES], grows=protocol.grows)

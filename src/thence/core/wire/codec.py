@@ -42,6 +42,10 @@ class Shape:
         """Return a copy that can change alone; immutable values return themselves."""
         return value
 
+    def in_bits(self) -> Shape:
+        """Return the shape of the same values in wire version 2; what has no other form there is its own."""
+        return self
+
 
 class _Int(Shape):
     def write(self, value: Value, out: bytearray, size: int) -> None:
@@ -179,6 +183,11 @@ class RecordShape(Shape):
         """Freeze the parts."""
         return tuple(shape.freeze(part, rename) for shape, part in zip(self.shapes, value, strict=True))
 
+    def in_bits(self) -> Shape:
+        """Take the other form of each part that has one."""
+        shapes = [shape.in_bits() for shape in self.shapes]
+        return RecordShape(*shapes, make=self.make) if shapes != list(self.shapes) else self
+
     def fork(self, value: Value) -> Value:
         """Fork the parts."""
         parts = tuple(shape.fork(part) for shape, part in zip(self.shapes, value, strict=True))
@@ -282,6 +291,9 @@ class ByProcess(Shape):
         if self.shape is INT:
             pairs: dict[int, Value] = reader.pairs()
             return pairs
+        if isinstance(self.shape, Vector) and self.shape.shape is INT and self.shape.make is tuple:
+            vectors: dict[int, Value] = reader.vectors()
+            return vectors
         found: dict[int, Value] = {}
         last, size, read = -1, reader.size, self.shape.read
         for _ in range(reader.length()):

@@ -1,5 +1,7 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-# Safe without bounds checks: entries are laid out here alone and every index is below `entries`.
+# boundscheck: entries are laid out here alone, and every index is below `entries`.
+# wraparound: no index is negative.
+# initializedcheck: no view is used before it is set.
 # mypy: disable-error-code="valid-type,misc,no-redef,type-arg,no-any-return,has-type,union-attr,return-value"
 """The dependency log: messages of the causal past with their still relevant destinations.
 

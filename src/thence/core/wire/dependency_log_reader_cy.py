@@ -1,5 +1,6 @@
 # cython: wraparound=False, initializedcheck=False
-# Bounds checks stay on: these are the bytes of strangers.
+# wraparound: offsets and positions are never negative. Bounds checks stay on: these are bytes of other processes.
+# initializedcheck: no view is used before it is set.
 # mypy: disable-error-code="valid-type,misc,no-redef,type-arg,no-any-return,union-attr,return-value"
 """Dependency logs from bytes: the one strict reader, for a log or for the needs of one destination alone."""
 

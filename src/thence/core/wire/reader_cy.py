@@ -1,7 +1,8 @@
 # cython: wraparound=False, initializedcheck=False, cdivision=True
-# Bounds checks stay on: these are the bytes of strangers. No index and no dividend is negative, and no view is used
-# before it is set. Words and counts are plain memory: a position is compared with the roster's size before it is
-# an index, and `falling` makes room for the counts it takes.
+# wraparound: no index is negative. Bounds checks stay on: these are bytes of other processes. Words and counts are
+# plain memory: a position is compared with the roster's size before it is an index, and `falling` makes room for them.
+# initializedcheck: no view is used before it is set.
+# cdivision: no dividend is negative, and divisors are constants.
 # mypy: disable-error-code="valid-type,misc,no-redef,type-arg,no-any-return,assignment,index,unreachable"
 """The strict reader of bytes from outside.
 
@@ -203,6 +204,20 @@ class Reader:
                 raise PeerError(f"position {position} at byte {self.at} follows {last} of {self.size}; they ascend")
             last = position
             found[position] = self.varint()
+        return found
+
+    def vectors(self) -> dict:
+        """Take a number for each position, as a tuple, for each of some positions, which ascend."""
+        found: dict = {}
+        last: cython.longlong = -1
+        position: cython.longlong
+        _i: cython.longlong
+        for _i in range(self.length()):
+            position = self.varint()
+            if position <= last or position >= self.size:
+                raise PeerError(f"position {position} at byte {self.at} follows {last} of {self.size}; they ascend")
+            last = position
+            found[position] = tuple(self.numbers(self.size))
         return found
 
     @cython.ccall

@@ -1,6 +1,9 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# No index and no dividend is negative. Words are plain memory: an index is below the width that they were made with.
-# `Writer` compares its place with its end itself, because what it is asked to write may be longer than announced.
+# boundscheck: words are plain memory, and an index is below the width that they were made with. `Writer`
+# compares its place with its end itself, because what it is asked to write may be longer than announced.
+# wraparound: no index is negative.
+# initializedcheck: no view is used before it is set.
+# cdivision: no dividend is negative, and divisors are constants.
 # mypy: disable-error-code="attr-defined,name-defined,valid-type,misc,no-redef,type-arg,no-any-return"
 """Integers and sets of processes, and how they are written.
 

@@ -67,6 +67,8 @@ class Stepper:
         self.system: System = roots[self.start]
         self.steps: list[Step] = []
         self.problem: Problem | None = None
+        self.notes: list[str] = []
+        """The stamps of the copies that the last step sent, and how it changed the log of its process."""
         self._before: list[System] = []
 
     def choices(self) -> list[Step]:
@@ -80,12 +82,53 @@ class Stepper:
         if step not in self.choices():
             raise MisuseError(f"not possible here: {in_words(step, self.moves.roster)}")
         self._before.append(self.system)
+        known = self._log(step.process)
         move = self.moves.apply(self.system, step)
         self.system, self.problem = move.system, move.problem
         self.steps.append(step)
+        sent = [copy for effect in move.effects if isinstance(effect, Sent) for copy in effect.copies]
+        self.notes = [self._stamp(step.process, copy) for copy in sent]
+        self.notes += self._changed(step.process, known, self._log(step.process))
         if not self.system.left:
             self.problem = self.broken()
         return [words for effect in move.effects if (words := self._led_to(step.process, effect))]
+
+    def _stamp(self, process: int, copy: Copy) -> str:
+        """Say what the stamp of a copy tells its destination."""
+        member, roster = self.system.nodes[process].member, self.moves.roster
+        where = f"stamp of {name_of(roster.name(copy.sender), copy.count)} to {roster.name(copy.destination)}"
+        if member is None:
+            return f"{where}: its sender has crashed"
+        found = member.dependencies(copy)
+        if found is None:
+            return f"{where}: {member.entries(copy)} entries"
+        facts = [
+            f"{name_of(roster.name(message.sender), message.count)} for {', '.join(roster.members(mask)) or 'none'}"
+            for message, mask in found
+        ]
+        return f"{where}: {'; '.join(facts) or 'no causes'}"
+
+    def _log(self, process: int) -> set[str] | None:
+        """Return the facts in the log of a process in words; None where its protocol keeps no such log."""
+        member, roster = self.system.nodes[process].member, self.moves.roster
+        facts = None if member is None else member.log_facts()
+        if facts is None:
+            return None
+        return {
+            f"{name_of(roster.name(message.sender), message.count)} for {roster.name(destination)}"
+            for message, destination in facts
+        }
+
+    def _changed(self, process: int, before: set[str] | None, after: set[str] | None) -> list[str]:
+        if before is None or after is None or before == after:
+            return []
+        words = [
+            f"{verb} {', '.join(sorted(some))}"
+            for verb, some in (("adds", after - before), ("drops", before - after))
+            if some
+        ]
+        facts = f"{len(after)} fact{'s' * (len(after) != 1)} now"
+        return [f"log of {self.moves.roster.name(process)} {' and '.join(words)}: {facts}"]
 
     def _led_to(self, process: int, effect: Answer) -> str:
         roster = self.moves.roster
@@ -106,6 +149,7 @@ class Stepper:
         if not self.steps:
             raise MisuseError("nothing was done yet")
         self.steps.pop()
+        self.notes = []
         self.system, self.problem = self._before.pop(), None
 
     def witness(self) -> Witness:

@@ -6,7 +6,6 @@ that fails is a row with its error. Both depend on their rows, and on a few numb
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypedDict
 
@@ -16,7 +15,7 @@ from thence.core.model.plain import Fields
 from thence.core.model.roster import Roster
 from thence.errors import TraceError
 from thence.tables.costing.replay import Cost, prefix, replay
-from thence.tables.costing.traffic import Profile, profile
+from thence.tables.costing.traffic import Hidden, Profile, profile
 from thence.tables.explain.causality import causal_order
 
 
@@ -26,7 +25,8 @@ class ProcessTotals(TypedDict, total=False):
     label: str | None
     name: str
     rows: int
-    last: int
+    gap: int | None
+    """the first index that the process leaves out, on any of its parts"""
     crashes: int
     deliveries: int
 
@@ -35,8 +35,8 @@ class Head(NamedTuple):
     """Who takes each in a run, and what its rows over all labels say."""
 
     roster: Roster
-    gaps: int
-    """processes that leave out an index"""
+    gaps: dict[str, int]
+    """by process that leaves out an index, the first"""
     crashes: int
     deliveries: int
     """under this label"""
@@ -45,14 +45,13 @@ class Head(NamedTuple):
 def head_of(totals: Iterable[ProcessTotals], label: str | None) -> Head:
     """Read a head: one each for each label and process with its numbers, and one for each name in `destinations`."""
     totals = [each for each in totals if each.get("name")]
-    rows: Counter[str] = Counter()
-    last: dict[str, int] = {}
+    gaps: dict[str, int] = {}
     for each in totals:
-        rows[each["name"]] += each.get("rows", 0)
-        last[each["name"]] = max(last.get(each["name"], 0), each.get("last", 0))
-    deliveries = sum(each.get("deliveries", 0) for each in totals if each.get("label") == label)
-    gaps = sum(last[name] > rows[name] for name in last)
-    return Head(Roster(sorted(last)), gaps, sum(each.get("crashes", 0) for each in totals), deliveries)
+        if (gap := each.get("gap")) is not None:
+            gaps[each["name"]] = min(gap, gaps.get(each["name"], gap))
+    deliveries = sum(each.get("deliveries") or 0 for each in totals if each.get("label") == label)
+    crashes = sum(each.get("crashes") or 0 for each in totals)
+    return Head(Roster(sorted({each["name"] for each in totals})), gaps, crashes, deliveries)
 
 
 def prepare(rows: Iterable[Event | str], head: Head, sample: int) -> tuple[Profile, list[Event]]:
@@ -69,9 +68,13 @@ def prepare(rows: Iterable[Event | str], head: Head, sample: int) -> tuple[Profi
     except TraceError as error:
         ordered, refused = [], [*refused, str(error)]
     kept, cut = prefix(ordered, sample)
-    sampled, hidden = cut or head.deliveries > sample, _hidden(head.gaps, refused, rejected)
-    found = profile(kept, head.roster, crashes=head.crashes, unusable=hidden, sampled=sampled)
-    return found, kept
+    doubts = dict.fromkeys(head.roster, 0) if refused else dict(head.gaps)
+    for each in rejected:
+        process, index = each.event.process, max(each.event.index, 0)
+        doubts[process] = min(index, doubts.get(process, index))
+    hidden = Hidden(doubts, len(refused) + len(rejected), len(head.gaps), _hidden(len(head.gaps), refused, rejected))
+    sampled = cut or head.deliveries > sample
+    return profile(kept, head.roster, crashes=head.crashes, hidden=hidden, sampled=sampled), kept
 
 
 def _hidden(gaps: int, refused: list[str], rejected: list[RejectedRow]) -> str | None:

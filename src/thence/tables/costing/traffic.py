@@ -1,9 +1,10 @@
 """What a recorded run is like: is it causal, and which needs of the registry's protocols does its traffic meet?
 
 Invariant: a finding is met, not met, or not shown by a trace at all (None), and says why in a few words, with a
-witness. The verdict is that of `thence.core.model.order.judge` on the rows of the run, one label at a time: the members
-of `ks`, fed with the deliveries as recorded, hold a copy if and only if a cause of it that is addressed there has not
-been delivered.
+witness. The verdict is that of the audit (`thence.core.model.verdict`) on the rows of one label: the members of `ks`,
+fed with the deliveries as recorded, hold a copy if and only if a cause of it that is addressed there has not been
+delivered. Where it was never delivered, and a row of that process is missing or was set aside by then, the violation is
+only possible. Beyond the sample nothing is delivered.
 
 - broadcast only: every message goes to all others of the run. unicast only: every message goes to one process.
 - serialized sends: the sends form a chain; each process that sends has sent or delivered the message sent before.
@@ -16,7 +17,7 @@ been delivered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ from thence.core.model.events import Event
 from thence.core.model.message import Copy
 from thence.core.model.plain import Row
 from thence.core.model.roster import Roster
-from thence.core.model.verdict import Verdict
+from thence.core.model.verdict import Verdict, verdict_of
 from thence.core.protocols.effects import Hold, Sent
 from thence.core.protocols.ks import KS
 from thence.core.protocols.registry import NEEDS, Need
@@ -36,6 +37,20 @@ class NeedFinding(NamedTuple):
 
     met: bool | None
     why: str
+
+
+Early = tuple[str, str, str]
+"""a destination, a message delivered there, and a cause of it that was not"""
+
+
+class Hidden(NamedTuple):
+    """What the rows at hand do not show."""
+
+    doubts: Mapping[str, int] = {}
+    """by process the first index at which a row is missing or was set aside"""
+    set_aside: int = 0
+    gaps: int = 0
+    why: str | None = None
 
 
 @dataclass(slots=True)
@@ -67,32 +82,39 @@ class Profile:
 
 
 def profile(
-    rows: Sequence[Event], roster: Roster, *, crashes: int = 0, unusable: str | None = None, sampled: bool = False
+    rows: Sequence[Event], roster: Roster, *, crashes: int = 0, hidden: Hidden | None = None, sampled: bool = False
 ) -> Profile:
-    """Look at usable rows of one run and one label, causes first; `unusable` says what hides the verdict `causal`."""
+    """Look at usable rows of one run and one label, causes first."""
     from thence.tables.costing.replay import has_arrivals
 
+    hidden = hidden or Hidden()
     sends = [event for event in rows if event.kind == "send"]
     found = Profile(len(roster), len(sends), sum(len(e.destinations or ()) for e in sends), sampled=sampled)
     found.deliveries = sum(event.kind == "deliver" for event in rows)
     found.basis = "arrivals" if has_arrivals(rows) else "deliveries"
-    early = first_early(rows, roster)
-    if early is not None:
-        destination, message, missing = early
-        found.verdict, found.reason = "violated", f"{destination} delivered {message} before {missing}, a cause of it"
-    elif unusable is not None:
-        found.verdict, found.reason = "unknown", unusable
+    violation, possible = first_early(rows, roster, hidden.doubts)
+    found.verdict = verdict_of(violation is not None, possible is not None, hidden.set_aside, hidden.gaps)
+    if violation is not None:
+        destination, message, missing = violation
+        found.reason = f"{destination} delivered {message} before {missing}, a cause of it"
+    elif possible is not None:
+        destination, message, missing = possible
+        found.reason = f"{destination} delivered {message}, perhaps before {missing}, a cause of it; {hidden.why}"
+    else:
+        found.reason = hidden.why
     if found.basis == "arrivals":
         _recorded(rows, found)
     found.findings = findings(rows, roster, crashes=crashes)
     return found
 
 
-def first_early(rows: Iterable[Event], roster: Roster) -> tuple[str, str, str] | None:
-    """Return the first (destination, message, missing cause) of rows that are not causal, None if they are."""
+def first_early(rows: Sequence[Event], roster: Roster, doubts: Mapping[str, int]) -> tuple[Early | None, Early | None]:
+    """Return the first violation of rows, causes first, and, if there is none, the first possible one."""
     members = [KS(roster, place) for place in range(len(roster))]
+    delivered = {(event.message, event.process) for event in rows if event.kind == "deliver"}
     names: dict[tuple[str, int], str] = {}
     copies: dict[tuple[str | None, str], Copy] = {}
+    possible: Early | None = None
     for event in rows:
         here = event.process
         if event.kind == "send" and event.destinations and event.message is not None:
@@ -102,11 +124,17 @@ def first_early(rows: Iterable[Event], roster: Roster) -> tuple[str, str, str] |
             for copy in sent.copies:
                 copies[event.message, roster.name(copy.destination)] = copy
         elif event.kind == "deliver" and (arrived := copies.pop((event.message, here), None)) is not None:
-            for effect in members[roster.position(here)].receive(arrived):
-                if isinstance(effect, Hold):
-                    cause = effect.waits_for[0]
-                    return here, event.message or "", names[cause.sender, cause.count]
-    return None
+            member = members[roster.position(here)]
+            held = any(isinstance(effect, Hold) for effect in member.receive(arrived))
+            while held and (waiting := member.pending()):
+                cause = waiting[0].waits_for[0]
+                missing = names[cause.sender, cause.count]
+                early = here, event.message or "", missing
+                if (missing, here) in delivered or doubts.get(here, event.index + 1) > event.index:
+                    return early, None
+                possible = possible or early
+                member.receive(copies.pop((missing, here)))  # a hidden row may have delivered it: go on as if it had
+    return None, possible
 
 
 def _recorded(rows: Iterable[Event], found: Profile) -> None:

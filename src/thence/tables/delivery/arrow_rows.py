@@ -8,7 +8,7 @@ texts are understood, anything else is no time.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,11 +19,19 @@ from numpy.typing import NDArray
 from thence.core.model.moments import seconds
 from thence.core.model.plain import Field
 from thence.tables.contract.type_map import arrow_type
+from thence.tables.delivery.coded_rows_cy import (
+    CodedRows,
+    Lexicon,
+    coded_clocks,
+    coded_explicit,
+    coded_reads,
+    id_flags,
+)
 from thence.tables.delivery.columns import Columns, Family
 from thence.tables.delivery.outcome import KINDS, OUTPUT_COLUMNS
-from thence.tables.delivery.outcome_cy import Outcome, outcome_columns
+from thence.tables.delivery.outcome_cy import OutcomeColumns, Outcomes
 from thence.tables.delivery.reading import Read, Reading
-from thence.tables.delivery.reading_cy import clock_rows, explicit_rows, read_clock, read_explicit
+from thence.tables.delivery.reading_cy import id_text, read_clock, read_explicit
 from thence.tables.delivery.stamp_column import read_stamps
 
 Ints = NDArray[np.int64]
@@ -32,58 +40,170 @@ Floats = NDArray[np.float64]
 OUTPUT: dict[str, pa.DataType] = {name: arrow_type(kind) for name, kind in OUTPUT_COLUMNS.items()}
 """The output columns with Arrow's types."""
 KIND_NAMES = pa.array(KINDS)
+SPREAD = 4
+"""Whole numbers that spread over this many times their count are numbered as they are."""
 
 
-def read_batch(
-    reading: Reading, batch: pa.RecordBatch, columns: Columns
-) -> tuple[list[Read | str], list[Field] | None]:
-    """Return what each row of a batch says, and for explicit causes their ids."""
+class ArrowLexicon(Lexicon):
+    """Names that are an Arrow column of texts or whole numbers; few of them become Python's."""
 
-    def column(name: str) -> pa.Array | None:
-        return batch.column(name) if name in batch.schema.names else None
+    _all: list[str] | None = None
 
-    def listed(name: str) -> list[Field]:
-        found = column(name)
-        return [None] * len(batch) if found is None else found.to_pylist()
+    def name(self, number: int) -> str:
+        """Return one name."""
+        return str(self._names[number].as_py())
+
+    def names(self) -> list[str]:
+        """Return all names."""
+        if self._all is None:
+            self._all = self.taken(np.arange(len(self))).to_pylist()
+        return self._all
+
+    def listed(self, numbers: Iterable[int]) -> list[str]:
+        """Return some names."""
+        found: list[str] = self.taken(np.asarray(numbers)).to_pylist()
+        return found
+
+    def taken(self, numbers: Codes | Ints) -> pa.Array:
+        """Return some names as a column."""
+        return self._names.take(pa.array(numbers)).cast(pa.string())
+
+
+class WholeNumbers(ArrowLexicon):
+    """Names that are whole numbers one after the other."""
+
+    def __init__(self, first: int, count: int) -> None:
+        """Begin at a number."""
+        self._first, self._count = first, count
+
+    def __len__(self) -> int:
+        """Return how many names there are."""
+        return self._count
+
+    def name(self, number: int) -> str:
+        """Return one name."""
+        return str(self._first + number)
+
+    def taken(self, numbers: Codes | Ints) -> pa.Array:
+        """Return some names as a column."""
+        return pa.array(np.asarray(numbers, np.int64) + self._first).cast(pa.string())
+
+
+def read_batch(reading: Reading, batch: pa.RecordBatch, columns: Columns) -> CodedRows:
+    """Return what each row of a batch says."""
+
+    def column(name: str) -> pa.Array:
+        return batch.column(name) if name in batch.schema.names else pa.nulls(len(batch))
 
     cause = column(columns.cause)
     if reading.by == "depends_on":
-        messages = _ids(column(columns.message), len(batch))
-        flat_causes = None if cause is None or reading.separator is not None else _flat_causes(cause)
-        if flat_causes is not None:
-            return explicit_rows(messages, *flat_causes), messages
-        rows = zip(messages, listed(columns.cause), strict=True)
-        return [read_explicit(*row, reading.separator) for row in rows], messages
-    senders = listed(columns.sender)
+        return _explicit(column(columns.message), cause, reading.separator)
     if reading.by == "clock":
-        flat = None if cause is None else _flat_clocks(cause)
-        if flat is None:
-            return [read_clock(*row) for row in zip(senders, listed(columns.cause), strict=True)], None
-        return clock_rows(senders, *flat), None
-    return read_stamps(reading, senders, listed(columns.destination), cause, len(batch)), None
+        return _clocks(column(columns.sender), cause)
+    senders, destinations = column(columns.sender).to_pylist(), column(columns.destination).to_pylist()
+    return coded_reads(read_stamps(reading, senders, destinations, cause, len(batch)))
 
 
-def _ids(column: pa.Array | None, count: int) -> list[Field]:
-    """Return ids as the rule reads them: whole numbers as texts, which Arrow makes faster than Python."""
-    if column is None:
-        return [None] * count
-    found: list[Field] = (column.cast(pa.string()) if pa.types.is_integer(column.type) else column).to_pylist()
-    return found
+def _explicit(message: pa.Array, cause: pa.Array, separator: str | None) -> CodedRows:
+    flat = None if separator is not None else _flat_causes(cause)
+    if flat is None:
+        ids = (message.cast(pa.string()) if pa.types.is_integer(message.type) else message).to_pylist()
+        reads = [read_explicit(*row, separator) for row in zip(ids, cause.to_pylist(), strict=True)]
+        return coded_reads(reads, [None if each is None else str(each) for each in ids])
+    starts, causes = flat
+
+    def alone(place: int) -> str:
+        own = message[place]
+        text = own.cast(pa.string()) if pa.types.is_integer(own.type) else own
+        found = read_explicit(text.as_py(), cause[place].as_py())
+        assert isinstance(found, str)
+        return found
+
+    lexicon, codes, flags = _numbered(message, causes)
+    return coded_explicit(lexicon, codes[: len(message)], starts, codes[len(message) :], flags, alone)
 
 
-def _flat_causes(column: pa.Array) -> tuple[list[int], list[Field]] | None:
+def _numbered(message: pa.Array, causes: pa.Array) -> tuple[Lexicon, Codes, array[int] | None]:
+    """Return the names of ids and causes, the number of each, -1 for null, and of each name whether it is an id."""
+    if pa.types.is_integer(message.type) and (pa.types.is_integer(causes.type) or not len(causes)):
+        values = _whole(message, causes)
+        if values is not None:
+            return *values, None
+    both = pa.concat_arrays([_texts_of(message), _texts_of(causes)])
+    coded = both.dictionary_encode()
+    names = coded.dictionary
+    offsets = np.frombuffer(names.buffers()[1], np.int64)[: len(names) + 1] if len(names) else np.zeros(1, np.int64)
+    data = np.frombuffer(names.buffers()[2] or b"", np.uint8)
+    return ArrowLexicon(names), _codes(coded.indices), id_flags(offsets.copy(), data)
+
+
+def _whole(message: pa.Array, causes: pa.Array) -> tuple[Lexicon, Codes] | None:
+    """Number ids that are whole numbers: as they are, where they are close together."""
+    try:
+        both = pa.concat_arrays([each.cast(pa.int64()) for each in (message, causes)])
+    except pa.ArrowInvalid:
+        return None  # above 2**63
+    ends = pc.min_max(both)
+    if not ends["min"].is_valid:
+        return WholeNumbers(0, 1), np.full(len(both), -1, np.int32)
+    first, last = ends["min"].as_py(), ends["max"].as_py()
+    if last - first >= SPREAD * len(both) + SPREAD:
+        coded = both.dictionary_encode()
+        return ArrowLexicon(coded.dictionary), _codes(coded.indices)
+    if not both.null_count:
+        return WholeNumbers(first, last - first + 1), (both.to_numpy() - first).astype(np.int32)
+    found = (both.fill_null(first - 1).to_numpy() - first).astype(np.int32)
+    return WholeNumbers(first, last - first + 1), found
+
+
+def _codes(indices: pa.Array) -> Codes:
+    """Return numbers, -1 for null; compiled loops take writable buffers alone."""
+    filled = indices.fill_null(-1) if indices.null_count else indices
+    return np.array(filled.to_numpy(zero_copy_only=False), np.int32)
+
+
+def _texts_of(ids: pa.Array) -> pa.Array:
+    """Return ids as the texts that they are compared by."""
+    if _is_text(ids.type) or pa.types.is_integer(ids.type) or pa.types.is_null(ids.type):
+        return ids.cast(pa.large_string())
+    return pa.array([id_text(each) for each in ids.to_pylist()], pa.large_string())
+
+
+def _flat_causes(column: pa.Array) -> tuple[Codes, pa.Array] | None:
     """Return where the causes of each row begin, and all causes; None where a value must be looked at by itself."""
+    if pa.types.is_null(column.type):
+        return np.zeros(len(column) + 1, np.int32), column.slice(0, 0)
     if _is_list(column.type):
-        lengths = pc.list_value_length(column).fill_null(0)
+        lengths = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
         flat = pc.list_flatten(column)
     elif pa.types.is_integer(column.type) or _is_text(column.type):
         if _is_text(column.type) and pc.any(pc.starts_with(column, "[")).as_py():
             return None  # an array of JSON in a text
-        lengths, flat = column.is_valid().cast(pa.int64()), column.drop_null()
+        if not column.null_count:
+            return np.arange(len(column) + 1, dtype=np.int32), column
+        lengths, flat = column.is_valid().to_numpy(zero_copy_only=False), column.drop_null()
     else:
         return None
-    starts = np.concatenate([[0], np.cumsum(lengths.to_numpy(zero_copy_only=False), dtype=np.int64)])
-    return starts.tolist(), _ids(flat, len(flat))
+    starts = np.zeros(len(column) + 1, np.int32)
+    np.cumsum(lengths, out=starts[1:])
+    return starts, flat
+
+
+def _clocks(sender: pa.Array, clock: pa.Array) -> CodedRows:
+    def alone(place: int) -> Read | str:
+        return read_clock(sender[place].as_py(), clock[place].as_py())
+
+    flat = _flat_clocks(clock)
+    if flat is None:
+        return coded_reads([alone(place) for place in range(len(sender))])
+    starts, names, codes, counts = flat
+    places = {name: place for place, name in enumerate(names)}
+    coded = sender.dictionary_encode()
+    known = np.array([places.get(name, -1) for name in coded.dictionary.to_pylist()] + [-1], np.int32)
+    own = known[_codes(coded.indices)]
+    if clock.null_count:
+        own[~clock.is_valid().to_numpy(zero_copy_only=False)] = -1
+    return coded_clocks(Lexicon(names), own, starts, codes, counts, alone)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -115,8 +235,8 @@ def _family(kind: pa.DataType) -> Family | None:
     return None if pa.types.is_nested(kind) else "other"
 
 
-def _flat_clocks(column: pa.Array) -> tuple[Codes, list[Field], Codes, Ints, list[bool] | None] | None:
-    """Return where each clock of a column begins, the names, their codes, the counts, and which clocks are there.
+def _flat_clocks(column: pa.Array) -> tuple[Codes, list[Field], Codes, Ints] | None:
+    """Return where each clock of a column begins, the names, their codes and the counts.
 
     None where the column is no map of whole numbers, or a count is missing: such rows are read one by one.
     """
@@ -128,15 +248,12 @@ def _flat_clocks(column: pa.Array) -> tuple[Codes, list[Field], Codes, Ints, lis
     names = column.keys.slice(first, length).dictionary_encode()
     if counts.null_count or pa.types.is_nested(names.type.value_type):
         return None
-    there = column.is_valid().to_pylist() if column.null_count else None
-    # copies: compiled loops take writable buffers alone
-    codes, numbers = np.array(names.indices, np.int32), np.array(counts, np.int64)
-    return starts - starts[0], names.dictionary.to_pylist(), codes, numbers, there
+    return starts - starts[0], names.dictionary.to_pylist(), _codes(names.indices), np.array(counts, np.int64)
 
 
-def times_in(batch: pa.RecordBatch, columns: Columns) -> list[float] | None:
+def times_in(batch: pa.RecordBatch, columns: Columns) -> Floats | None:
     """Return the event times of rows, NaN where there is none; None without such a column."""
-    return _seconds(batch.column(columns.time)).tolist() if columns.time in batch.schema.names else None
+    return _seconds(batch.column(columns.time)) if columns.time in batch.schema.names else None
 
 
 @dataclass(frozen=True)
@@ -151,29 +268,54 @@ class Leaving:
         return len(self.tickets)
 
 
-def leaving(outcomes: list[Outcome]) -> Leaving:
+def leaving(outcomes: Outcomes) -> Leaving:
     """Return outcomes as columns."""
-    made = outcome_columns(outcomes)
-    position, seconds = np.frombuffer(made.position, np.int64), np.frombuffer(made.held_seconds, np.float64)
+    made, count = outcomes.columns(), len(outcomes)
+    position, seconds = np.asarray(made.position), np.asarray(made.held_seconds)
+    unplaced, timeless = position == 0, np.isnan(seconds)
     columns = [
-        KIND_NAMES.take(pa.array(np.frombuffer(made.kind, np.int8))),
-        pa.array(position, mask=position == 0),
-        _lists(made.waited_starts, made.waited_for),
-        pa.array(np.frombuffer(made.held_for, np.int64)),
-        pa.array(seconds, mask=np.isnan(seconds)),
-        _texts(made.reason, len(outcomes)),
-        _lists(made.missing_starts, made.missing),
-        _texts(made.blocker, len(outcomes)),
+        KIND_NAMES.take(pa.array(np.asarray(made.kind))),
+        pa.array(position, mask=unplaced if unplaced.any() else None),
+        _waited(made, outcomes.lexicon),  # type: ignore[arg-type]
+        pa.array(np.asarray(made.held_for)),
+        pa.nulls(count, pa.float64()) if timeless.all() else pa.array(seconds, mask=timeless),
+        _sparse(made.reason, count),
+        _missing(made.missing, count),
+        _sparse(made.blocker, count),
     ]
-    return Leaving(np.frombuffer(made.ticket, np.int64), columns)
+    return Leaving(np.asarray(made.ticket), columns)
 
 
-def _lists(starts: array[int], flat: list[str]) -> pa.ListArray:
-    return pa.ListArray.from_arrays(pa.array(np.frombuffer(starts, np.int32)), pa.array(flat, pa.string()))
+def _waited(made: OutcomeColumns, lexicon: Lexicon | None) -> pa.ListArray:
+    """Return the causes that rows waited for."""
+    numbers, texts = np.asarray(made.waited), pa.array(made.texts, pa.string())
+    if not len(numbers) or not isinstance(lexicon, ArrowLexicon):
+        names = [lexicon.name(each) if each >= 0 else made.texts[-1 - each] for each in numbers.tolist()]  # type: ignore[union-attr]
+        flat = pa.array(names, pa.string())
+    elif not len(texts):
+        flat = lexicon.taken(numbers)
+    else:
+        both = pa.concat_arrays([lexicon.taken(np.unique(numbers[numbers >= 0])), texts])
+        known = np.unique(numbers[numbers >= 0])
+        flat = both.take(pa.array(np.where(numbers < 0, len(known) - 1 - numbers, np.searchsorted(known, numbers))))
+    return pa.ListArray.from_arrays(pa.array(np.asarray(made.waited_starts)), flat)
 
 
-def _texts(texts: list[str | None], count: int) -> pa.StringArray:
-    return pa.array(texts, pa.string()) if texts else pa.nulls(count, pa.string())
+def _missing(missing: Mapping[int, Sequence[str]], count: int) -> pa.ListArray:
+    lengths = np.zeros(count + 1, np.int32)
+    for place, names in missing.items():
+        lengths[place + 1] = len(names)
+    flat = [name for place in sorted(missing) for name in missing[place]]
+    return pa.ListArray.from_arrays(pa.array(np.cumsum(lengths, dtype=np.int32)), pa.array(flat, pa.string()))
+
+
+def _sparse(texts: Mapping[int, str], count: int) -> pa.StringArray:
+    """Return a column of which few rows have a text."""
+    if not texts:
+        return pa.nulls(count, pa.string())
+    places = np.full(count, -1, np.int64)
+    places[list(texts)] = np.arange(len(texts))
+    return pa.array(list(texts.values()), pa.string()).take(pa.array(places, mask=places < 0))
 
 
 def joined(rows: pa.RecordBatch, columns: Sequence[pa.Array]) -> pa.RecordBatch:

@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
 
 import pyarrow as pa
 
 from thence.core.model.plain import Row
 from thence.errors import MisuseError
 from thence.tables.delivery.setup import Setup
+
+HEAD = "head"
+"""The state variable that a stream of this release keeps for each shard."""
+OF_AN_EARLIER_RELEASE = (
+    "this checkpoint keeps its state by key, as thence 0.1.0 wrote it, and this release keeps it by shard: let 0.1.0 "
+    "finish what it holds (`thence waiting` and `thence give-up` of that release), then begin with a new checkpoint "
+    "and with the sources at the offsets that the old one reached"
+)
+
+
+def refuse_earlier(checkpoint: str | os.PathLike[str]) -> None:
+    """Refuse a checkpoint whose state is not kept by shard, as far as this machine sees its folder.
+
+    Spark notes the names of a query's state variables beside them.
+    """
+    notes = Path(os.fspath(checkpoint).removeprefix("file://")) / "state" / "0" / "_metadata"
+    for note in notes.rglob("*"):
+        if note.name.isdigit() and note.is_file():
+            text = note.read_text(errors="replace").replace("\\", "")
+            if '"stateName":' in text and f'"stateName":"{HEAD}"' not in text:
+                raise MisuseError(f"{os.fspath(checkpoint)}: {OF_AN_EARLIER_RELEASE}")
 
 
 def made_with(setup: Setup, schema: pa.Schema) -> Row:

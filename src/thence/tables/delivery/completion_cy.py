@@ -21,13 +21,16 @@ except ModuleNotFoundError:
 from thence.tables.delivery.outcome import KINDS, Kind
 
 if cython.compiled:
-    from cython.cimports.thence.tables.delivery.outcome_cy import Outcome
-    from cython.cimports.thence.tables.delivery.sources_cy import Row, Source, Sources, held_row
+    from cython.cimports.thence.tables.delivery.codes_cy import Row, Source, held_row
+    from cython.cimports.thence.tables.delivery.outcome_cy import Outcomes
+    from cython.cimports.thence.tables.delivery.sources_cy import Sources
 else:
-    from thence.tables.delivery.outcome_cy import Outcome
-    from thence.tables.delivery.sources_cy import Row, Source, Sources, held_row
+    from thence.tables.delivery.codes_cy import Row, Source, held_row
+    from thence.tables.delivery.outcome_cy import Outcomes
+    from thence.tables.delivery.sources_cy import Sources
 
 if TYPE_CHECKING:
+    from thence.tables.delivery.outcome_cy import Outcome
     from thence.tables.delivery.reading import Reading
 
 QUARANTINED: cython.int = KINDS.index(Kind.QUARANTINED)
@@ -41,7 +44,7 @@ class Completion(Sources):
         """Meet causes when their rows leave."""
         Sources.__init__(self, reading, remember)
         self.started = None
-        self.dead = {}  # the lowest dead-lettered number by source
+        self.dead = {}  # the lowest dead-lettered number by code
         self.why = ""
 
     def by_completion(self) -> None:
@@ -51,27 +54,29 @@ class Completion(Sources):
     # -- what `Rule` supplies --------------------------------------------------------------------------------------
 
     @cython.cfunc
-    def cascade(self, source: Source, out: list) -> cython.void:
+    def begun(self, into: Outcomes | None) -> Outcomes:
+        """Return where outcomes go: those of one call have columns of their own."""
+        raise NotImplementedError
+
+    @cython.cfunc
+    def cascade(self, code: cython.longlong, out: Outcomes) -> cython.void:
         """Let go the rows that a source set free."""
         raise NotImplementedError
 
     @cython.cfunc
-    def meet(self, sources: dict, own: Source | None, name: object, number: cython.longlong) -> cython.void:
-        """Count a row as delivered."""
-        raise NotImplementedError
-
-    @cython.cfunc
-    def unplaced(self, row: Row, kind: cython.int, reason: object) -> Outcome:
-        """Return the outcome of a held row that leaves without a position."""
+    def unplaced(self, row: Row, kind: cython.int, reason: object, out: Outcomes) -> cython.Py_ssize_t:
+        """Say that a held row leaves without a position."""
         raise NotImplementedError
 
     # -- a handler begins and ends ---------------------------------------------------------------------------------
 
     @cython.cfunc
-    def start(self, sources: dict, own: Source | None, identity: tuple, ticket: cython.longlong) -> cython.void:
-        """Note that a free row leaves; `identity`: its causal order, source and number."""
-        source: Source = self.source(sources, identity[1]) if own is None else own
-        row: Row = held_row(ticket, identity[0], source, identity[2])
+    def start(
+        self, label: object, code: cython.longlong, number: cython.longlong, ticket: cython.longlong
+    ) -> cython.void:
+        """Note that a free row leaves."""
+        source: Source = self.source(code)
+        row: Row = held_row(ticket, label, code, number)
         row.here = False
         self.started[ticket] = row
         if self.cyclic:
@@ -79,13 +84,13 @@ class Completion(Sources):
             return
         if source.held is None:
             source.held = {}
-        source.held[row.number] = row
+        source.held[number] = row
         source.numbers = None
 
     @cython.cfunc
     def stop(self, ticket: cython.longlong) -> Row:
         row: Row = self.started.pop(ticket)
-        source: Source = row.source
+        source: Source = self.source(row.code)
         if self.cyclic:
             source.row = None
         else:
@@ -97,40 +102,37 @@ class Completion(Sources):
 
     def done(self, ticket: cython.longlong) -> list[Outcome]:
         """Say that the handler of a started row has finished; return the rows that are free now."""
-        out: list = []
+        out: Outcomes = self.begun(None)
         row: Row = self.stop(ticket)
-        source: Source = row.source
-        self.meet(self.orders[row.label], source, source.name, row.number)
-        if source.watchers is not None:
-            self.cascade(source, out)
-        return out
+        self.met(row.code, row.number)
+        self.cascade(row.code, out)
+        return out.listed()
 
     def skip(self, ticket: cython.longlong, why: str) -> list[Outcome]:
         """Give up a started row as a cause; its effects are released without it."""
-        out: list = []
+        out: Outcomes = self.begun(None)
         row: Row = self.stop(ticket)
-        source: Source = row.source
-        if row.number > source.level:
-            self.waive(source, row.number)
-        if source.watchers is not None:
-            self.why = f", {why}"
-            self.cascade(source, out)
-            self.why = ""
-        return out
+        if row.number > self.level[row.code]:
+            self.waive(row.code, row.number)
+        self.why = f", {why}"
+        self.cascade(row.code, out)
+        self.why = ""
+        return out.listed()
 
     def met_elsewhere(self, names: list) -> list[Outcome]:
         """Count causes that have not arrived as delivered: the target has them. Explicit causes only."""
-        out: list = []
+        out: Outcomes = self.begun(None)
         source: Source
-        sources: dict = self.order(None)
+        code: cython.longlong
         for name in names:
-            source = self.known(sources, name)
-            if source is None or source.level > 0 or source.row is not None:
+            code = self.known(None, name)
+            if code < 0 or self.level[code] > 0:
                 continue
-            self.meet(sources, source, name, 1)
-            if source.watchers is not None:
-                self.cascade(source, out)
-        return out
+            source = self.extra[code]
+            if source is None or source.row is None:
+                self.met(code, 1)
+                self.cascade(code, out)
+        return out.listed()
 
     def unarrived(self, ticket: cython.longlong) -> list[str]:
         """Return the causes of a held row of which nothing has arrived."""
@@ -138,44 +140,49 @@ class Completion(Sources):
         found: list = []
         source: Source
         for need in row.waited:
-            source = need[0]
-            if source.level < 1 and source.row is None and not source.quarantined:
-                found.append(source.name)
+            source = self.source(need[0])
+            if self.level[cython.cast(cython.longlong, need[0])] < 1 and source.row is None and not source.quarantined:
+                found.append(self.text(need[0]))
         return found
 
     def lacks_arrival(self, name: str) -> bool:
         """Tell whether a held row waits for a cause of which nothing has arrived. Explicit causes only."""
-        source: Source = self.order(None).get(name)
-        if source is None or source.level > 0 or source.quarantined:
+        code: cython.longlong = self.known(None, name)
+        source: Source
+        if code < 0 or self.level[code] > 0:
             return False
-        return source.row is None and source.wanting is not None
+        source = self.source(code)
+        return source.row is None and source.watchers is not None and not source.quarantined
 
     # -- a row that is taken back ----------------------------------------------------------------------------------
 
     def withdraw(self, ticket: cython.longlong) -> None:
         """Take back a row that is held or has started: as if it had never come."""
         row: Row = self.kept.get(ticket)
-        need: tuple
+        source: Source
         if row is None:
             row = self.stop(ticket)
         else:
             self.remove(row)
-        row.source.seen -= 1
+        source = self.source(row.code)
+        source.seen -= 1
         for need in row.waited:
             self.forget(row.label, need[0])
-        self.forget(row.label, row.source)
+        self.forget(row.label, row.code)
 
     @cython.cfunc
-    def forget(self, label: object, source: Source) -> cython.void:
+    def forget(self, label: object, code: cython.longlong) -> cython.void:
         """Drop an id of which nothing is known any more."""
-        used: cython.bint = source.row is not None or source.wanting is not None or source.quarantined
-        if self.cyclic and source.level < 1 and not used:
-            self.orders[label].pop(source.name, None)
+        source: Source = self.source(code)
+        used: cython.bint = source.row is not None or source.watchers is not None or source.quarantined
+        if self.cyclic and self.level[code] < 1 and not used and source.refs == 0:
+            self.orders[label].pop(self.names[code], None)
+            self.recycle(code)
 
     # -- causes that are given up ----------------------------------------------------------------------------------
 
     @cython.cfunc
-    def give_up_root(self, row: Row, out: list) -> cython.void:
+    def give_up_root(self, row: Row, out: Outcomes) -> cython.void:
         """Give up the cause at the root of a held row's wait."""
         need: tuple = self.root(row, {})
         if need is None:
@@ -183,20 +190,25 @@ class Completion(Sources):
         self.waive(need[0], need[1])
         self.cascade(need[0], out)
 
-    def give_up(self, cause: str, why: str) -> list[Outcome]:
+    def give_up(self, cause: str, why: str, into: Outcomes | None = None) -> list[Outcome]:
         """Give up a cause by name: rows that are blocked by it go on, and so do those that name it later."""
-        out: list = []
+        out: Outcomes = self.begun(into)
+        code: cython.longlong
+        source: Source
         self.why = f", {why}"
-        for label, sources in list(self.orders.items()):
+        if self.lexicon is not None:
+            self.settle()
+        for label in list(self.orders):
             row = self.blocked_by(cause, label)
             if row is not None:
                 self.give_up_root(row, out)
             elif self.cyclic:
-                source: Source = self.source(sources, cause)
-                if source.row is None and source.level < 1:
-                    self.waive(source, 1)
+                code = self.code(label, cause)
+                source = self.extra[code]
+                if self.level[code] < 1 and (source is None or source.row is None):
+                    self.waive(code, 1)
         self.why = ""
-        return out
+        return out.listed() if into is None else []
 
     @cython.cfunc
     def blocked_by(self, cause: str, label: object) -> Row:
@@ -205,7 +217,7 @@ class Completion(Sources):
         found: dict = {}
         for each in self.kept.values():
             row = each
-            if row.source is not None and row.label == label:
+            if row.code >= 0 and row.label == label:
                 need: tuple = self.blocker(row, self.root(row, found))
                 if self.name(need[0], need[1]) == cause:
                     return row
@@ -215,37 +227,40 @@ class Completion(Sources):
 
     def dead_letter(self, ticket: cython.longlong, why: str) -> list[Outcome]:
         """Set aside a started row, and return the held rows behind it, which are set aside with it."""
-        out: list = []
+        out: Outcomes = self.begun(None)
         row: Row = self.stop(ticket)
-        self.bury(row.source, row.number, why, out)
-        return out
+        self.bury(row.code, row.number, why, out)
+        return out.listed()
 
     @cython.cfunc
-    def bury(self, source: Source, number: cython.longlong, reason: str, out: list) -> cython.void:
+    def bury(self, code: cython.longlong, number: cython.longlong, reason: str, out: Outcomes) -> cython.void:
         """Mark a number of a source as dead, and remove every held row that needs it, directly or not."""
         effect: Row
-        buried: Source
-        stack: list = [(source, number)]
+        source: Source
+        stack: list = [(code, number)]
+        removed: list = []
         while stack:
-            buried, number = stack.pop()
-            buried.quarantined = self.cyclic
-            lowest = self.dead.get(buried)
-            self.dead[buried] = number if lowest is None else min(number, lowest)
-            for each in self.effects(buried):
+            code, number = stack.pop()
+            source = self.source(code)
+            source.quarantined = self.cyclic
+            lowest = self.dead.get(code)
+            self.dead[code] = number if lowest is None else min(number, lowest)
+            for each in self.effects(code, source):
                 effect = each
                 if effect.here:
                     self.remove(effect)
-                    out.append(self.unplaced(effect, QUARANTINED, reason))
-                    stack.append((effect.source, effect.number))
-        out.sort(key=_ticket)
+                    removed.append(effect)
+                    stack.append((effect.code, effect.number))
+        for each in sorted(removed, key=_ticket):
+            self.unplaced(each, QUARANTINED, reason, out)
 
     @cython.cfunc
-    def effects(self, source: Source) -> list:
+    def effects(self, code: cython.longlong, source: Source) -> list:
         """Return the held rows that need what is dead of a source."""
         row: Row
         found: list = []
         if self.cyclic:  # what was skipped before is not waited for
-            return [] if source.wanting is None or source.level > 0 else list(source.wanting.values())
+            return [] if source.watchers is None or self.level[code] > 0 else list(source.watchers)
         for each in self.kept.values():
             row = each
             if self.behind(row.waited) is not None:
@@ -262,5 +277,5 @@ class Completion(Sources):
         return None
 
 
-def _ticket(made: Outcome) -> int:
-    return made.ticket
+def _ticket(row: Row) -> int:
+    return row.ticket

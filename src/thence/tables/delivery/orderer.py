@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from thence.core.model.moments import seconds
 from thence.core.model.plain import Field, Fields, Json
@@ -25,6 +25,7 @@ from thence.tables.delivery.columns import Columns, Key
 from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.outcome import WAITING_COLUMNS
 from thence.tables.delivery.outcome_cy import Outcome
+from thence.tables.delivery.packed_stamps import read_together
 from thence.tables.delivery.packing import Texts, pack, unpack
 from thence.tables.delivery.policy import Policy, PolicyName, WhenFull, policy_of
 from thence.tables.delivery.reading import Reading, Rosters, rosters_of
@@ -78,11 +79,8 @@ class Orderer:
 
     def push(self, row: Fields) -> list[Out]:
         """Take the next row; return the rows that leave now, in order."""
-        if not isinstance(row, Mapping):
-            raise MisuseError(f"a row is a mapping of columns to values; {row!r:.60} is a {type(row).__name__}")
-        names = self.columns
-        key = tuple(row.get(name) for name in names.key)
-        rule = self._rule(key)
+        key = self._key(row)
+        names, rule = self.columns, self._rule(key)
         message = row.get(names.message)
         read = names.refuse(key) or rule.reading.read(
             message, row.get(names.sender), row.get(names.destination), row.get(names.cause)
@@ -90,6 +88,39 @@ class Orderer:
         held = self._held[key]
         held[rule.rows + 1] = row
         return [_joined(held.pop(o.ticket), o) for o in rule.push(read, message, seconds(row.get(names.time)))]
+
+    def push_all(self, rows: Sequence[Fields]) -> list[Out]:
+        """Take the next rows; return those that leave, as `push` of one after the other. Stamps are read together."""
+        if self.by != "stamp":
+            return [each for row in rows for each in self.push(row)]
+        out: list[Out] = []
+        names, start = self.columns, 0
+        for stop, key in self._runs(rows):
+            some, start = rows[start:stop], stop
+            rule, held, refused = self._rule(key), self._held[key], names.refuse(key)
+            columns = ([row.get(name) for row in some] for name in (names.sender, names.destination, names.cause))
+            reads = [refused] * len(some) if refused is not None else read_together(rule.reading, *columns)
+            for row, read in zip(some, reads, strict=True):
+                held[rule.rows + 1] = row
+                for o in rule.push(read, row.get(names.message), seconds(row.get(names.time))):
+                    out.append(_joined(held.pop(o.ticket), o))
+        return out
+
+    def _key(self, row: Fields) -> Key:
+        if not isinstance(row, Mapping):
+            raise MisuseError(f"a row is a mapping of columns to values; {row!r:.60} is a {type(row).__name__}")
+        return tuple([row.get(name) for name in self.columns.key])
+
+    def _runs(self, rows: Sequence[Fields]) -> Iterator[tuple[int, Key]]:
+        """Yield where each run of rows of one key ends, and the key."""
+        last: Key | None = None
+        for place, row in enumerate(rows):
+            key = self._key(row)
+            if last is not None and key != last:
+                yield place, last
+            last = key
+        if last is not None:
+            yield len(rows), last
 
     def deliver(self, rows: Iterable[Fields]) -> Iterator[Out]:
         """Pass rows through in causal order; at the end, whatever still waits comes as `blocked`."""
@@ -156,7 +187,7 @@ class Orderer:
 
     def restore(self, data: bytes, decode: Callable[[bytes], Fields] | None = None) -> Orderer:
         """Take over the state that `snapshot` returned, and return this orderer, which must be made alike."""
-        read = decode or _from_json
+        read = decode or from_json
         header, columns = unpack(data)
         if header.get("by") != self.by or header.get("key") != list(self.columns.key):
             raise MisuseError(f"snapshot of by={header.get('by')!r}, key={header.get('key')}; this is by={self.by!r}")
@@ -206,7 +237,9 @@ def _to_json(row: Fields) -> bytes:
     return json.dumps(dict(row), default=other).encode()
 
 
-def _from_json(data: bytes) -> Fields:
+def from_json(data: bytes) -> Fields:
+    """Read a held row as `snapshot` writes it by itself."""
+
     def hook(value: Out) -> Field:
         return base64.b64decode(value["$bytes"]) if value.keys() == {"$bytes"} else value
 

@@ -1,4 +1,8 @@
-# mypy: disable-error-code="valid-type,misc,no-redef,type-arg,index,assignment"
+# cython: boundscheck=False, wraparound=False, initializedcheck=False
+# boundscheck: places are below `count` and `waits`, and `_grow` keeps the arrays longer than both.
+# wraparound: no index is negative.
+# initializedcheck: every array is set when its object is made.
+# mypy: disable-error-code="valid-type,misc,no-redef,type-arg,index,assignment,attr-defined,var-annotated,arg-type"
 """What became of one row, and of many rows as columns. C types are in `outcome_cy.pxd`."""
 
 from __future__ import annotations
@@ -51,20 +55,12 @@ class Outcome:
         }
 
 
-@cython.cfunc
-def outcome(ticket: cython.longlong, kind: cython.int, reason: object) -> Outcome:
-    """Return an outcome of which no more is said."""
-    made: Outcome = Outcome.__new__(Outcome)
-    made.ticket, made.kind, made.reason = ticket, kind, reason
-    made.position = made.held_for = 0
-    made.waited_for = made.missing = NOTHING
-    made.held_seconds = nan
-    made.blocker = None
-    return made
-
-
 class OutcomeColumns(NamedTuple):
-    """Outcomes as columns: texts of lists are flat, with the place where each list begins and the last one ends."""
+    """Outcomes as columns; the three mappings say what a few rows have, by place.
+
+    The causes that row r waited for are `waited[waited_starts[r]:waited_starts[r + 1]]`: a number of the batch's
+    lexicon, or, below zero, a text: -1 is the first one.
+    """
 
     ticket: array[int]
     kind: array[int]
@@ -72,50 +68,113 @@ class OutcomeColumns(NamedTuple):
     held_for: array[int]
     held_seconds: array[float]
     waited_starts: array[int]
-    waited_for: list[str]
-    missing_starts: array[int]
-    missing: list[str]
-    reason: list[str | None]
-    blocker: list[str | None]
+    waited: array[int]
+    texts: list[str]
+    missing: dict[int, Sequence[str]]
+    reason: dict[int, str]
+    blocker: dict[int, str]
 
 
-def outcome_columns(outcomes: list) -> OutcomeColumns:
-    """Return outcomes as columns; `reason` and `blocker` are empty where no row has one."""
-    count: cython.Py_ssize_t = len(outcomes)
-    place: cython.Py_ssize_t
-    each: Outcome
-    whole = array("q", bytes(8 * count))
-    tickets, positions, held_for = whole, whole[:], whole[:]
-    kinds, seconds = array("b", bytes(count)), array("d", bytes(8 * count))
-    waited_starts, missing_starts = array("i", bytes(4 * count + 4)), array("i", bytes(4 * count + 4))
-    ticket: cython.longlong[::1] = tickets
-    position: cython.longlong[::1] = positions
-    held: cython.longlong[::1] = held_for
-    kind: cython.schar[::1] = kinds
-    second: cython.double[::1] = seconds
-    waited_start: cython.int[::1] = waited_starts
-    missing_start: cython.int[::1] = missing_starts
-    waited: list = []
-    missing: list = []
-    reasons: list = []
-    blockers: list = []
-    for place in range(count):
-        each = outcomes[place]
-        ticket[place], position[place], held[place] = each.ticket, each.position, each.held_for
-        kind[place], second[place] = each.kind, each.held_seconds
-        if each.waited_for:
-            waited.extend(each.waited_for)
-        if each.missing:
-            missing.extend(each.missing)
-        waited_start[place + 1], missing_start[place + 1] = len(waited), len(missing)
-        if each.reason is not None and not reasons:
-            reasons = [None] * count
-        if each.blocker is not None and not blockers:
-            blockers = [None] * count
-        if each.reason is not None:
-            reasons[place] = each.reason
-        if each.blocker is not None:
-            blockers[place] = each.blocker
-    return OutcomeColumns(
-        tickets, kinds, positions, held_for, seconds, waited_starts, waited, missing_starts, missing, reasons, blockers
-    )
+@cython.final
+@cython.cclass
+class Outcomes:
+    """Outcomes in the order in which rows leave, as columns that grow: a row that is simply delivered is no object."""
+
+    def __init__(self, room: int = 4, lexicon: object = None) -> None:
+        """Say nothing yet; `lexicon` names the causes of a batch by number."""
+        self.lexicon = lexicon
+        self.waited_start = array("i", bytes(8))
+        self.ticket = self.position = self.held_for = array("q")
+        self.held_seconds, self.kind, self.waited = array("d"), array("b"), array("i", bytes(16))
+        self.count = 0
+        self._grow(room)
+        self.clear()
+
+    def __len__(self) -> int:
+        """Return how many rows left."""
+        return self.count
+
+    def clear(self) -> None:
+        """Forget all outcomes, keep the memory."""
+        self.count = self.waits = 0
+        self.texts, self.reason, self.missing, self.blocker = [], {}, {}, {}
+
+    @cython.cfunc
+    def _grow(self, room: cython.Py_ssize_t) -> cython.void:
+        self.ticket = longer(self.ticket, "q", room)
+        self.position = longer(self.position, "q", room)
+        self.held_for = longer(self.held_for, "q", room)
+        self.held_seconds = longer(self.held_seconds, "d", room)
+        self.kind = longer(self.kind, "b", room)
+        self.waited_start = longer(self.waited_start, "i", room + 1)
+
+    @cython.cfunc
+    def add(self, ticket: cython.longlong, kind: cython.int, reason: object) -> cython.Py_ssize_t:
+        """Say that a row leaves; return its place here, of which more may be said."""
+        place: cython.Py_ssize_t = self.count
+        if place == len(self.ticket):
+            self._grow(2 * place)
+        self.ticket[place], self.kind[place] = ticket, kind
+        self.position[place] = self.held_for[place] = 0
+        self.held_seconds[place] = nan
+        self.count = place + 1
+        self.waited_start[place + 1] = self.waits
+        if reason is not None:
+            self.reason[place] = reason
+        return place
+
+    @cython.cfunc
+    def waits_for(self, number: cython.int) -> cython.void:
+        """Say that the last row waited for a cause, by its number in the lexicon."""
+        if self.waits == len(self.waited):
+            self.waited = longer(self.waited, "i", 2 * self.waits)
+        self.waited[self.waits] = number
+        self.waits += 1
+        self.waited_start[self.count] = self.waits
+
+    @cython.cfunc
+    def waits_for_text(self, text: object) -> cython.void:
+        """Say that the last row waited for a cause, by name."""
+        self.texts.append(text)
+        self.waits_for(-len(self.texts))
+
+    def outcome(self, place: cython.Py_ssize_t) -> Outcome:
+        """Return one outcome."""
+        made: Outcome = Outcome.__new__(Outcome)
+        made.ticket, made.kind, made.position = self.ticket[place], self.kind[place], self.position[place]
+        made.held_for, made.held_seconds = self.held_for[place], self.held_seconds[place]
+        made.waited_for = made.missing = NOTHING
+        made.reason = made.blocker = None
+        if self.reason:
+            made.reason = self.reason.get(place)
+        if self.waited_start[place] < self.waited_start[place + 1]:
+            made.waited_for = [
+                self.texts[-1 - self.waited[at]] if self.waited[at] < 0 else self.lexicon.name(self.waited[at])
+                for at in range(self.waited_start[place], self.waited_start[place + 1])
+            ]
+        if self.missing:
+            made.missing = self.missing.get(place, NOTHING)
+        if self.blocker:
+            made.blocker = self.blocker.get(place)
+        return made
+
+    def listed(self) -> list:
+        """Return the outcomes one by one."""
+        return [self.outcome(place) for place in range(self.count)]
+
+    def columns(self) -> OutcomeColumns:
+        """Return the outcomes as columns."""
+        count: cython.Py_ssize_t = self.count
+        return OutcomeColumns(
+            self.ticket[:count], self.kind[:count], self.position[:count], self.held_for[:count],
+            self.held_seconds[:count], self.waited_start[: count + 1], self.waited[: self.waits],
+            self.texts, self.missing, self.reason, self.blocker,
+        )  # fmt: skip
+
+
+def longer(old: object, code: str, room: int) -> array:
+    """Return numbers with room for more after them, which are 0."""
+    found = array(code)
+    found.frombytes(memoryview(old).cast("B"))
+    found.frombytes(bytes(found.itemsize * (room - len(found))))
+    return found

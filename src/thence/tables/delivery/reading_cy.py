@@ -1,14 +1,13 @@
 # mypy: disable-error-code="valid-type,misc,no-redef,type-arg,return-value,operator,index,assignment,arg-type"
-"""From explicit causes and clocks to the rule: one row, or a batch whose causes lie flat one after the other.
+"""From explicit causes and clocks to the rule, one row.
 
-*Invariant.* What is read of a row does not depend on whether it came alone or in a batch. Nothing here raises for what
-stands in a row: an unusable row gives the sentence that says why.
+*Invariant.* Nothing here raises for what stands in a row: an unusable row gives the sentence that says why. Batches are
+read in `coded_rows_cy.py`, with the same answers.
 """
 
 from __future__ import annotations
 
 import json
-from array import array
 from collections.abc import Iterable, Mapping
 
 try:
@@ -27,15 +26,6 @@ NO_MESSAGE = "no message id"
 def read_explicit(message: Field, causes: Field, separator: str | None = None) -> tuple | str:
     """Read a row that names its causes: one id, several, or none (null, empty text); `separator` parts a text."""
     return _explicit(message, causes_in(causes, separator))
-
-
-def explicit_rows(messages: list, starts: list, flat: list) -> list:
-    """Read a batch: the causes of row r are `flat[starts[r]:starts[r + 1]]`."""
-    found: list = []
-    row: cython.Py_ssize_t
-    for row in range(len(messages)):
-        found.append(_explicit(messages[row], flat[starts[row] : starts[row + 1]]))
-    return found
 
 
 def causes_in(causes: Field, separator: str | None) -> list:
@@ -144,57 +134,3 @@ def _clock(sender: object, names: list, counts: list) -> object:
             needed = sorted(pairs)
             return (None, sender, own, needed, [pairs[name] for name in needed], None)
     return (None, sender, own, needed, numbers, None)
-
-
-def clock_rows(senders: list, starts: object, names: list, codes: object, counts: object, there: list | None) -> list:
-    """Read a batch: the components of row r are those from `starts[r]` on, their names `names[code]`.
-
-    `starts` and `codes` are buffers of 4 bytes a number, `counts` one of 8. Clocks are compared by code: texts are
-    looked at only where `read_clock` must judge a row.
-    """
-    found: list = []
-    row: cython.Py_ssize_t
-    place: cython.Py_ssize_t
-    start: cython.int[::1] = memoryview(starts)
-    code: cython.int[::1] = memoryview(codes)
-    value: cython.longlong[::1] = memoryview(counts)
-    own_code: cython.int
-    own: cython.longlong
-    count: cython.longlong
-    last: cython.longlong
-    plain: cython.bint
-    places: dict = {name: place for place, name in enumerate(names)}
-    ranks = array("q", bytes(8 * len(names) + 8))
-    for place, name in enumerate(sorted(names)):
-        ranks[places[name]] = place
-    rank: cython.longlong[::1] = memoryview(ranks)
-    for row in range(len(senders)):
-        sender = senders[row]
-        if sender is None:
-            found.append("no sender")
-            continue
-        if there is not None and not there[row]:
-            found.append("no clock")
-            continue
-        own_code = places.get(sender, -1)
-        own, last, plain = 0, -1, True
-        needed: list = []
-        numbers: list = []
-        for place in range(start[row], start[row + 1]):
-            count = value[place]
-            if count < 0 or rank[code[place]] <= last:  # a name may stand twice
-                plain = False
-                break
-            last = rank[code[place]]
-            if code[place] == own_code:
-                own = count
-                count -= 1
-            if count > 0:
-                needed.append(names[code[place]])
-                numbers.append(count)
-        if plain and own > 0:
-            found.append((None, sender, own, needed, numbers, None))
-        else:
-            span = range(start[row], start[row + 1])
-            found.append(read_clock(sender, [(names[code[each]], value[each]) for each in span]))
-    return found

@@ -10,12 +10,12 @@ from itertools import chain
 from math import isnan, nan
 
 from thence.core.model.plain import Field
+from thence.tables.delivery.codes_cy import DONE, Row
 from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.member_rule import ForeignRule
 from thence.tables.delivery.packing import Texts
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading import Reading
-from thence.tables.delivery.sources_cy import DONE, Row, Source
 from thence.tables.delivery.state import (
     HeldColumns,
     OrderColumns,
@@ -28,12 +28,13 @@ from thence.tables.delivery.state import (
     told,
 )
 
-Named = dict[Hashable, Source]
-"""The sources of one causal order."""
+Named = dict[Hashable, int]
+"""The codes of the sources of one causal order."""
 
 
 def state_of(rule: Rule) -> State:
     """Return the state of a rule."""
+    rule.tidy()
     state = State(rule.reading.by, *told(rule.reading), rule.rows, rule.position)
     state.now, state.began, state.doubted = (
         None if isnan(each) else each for each in (rule.now, rule.began, rule.doubted)
@@ -50,16 +51,16 @@ def _order(label: str | None, sources: Named, rule: Rule) -> OrderColumns:
     def column(values: list[Hashable]) -> SourceColumn:
         return _sources(rule, values)
 
-    known = [source for source in sources.values() if source is not DONE]
+    known = [(name, code, rule.source(code)) for name, code in sources.items() if code != DONE]
     if not rule.cyclic:
-        levels = [source for source in known if source.level]
-        delivered, numbers = column([source.name for source in levels]), ints(source.level for source in levels)
+        levels = [(name, rule.level_of(code)) for name, code, _ in known if rule.level_of(code)]
+        delivered, numbers = column([name for name, _ in levels]), ints(level for _, level in levels)
     else:
-        done = [name for name, source in sources.items() if source is DONE]
+        done = [name for name, code in sources.items() if code == DONE]
         ids = done if rule.recent is None else list(rule.recent)
         delivered, numbers = column(ids), ints([1]) * len(ids)
-    holes = [(source.name, *hole) for source in known for hole in source.holes or ()]
-    seen = [source for source in known if source.seen]
+    holes = [(name, *hole) for name, _, source in known for hole in source.holes or ()]
+    seen = [(name, source.seen) for name, _, source in known if source.seen]
     return OrderColumns(
         label,
         delivered,
@@ -67,9 +68,9 @@ def _order(label: str | None, sources: Named, rule: Rule) -> OrderColumns:
         column([name for name, _, _ in holes]),
         ints(first for _, first, _ in holes),
         ints(last for _, _, last in holes),
-        column([source.name for source in seen]),
-        ints(source.seen for source in seen),
-        column([source.name for source in known if source.quarantined]),
+        column([name for name, _ in seen]),
+        ints(number for _, number in seen),
+        column([name for name, _, source in known if source.quarantined]),
         ints(sorted(rule.forgotten)),
     )
 
@@ -84,7 +85,7 @@ def _held_rows(rule: Rule, rows: list[Row]) -> HeldColumns:
     if not rows:
         return HeldColumns()
     places = {label: place for place, label in enumerate([*rule.foreign, *rule.orders])}
-    own = [row for row in rows if row.source is not None]
+    own = [row for row in rows if row.code >= 0]
     needs = list(chain.from_iterable(row.needs for row in own))
     waited = [need in row.waited for row in own for need in row.needs]
     foreign = ["\0".join(["", *row.waited]) for row in rows] if rule.foreign else []
@@ -95,10 +96,10 @@ def _held_rows(rule: Rule, rows: list[Row]) -> HeldColumns:
         floats(row.ahead for row in rows),
         ints(row.came for row in rows),
         Texts.of(foreign),
-        _sources(rule, [row.source.name for row in own]),
+        _sources(rule, [rule.text(row.code) for row in own]),
         ints(row.number for row in own),
         ints(len(row.needs) for row in own),
-        _sources(rule, [source.name for source, _ in needs]),
+        _sources(rule, [rule.text(code) for code, _ in needs]),
         ints(number for _, number in needs),
         ints(waited),
     )
@@ -130,26 +131,25 @@ def resumed(state: State, reading: Reading, policy: Policy, where: str = "") -> 
 
 def _take_order(rule: Rule, order: OrderColumns) -> None:
     delivered = _listed(order.delivered_source)
+    rule.known(order.label, "")  # the order is there, even if nothing is known of it
     if rule.cyclic:
-        sources: Named = dict.fromkeys(delivered, DONE)
+        rule.orders[order.label].update(dict.fromkeys(delivered, DONE))
         rule.forgotten.update(_listed(order.forgotten))
         if rule.recent is not None:
             rule.recent.extend(delivered)
     else:
-        sources = {name: Source(name) for name in delivered}
         for name, number in zip(delivered, _listed(order.delivered_number), strict=True):
-            sources[name].level = number
-    rule.orders[order.label] = sources
-    rule.dense = rule.reading.dense and not rule.cyclic
+            rule.set_level(rule.code(order.label, name), number)
     for name, first, last in _together(order.hole_source, order.hole_first, order.hole_last):
-        source = rule.named(order.label, name)
+        code = rule.code(order.label, name)
+        source = rule.source(code)
         source.holes = [*(source.holes or ()), (first, last)]
-        source.level = max(source.level, last)
+        rule.set_level(code, max(rule.level_of(code), last))
         rule.holes += 1
     for name, number in _together(order.seen_source, order.seen_number):
-        rule.named(order.label, name).seen = number
+        rule.source(rule.code(order.label, name)).seen = number
     for name in _listed(order.quarantined):
-        rule.named(order.label, name).quarantined = True
+        rule.source(rule.code(order.label, name)).quarantined = True
 
 
 def _rows(rule: Rule, held: HeldColumns, labels: list[str | None]) -> Iterator[Row]:
@@ -160,7 +160,7 @@ def _rows(rule: Rule, held: HeldColumns, labels: list[str | None]) -> Iterator[R
     for ticket, place, since, ahead, came in _together(held.ticket, held.order, held.since, held.ahead, held.came):
         label = labels[place]
         if label in rule.foreign:
-            row = Row(ticket, label, None, 0)
+            row = Row(ticket, label, -1, 0)
             row.waited = tuple(next(waits).split("\0")[1:])
         else:
             name, number, span = next(own)
@@ -173,16 +173,8 @@ def held_row(
     rule: Rule, label: str | None, ticket: int, name: Hashable, number: int, needs: Sequence[tuple[Field, ...]]
 ) -> Row:
     """Return a held row; `needs` are names and numbers, and whether it is held for each."""
-
-    def needed(other: str) -> Source:
-        source: Source = rule.named(label, other)
-        if source is DONE:  # the row has to name it all the same
-            source = Source(other)
-            source.level = 1
-        return source
-
-    row = Row(ticket, label, rule.named(label, name), number)
-    row.needs = [(needed(other), count) for other, count, _ in needs]
+    row = Row(ticket, label, rule.code(label, name), number)
+    row.needs = [(rule.named_code(label, other), count) for other, count, _ in needs]
     row.waited = [need for need, (_, _, waited) in zip(row.needs, needs, strict=True) if waited]
     return row
 

@@ -13,19 +13,20 @@ the same state as those they are made of. Tables, each with the number of the ke
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from thence.tables.delivery.arrow_rows import Ints
+from thence.tables.delivery.codes_cy import Row as HeldRow
 from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.many_keys import TICKET_BITS
 from thence.tables.delivery.packing import pack, unpack
 from thence.tables.delivery.partition_by_key import codes
-from thence.tables.delivery.sources_cy import Row as HeldRow
 
 NUMBER = ("number", pa.int64())
 _TEXTS = pa.list_(pa.string())
@@ -98,7 +99,7 @@ def merged(segments: Sequence[Segment], *, first: bool) -> Segment:
         _renumber(whole, segments)
     dead = whole.tables.get("dead")
     if dead is not None:
-        _keep(whole, lambda numbers: ~np.isin(numbers, dead.column("number").to_numpy()))
+        keep_keys(whole, lambda numbers: ~np.isin(numbers, dead.column("number").to_numpy()))
     for name, of in (
         ("state", ("number",)),
         ("sources", ("number", "label", "source")),
@@ -147,14 +148,14 @@ def _renumber(whole: Segment, segments: Sequence[Segment]) -> None:
     whole.made = [whole.made[places.index(place)] for place in range(len(known))]
 
 
-def _keep(whole: Segment, chosen: object) -> None:
-    """Keep the rows of keys that are not forgotten."""
+def keep_keys(whole: Segment, chosen: Callable[[Ints], npt.NDArray[np.bool_]]) -> None:
+    """Keep what is known of some keys; `chosen` says of numbers which ones."""
     numbers = {name: table.column("number").to_numpy() for name, table in whole.tables.items() if name != "rows"}
     if "rows" in whole.tables:
         numbers["rows"] = numbers["held"]
     for name, each in numbers.items():
         if name not in ("dead", "left"):  # a row that left may be held by an earlier segment
-            here = np.flatnonzero(chosen(each))  # type: ignore[operator]
+            here = np.flatnonzero(chosen(each))
             whole.tables[name] = whole.tables[name].take(pa.array(here))
 
 
@@ -224,13 +225,16 @@ def changed_columns(columns: dict[str, list[list[Any]]], number: int, rule: Rule
     state = (number, rule.rows, rule.position, last, kept, made, rule.now, rule.began, rule.doubted)
     for column, value in zip(columns["state"], state, strict=True):
         column.append(value)
-    for source in rule.changed:
+    rule.tidy()
+    for code in rule.changed:
+        source, name = rule.source(code), rule.text(code)
         source.noted = False
-        label = next((each for each, named in rule.orders.items() if named.get(source.name) is source), None)
+        label = next((each for each, named in rule.orders.items() if named.get(name) == code), None)
         holes = [] if source.holes is None else [end for hole in source.holes for end in hole]
-        about = (number, label, source.name, source.level, source.seen, source.quarantined, holes)
+        about = (number, label, name, rule.level_of(code), source.seen, source.quarantined, holes)
         for column, value in zip(columns["sources"], about, strict=True):
             column.append(value)
+        rule.let_go(code)
     for name, values in (("ids", rule.fresh), ("gone", rule.gone)):
         columns[name][0] += [number] * len(values)
         columns[name][1] += values
@@ -242,16 +246,15 @@ def changed_columns(columns: dict[str, list[list[Any]]], number: int, rule: Rule
     rule.fresh, rule.gone, rule.changed = [], [], []
 
 
-def held_columns(columns: list[list[Any]], number: int, row: HeldRow) -> None:
+def held_columns(columns: list[list[Any]], number: int, rule: Rule, row: HeldRow) -> None:
     """Add a held row to the columns of a segment."""
-    source = row.source
     known = (number, row.ticket, row.label, row.since, row.ahead, row.came)
-    if source is None:  # of a protocol with a rule of its own, which says what it waits for
+    if row.code < 0:  # of a protocol with a rule of its own, which says what it waits for
         values: tuple[Any, ...] = (*known, None, 0, list(row.waited), [], [], [])
     else:
         waited = [True] * len(row.needs) if row.needs is row.waited else [need in row.waited for need in row.needs]
-        names, counts = [need[0].name for need in row.needs], [need[1] for need in row.needs]
-        values = (*known, source.name, row.number, None, names, counts, waited)
+        names, counts = [rule.text(need[0]) for need in row.needs], [need[1] for need in row.needs]
+        values = (*known, rule.text(row.code), row.number, None, names, counts, waited)
     for column, value in zip(columns, values, strict=True):
         column.append(value)
 

@@ -22,9 +22,11 @@ from thence.core.model.plain import Row
 from thence.errors import MisuseError
 from thence.tables.delivery.arrow_rows import Ints
 from thence.tables.delivery.checkpoint_terms import made_with
+from thence.tables.delivery.codes_cy import DONE, fingerprint
+from thence.tables.delivery.codes_cy import Row as HeldRow
 from thence.tables.delivery.columns import Key
 from thence.tables.delivery.delivery_rule_cy import Rule
-from thence.tables.delivery.many_keys import TICKET_BITS, ManyKeys, Span, same_key, without_collection
+from thence.tables.delivery.many_keys import TICKET_BITS, ManyKeys, Span, same_key
 from thence.tables.delivery.packing import pack
 from thence.tables.delivery.partition_by_key import by_key
 from thence.tables.delivery.rule_state import held_row
@@ -39,9 +41,8 @@ from thence.tables.delivery.segment import (
     table_of,
 )
 from thence.tables.delivery.setup import Setup
-from thence.tables.delivery.sources_cy import DONE, Source, fingerprint
-from thence.tables.delivery.sources_cy import Row as HeldRow
 from thence.tables.delivery.state import State, agree, told
+from thence.tables.delivery.without_collection import without_collection
 
 FOUR = 4
 TICKET = (1 << TICKET_BITS) - 1
@@ -206,11 +207,11 @@ class Shard(ManyKeys):
             made = (old[-1][0], level)
             self._put(store, made, whole.encode())
             for each in old:
-                store.delete(_name(each))
+                store.delete(segment_name(each))
             self.segments[places[0] : places[0] + FOUR] = [made]
 
     def _put(self, store: SegmentStore, segment: tuple[str, int], data: bytes) -> None:
-        store.put(_name(segment), data)
+        store.put(segment_name(segment), data)
         self.written += len(data)
 
     def head(self) -> bytes:
@@ -244,7 +245,8 @@ class Shard(ManyKeys):
         ids = np.concatenate([np.zeros(0, np.int64), *(chunk.ids for chunk in new)])
         for each in ids.tolist():
             number = each >> TICKET_BITS
-            held_columns(columns["held"], number, self.rules[number].kept[each & TICKET])
+            rule = self.rules[number]
+            held_columns(columns["held"], number, rule, rule.kept[each & TICKET])
         rows = [fitted(chunk.rows, self.schema) for chunk in new if len(chunk.ids)]
         all_new = np.concatenate([np.zeros(0, np.int64), *(chunk.ids for chunk in self.held.fresh)])
         left = np.concatenate([np.zeros(0, np.int64), *(self.let_go or ())])
@@ -293,7 +295,7 @@ class Shard(ManyKeys):
         for each in left.tolist():
             rule = self.rules[each >> TICKET_BITS]
             row = rule.kept[each & TICKET]
-            if row.source is None:
+            if row.code < 0:
                 row.here = False
                 del rule.kept[row.ticket]
             else:
@@ -301,13 +303,13 @@ class Shard(ManyKeys):
         for (number,) in zip(*segment.columns("dead"), strict=True):
             if number in self.rules:
                 self.forget(number)
-        changed: list[tuple[Rule, Source]] = []
+        changed: list[tuple[Rule, int]] = []
         self._apply_state(segment)
         self._apply_sources(segment, changed)
         self._apply_ids(segment, changed)
         self._apply_held(segment)
-        for rule, source in changed:  # rows that watched what has come watch what they still wait for
-            rule.wake(source, [])
+        for rule, code in changed:  # rows that waited for what has come wait for what they still lack
+            rule.wake(code, [])
         for number, label, me, dump in zip(*segment.columns("receivers"), strict=True):
             rule = self.rules[number]
             tickets = sorted(row.ticket for row in rule.kept.values() if row.label == label)
@@ -326,27 +328,28 @@ class Shard(ManyKeys):
             if kept >= 0:
                 self.remembered[number] = kept
 
-    def _apply_sources(self, segment: Segment, changed: list[tuple[Rule, Source]]) -> None:
+    def _apply_sources(self, segment: Segment, changed: list[tuple[Rule, int]]) -> None:
         for number, label, name, level, seen, quarantined, holes in zip(*segment.columns("sources"), strict=True):
             rule = self.rules[number]
-            source = rule.named(label, name)
-            if source is DONE:
+            code = rule.code(label, name)
+            if code == DONE and rule.cyclic:
                 continue
-            source.level, source.seen, source.quarantined = level, seen, quarantined
+            source = rule.source(code)
+            rule.set_level(code, level)
+            source.seen, source.quarantined = seen, quarantined
             rule.holes += len(holes) // 2 - len(source.holes or ())
             source.holes = [*zip(holes[::2], holes[1::2], strict=True)] or None
-            changed.append((rule, source))
+            changed.append((rule, code))
 
-    def _apply_ids(self, segment: Segment, changed: list[tuple[Rule, Source]]) -> None:
+    def _apply_ids(self, segment: Segment, changed: list[tuple[Rule, int]]) -> None:
         for number, names in by_number(segment.columns("ids")):
             rule = self.rules[number]
-            rule.named(None, names[0])
+            rule.known(None, names[0])
             sources = rule.orders[None]
-            if rule.kept:
-                own = [source for source in map(sources.get, names) if source is not None and source is not DONE]
-                for source in own:
-                    source.level = 1
-                    changed.append((rule, source))
+            for code in {sources.get(name, DONE) for name in names} - {DONE}:
+                rule.set_level(code, 1)
+                changed.append((rule, code))
+                rule.retire(code)
             sources.update(dict.fromkeys(names, DONE))
             if rule.recent is not None:
                 rule.recent.extend(names)
@@ -355,15 +358,16 @@ class Shard(ManyKeys):
         for number, prints in by_number(segment.columns("gone")):
             self._apply_gone(self.rules[number], set(prints), changed)
 
-    def _apply_gone(self, rule: Rule, prints: set[int], changed: list[tuple[Rule, Source]]) -> None:
+    def _apply_gone(self, rule: Rule, prints: set[int], changed: list[tuple[Rule, int]]) -> None:
         """Take over fingerprints; a merged segment may have the fingerprint alone of an id that rows wait for."""
         rule.forgotten.update(prints)
         sources = rule.orders.get(None, {})
-        for name, source in list(sources.items()):
-            if source is not DONE and not source.level and fingerprint(name) in prints:
-                source.level = 1
+        for name, code in list(sources.items()):
+            if code != DONE and not rule.level_of(code) and fingerprint(name) in prints:
+                rule.set_level(code, 1)
                 del sources[name]
-                changed.append((rule, source))
+                changed.append((rule, code))
+                rule.retire(code)
 
     def _apply_held(self, segment: Segment) -> None:
         if "held" not in segment.tables:
@@ -374,7 +378,7 @@ class Shard(ManyKeys):
             number, ticket, label, since, ahead, came, source, count, waits, *needs = (each[place] for each in columns)
             rule = self.rules[number]
             if waits is not None:
-                row = HeldRow(ticket, label, None, 0)
+                row = HeldRow(ticket, label, -1, 0)
                 row.waited = tuple(waits)
             else:
                 row = held_row(rule, label, ticket, source, count, list(zip(*needs, strict=True)))
@@ -398,13 +402,14 @@ class Shard(ManyKeys):
                 yield self.values[number], None if message is None else str(message), each._asdict()
 
 
-def _name(segment: tuple[str, int]) -> str:
+def segment_name(segment: tuple[str, int]) -> str:
+    """Return the name under which a segment is stored."""
     return f"{segment[0]}/{segment[1]}"
 
 
 def read_segment(store: SegmentStore, segment: tuple[str, int]) -> bytes:
     """Return a segment that a head names."""
-    data = store.get(_name(segment))
+    data = store.get(segment_name(segment))
     if data is None:
-        raise MisuseError(f"the checkpoint lacks segment {_name(segment)} of a shard: it is not complete")
+        raise MisuseError(f"the checkpoint lacks segment {segment_name(segment)} of a shard: it is not complete")
     return data

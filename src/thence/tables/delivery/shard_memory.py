@@ -35,7 +35,7 @@ def opened(head: bytes | None, store: SegmentStore, fresh: Shard) -> Shard:
     if about["shards"] != fresh.shards:
         raise MisuseError(
             f"this checkpoint has {about['shards']} shards, and the stream was started with {fresh.shards}: pass "
-            f"shards={about['shards']} to deliver, or begin with a new checkpoint"
+            f"shards={about['shards']} to deliver, or make a checkpoint for {fresh.shards} with `thence reshard`"
         )
     known = KEPT.pop(about["name"], None)
     alike = known is not None and (known.setup, known.schema) == (fresh.setup, fresh.schema)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from thence.core.model.plain import Field
-from thence.core.protocols import stamps_cy
+from thence.tables.delivery.packed_stamps import read_packed
 from thence.tables.delivery.reading import Read, Reading
 
 
@@ -24,27 +24,20 @@ def read_stamps(
         place = len(found)
         found.append(reading.read(None, senders[place], destinations[place], column[place].as_py()))
     start = len(found)
-    found += _read(reading, senders[start:], destinations[0] if count else None, column.slice(start))
+    rest = column.slice(start)
+    binary = pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)
+    if binary:
+        found += read_packed(reading, senders[start:], destinations[0] if count else None, lambda: _buffers(rest))
+    else:
+        found += [None] * len(rest)
     return [
         reading.read(None, senders[place], destinations[place], column[place].as_py()) if read is None else read
         for place, read in enumerate(found)
     ]
 
 
-def _read(reading: Reading, senders: list[Field], destination: Field, column: pa.Array) -> list[Read | str | None]:
-    """Read stamps of one protocol and roster; None for those that are left to `Reading.read`."""
-    if reading.entry is None or len(reading.rosters) != 1 or destination not in reading.rosters[0]:
-        return [None] * len(senders)
-    roster, code = reading.rosters[0], reading.entry.protocol.code
-    binary = pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)
-    if code not in stamps_cy.FORMS or not binary:
-        return [None] * len(senders)
+def _buffers(column: pa.Array) -> tuple[object, object]:
+    """Return the bytes of a binary column, and the offsets in them."""
     column = column.cast(pa.large_binary())
     offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
-    data = column.buffers()[2] or b""
-    names = roster.names
-    rows = stamps_cy.read_stamps(data, offsets, code, roster.hash, len(roster), roster.position(str(destination)))
-    return [
-        None if row is None or (sender is not None and sender != names[row[0]]) else (None, *row, None)
-        for row, sender in zip(rows, senders, strict=True)
-    ]
+    return column.buffers()[2] or b"", offsets

@@ -16,6 +16,7 @@ from thence.errors import MisuseError
 from thence.tables.files.formats import PARQUET, by_name
 from thence.tables.files.memory import SHARE, free_memory
 from thence.tables.files.source import GZIP
+from thence.tables.files.source import PACKED as PACKED_NAMES
 
 ROW_BYTES = 320
 """Memory that one row takes at the peak of an audit in this process (measured: 250 to 300)."""
@@ -64,25 +65,26 @@ def choose(asked: str, files: Iterable[Path], *, free: int | None = None) -> Eng
 def estimated_rows(path: Path) -> int:
     """Return about how many rows a file holds: Parquet says so in its footer, for others the size tells."""
     try:
-        size = path.stat().st_size
-        if by_name(path) == "jsonl":
-            return size * (PACKED if path.suffix.lower() == ".gz" else 1) // LINE_BYTES
-        with path.open("rb") as stream:
-            head = stream.read(4)
+        size, named = path.stat().st_size, by_name(path)
+        if named is None:
+            with path.open("rb") as stream:
+                head = stream.read(4)
+            named, packed = "parquet" if head == PARQUET else None, head.startswith(GZIP)
+        else:
+            packed = path.suffix.lower() in PACKED_NAMES
     except OSError:
         return 0  # the reader says why not
-    if head == PARQUET:
+    if named == "parquet":
         return _footer_rows(path, size)
-    return size * (PACKED if head.startswith(GZIP) else 1) // LINE_BYTES
+    return size * (PACKED if packed else 1) // LINE_BYTES
 
 
 def _footer_rows(path: Path, size: int) -> int:
     try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        from thence.tables.files.parquet_reader import UNREADABLE, footer
     except ModuleNotFoundError:
         return size * PACKED // LINE_BYTES
     try:
-        return int(pq.read_metadata(path).num_rows)
-    except (OSError, pa.ArrowException, UnicodeDecodeError):
-        return 0
+        return int(footer(str(path)).num_rows)
+    except UNREADABLE:
+        return size // LINE_BYTES

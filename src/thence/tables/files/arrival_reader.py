@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -57,6 +58,12 @@ class ArrivalFiles(NamedTuple):
 
     kind: Format
     files: list[Path]
+    kept: dict[Path, bytes]
+    """The content of small files that were read to tell their format."""
+
+    def opened(self, file: Path) -> io.BufferedIOBase:
+        """Open a file, unless its content was kept when its format was told."""
+        return open_bytes(file, self.kept.get(file))
 
     def rosters(self) -> list[Roster] | None:
         """Return the rosters that the files say, each once; None if they say none."""
@@ -67,7 +74,7 @@ class ArrivalFiles(NamedTuple):
         elif self.kind != "jsonl":
             return None
         else:
-            found = [roster for file in self.files if (roster := _first_roster(file)) is not None]
+            found = [roster for file in self.files if (roster := _first_roster(self.opened(file))) is not None]
         return list(dict.fromkeys(found)) or None
 
     def check_for_spark(self) -> None:
@@ -91,20 +98,21 @@ def arrival_files(path: str, form: str | None = None, *, records: bool = False) 
     """
     if form is not None and form not in FORMATS:
         raise MisuseError(f"no format {form!r}; {', '.join(each for each in FORMATS if each != 'shiviz')} are accepted")
-    formats = _formats(path, next((each for each in FORMATS if each == form), None), records=records)
+    kept: dict[Path, bytes] = {}
+    formats = _formats(path, next((each for each in FORMATS if each == form), None), kept, records=records)
     if not formats:
         raise TraceError(f"{path} holds no arrivals: {ACCEPTED} are accepted")
     kind = next(iter(formats.values()))
     for file, found in formats.items():
         if found != kind or found == "shiviz":
             raise MisuseError(f"{file} is {found}; {ACCEPTED} are accepted, one kind at a time")
-    return ArrivalFiles(kind, list(formats))
+    return ArrivalFiles(kind, list(formats), kept)
 
 
-def _formats(path: str, form: Format | None, *, records: bool) -> dict[Path, Format]:
+def _formats(path: str, form: Format | None, kept: dict[Path, bytes], *, records: bool) -> dict[Path, Format]:
     formats: dict[Path, Format] = {}
     for file in find_files(path):
-        found = form or detect(file.path, clocks=False, records=records)
+        found = form or detect(file.path, clocks=False, records=records, kept=kept)
         if not isinstance(found, Unfit):
             formats[file.path] = found
         elif file.named or found.claims:
@@ -113,8 +121,8 @@ def _formats(path: str, form: Format | None, *, records: bool) -> dict[Path, For
     return formats
 
 
-def _first_roster(file: Path) -> Roster | None:
-    with open_bytes(file) as stream:
+def _first_roster(opened: io.BufferedIOBase) -> Roster | None:
+    with opened as stream:
         line = next(lines(stream), None)
     row = None if line is None or not line.whole else _object(line.data)
     names = None if row is None else row.get(ROSTER)
@@ -142,11 +150,12 @@ def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> ArrivalTable
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from thence.tables.delivery.many_keys import without_collection
+    from thence.tables.delivery.without_collection import without_collection
+    from thence.tables.files.parquet_reader import footer
 
     if found.kind == "parquet":
         try:
-            tables = [pq.ParquetFile(file).read() for file in found.files]
+            tables = [pq.ParquetFile(file, metadata=footer(str(file))).read() for file in found.files]
         except (OSError, pa.ArrowException) as error:
             raise TraceError(f"a file of arrivals cannot be read: {(str(error).splitlines() or [''])[0]}") from error
         return ArrivalTable(pa.concat_tables(tables, promote_options="permissive"), [], None)
@@ -169,7 +178,7 @@ def _read_lines(found: ArrivalFiles, by: By, columns: Columns) -> ArrivalTable:
         rows_read = [row for file in found.files for row in read_records(file, found.kind)]
         read: list[Row | str] = [*deliverable(rows_read, found.kind)]
     else:
-        read = [each for file in found.files for each in _rows(file, unread)]
+        read = [each for file in found.files for each in _rows(file, unread, found.kept.get(file))]
     if unread and len(unread) == len(read):
         raise _no_object(unread[0])
     called = column_of_lines(
@@ -198,7 +207,7 @@ def _read_whole(found: ArrivalFiles, by: By, columns: Columns) -> pa.Table:
             f"{found.kind.upper()} has no form for ", Argument("by", by), "; explicit causes are accepted"
         )
     texts = dict.fromkeys((columns.message, columns.cause, columns.sender, *columns.key), pa.string())
-    tables = [read_whole(file, found.kind, texts) for file in found.files]
+    tables = [read_whole(file, found.kind, texts, found.kept.get(file)) for file in found.files]
     try:
         return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
@@ -246,9 +255,9 @@ def _no_object(first: Quarantined) -> TraceError:
     return TraceError(f"{first}; JSON lines are accepted, one object a line")
 
 
-def _rows(file: Path, unread: list[Quarantined]) -> Iterator[Row | str]:
+def _rows(file: Path, unread: list[Quarantined], content: bytes | None = None) -> Iterator[Row | str]:
     """Yield an object for each line, or the line itself, which is then put into `unread`, with its place."""
-    with open_bytes(file) as stream:
+    with open_bytes(file, content) as stream:
         for block in blocks(stream):
             rows = _plain_objects(block)
             if rows is not None:

@@ -20,6 +20,7 @@ from thence.errors import MisuseError, TraceError
 from thence.tables.contract.row_validity import VERSION
 from thence.tables.contract.type_map import arrow_schema
 from thence.tables.files.checked_batches import columns_of
+from thence.tables.files.parquet_reader import footer
 from thence.tables.files.source import BROKEN, first_line
 
 ROW_GROUP = 1 << 16
@@ -49,7 +50,7 @@ def rosters_in(metadata: dict[bytes, bytes] | None) -> list[Roster]:
 def read_rosters(path: Path | str) -> list[Roster]:
     """Return the rosters a Parquet file carries."""
     try:
-        return rosters_in(pq.read_schema(path).metadata)
+        return rosters_in(footer(str(path)).metadata)
     except (*BROKEN, pa.ArrowException) as error:
         raise TraceError(f"{path} cannot be read as Parquet: {first_line(error)}") from error
 

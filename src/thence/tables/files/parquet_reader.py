@@ -35,7 +35,7 @@ UNREADABLE = (*BROKEN, pa.ArrowException, UnicodeDecodeError)
 def has_order(path: Path | str) -> bool:
     """Tell whether a file is Parquet with a column `order`."""
     try:
-        return "order" in pq.read_schema(path).names
+        return "order" in footer(str(path)).schema.to_arrow_schema().names
     except UNREADABLE:
         return False
 
@@ -54,10 +54,10 @@ def unfit_file(path: Path, columns: Sequence[Column]) -> Unfit | None:
 def row_groups(path: Path, columns: Sequence[Column] = EVENT_COLUMNS) -> list[Split | Quarantined]:
     """Return the row groups of a file, or why it cannot be used for these columns."""
     try:
-        with pq.ParquetFile(path) as file:
-            if reason := unfit(file.schema_arrow, columns):
-                return [Quarantined(str(path), None, f"{reason}; its {file.metadata.num_rows} rows are set aside")]
-            counts = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+        whole = footer(str(path))
+        if reason := unfit(whole.schema.to_arrow_schema(), columns):
+            return [Quarantined(str(path), None, f"{reason}; its {whole.num_rows} rows are set aside")]
+        counts = [whole.row_group(group).num_rows for group in range(whole.num_row_groups)]
     except UNREADABLE as error:
         return [Quarantined(str(path), None, f"it cannot be read as Parquet: {first_line(error)}")]
     places = zip(counts, accumulate(counts, initial=1), strict=False)

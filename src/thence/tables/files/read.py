@@ -164,7 +164,7 @@ class Trace:
 
     def opened(self, path: Path) -> io.BufferedIOBase:
         """Open a file, unless its content was kept when its format was told."""
-        return open_bytes(path, self.kept.pop(path, None))
+        return open_bytes(path, self.kept.get(path))
 
     def record_audit(self) -> RecordAudit | None:
         """Return what is said of files of records beside the verdict on their order; None without such files."""
@@ -219,7 +219,7 @@ def open_trace(
         elif kind in WHOLE:
             from thence.tables.files.whole_tables import event_table
 
-            read = event_table(file.path, kind, trace.columns)
+            read = event_table(file.path, kind, trace.columns, trace.kept.pop(file.path, None))
             kind = read if isinstance(read, Unfit) else kind
             if not isinstance(read, Unfit):
                 trace.whole[file.path] = read

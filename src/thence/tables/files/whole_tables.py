@@ -52,11 +52,11 @@ def _unpacked(begins: bytes) -> bytes:
         return b""
 
 
-def read_whole(path: Path, kind: Format, types: Mapping[str, pa.DataType]) -> pa.Table:
-    """Return the rows of a file or folder; `types` are those of columns of CSV."""
+def read_whole(path: Path, kind: Format, types: Mapping[str, pa.DataType], content: bytes | None = None) -> pa.Table:
+    """Return the rows of a file, whose content may be known, or folder; `types` are those of columns of CSV."""
     if kind == "delta" or kind == "iceberg":
         return read_lakehouse(path, kind)
-    return _read_arrow(path) if kind == "arrow" else _read_csv(path, kind, types)
+    return _read_arrow(path) if kind == "arrow" else _read_csv(path, kind, types, content)
 
 
 def _read_arrow(path: Path) -> pa.Table:
@@ -74,7 +74,7 @@ def _read_arrow(path: Path) -> pa.Table:
         raise TraceError(f"{path} cannot be read as Arrow: {first_line(error)}") from error
 
 
-def _read_csv(path: Path, kind: Format, types: Mapping[str, pa.DataType]) -> pa.Table:
+def _read_csv(path: Path, kind: Format, types: Mapping[str, pa.DataType], content: bytes | None) -> pa.Table:
     import pyarrow as pa
     from pyarrow import csv
 
@@ -83,7 +83,7 @@ def _read_csv(path: Path, kind: Format, types: Mapping[str, pa.DataType]) -> pa.
     )
     parse = csv.ParseOptions(delimiter="\t" if kind == "tsv" else ",", newlines_in_values=True)
     try:
-        with open_bytes(path) as stream:
+        with open_bytes(path, content) as stream:
             table = csv.read_csv(stream, parse_options=parse, convert_options=convert)
     except (*BROKEN, pa.ArrowException) as error:
         raise TraceError(f"{path} cannot be read as {kind.upper()}: {first_line(error)}") from error
@@ -96,7 +96,7 @@ def _read_csv(path: Path, kind: Format, types: Mapping[str, pa.DataType]) -> pa.
 # -- events ------------------------------------------------------------------------------------------------------------
 
 
-def event_table(path: Path, kind: Format, columns: Sequence[Column]) -> pa.Table | Unfit:
+def event_table(path: Path, kind: Format, columns: Sequence[Column], content: bytes | None = None) -> pa.Table | Unfit:
     """Return the columns of an event that a table has, in our names, or why it cannot be used."""
     import pyarrow as pa
 
@@ -110,7 +110,7 @@ def event_table(path: Path, kind: Format, columns: Sequence[Column]) -> pa.Table
         if column.type not in ("double", DEPENDENCIES)
     }
     try:
-        table = read_whole(path, kind, types)
+        table = read_whole(path, kind, types, content)
     except TraceError as error:
         return Unfit(str(error).removeprefix(f"{path} "), claims=True)
     if kind in ("csv", "tsv"):

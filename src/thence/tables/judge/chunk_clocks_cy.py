@@ -1,9 +1,9 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
+# boundscheck: every number is made by `chunk` and `merge_chunks`, none is read from a file.
+# wraparound: no number used as an index is negative.
+# initializedcheck: every view is an argument, set by the caller.
 # distutils: extra_compile_args = -ftree-vectorize -fvect-cost-model=dynamic
-"""Loops that join the clocks of a chunk with what entered it; see `chunk_clocks`.
-
-Bounds are not checked: all numbers were made by `tables.judge.chunk` and `tables.judge.merge_chunks`.
-"""
+"""Loops that join the clocks of a chunk with what entered it; see `chunk_clocks`."""
 
 from __future__ import annotations
 

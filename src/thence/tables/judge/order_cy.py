@@ -1,8 +1,8 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-"""Loops over coded rows that come before the scan: which rows are usable, how rows follow one another, cycles.
-
-Bounds are not checked: all codes and row numbers were made by `tables.judge.coded_rows`, none is read from a file.
-"""
+# boundscheck: every code and row number is made by `coded_rows`, none is read from a file.
+# wraparound: a code of -1 (no message, no label) is compared before it is used as an index.
+# initializedcheck: every view is an argument, set by the caller.
+"""Loops over coded rows that come before the scan: which rows are usable, how rows follow one another, cycles."""
 
 from __future__ import annotations
 

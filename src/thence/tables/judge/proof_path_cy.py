@@ -1,8 +1,11 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
+# boundscheck: every number is made by `proof_path` from coded rows, none is read from a file.
+# wraparound: no number used as an index is negative.
+# initializedcheck: every view is an argument, set by the caller.
 """The loop that finds by how few messages each process is reached from a send; see `path`.
 
-Bounds are not checked: all numbers were made by `tables.judge.proof_path` from coded rows. What came nearer is written
-into a buffer that its caller lets grow: the loop stops when the next row might not fit, and is called again from there.
+What came nearer is written into a buffer that its caller lets grow: the loop stops when the next row might not fit,
+and is called again from there.
 """
 
 from __future__ import annotations

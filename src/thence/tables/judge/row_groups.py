@@ -75,11 +75,10 @@ def read_footers(files: Iterable[Path | str]) -> Footers:
 
 def _footer(name: str) -> Footers:
     try:
-        with pq.ParquetFile(name, metadata=footer(name)) as file:
-            if reason := unfit(file.schema_arrow, JUDGED_COLUMNS):
-                lost = f"{reason}; its {file.metadata.num_rows} rows are set aside"
-                return Footers([], [Quarantined(name, None, lost)])
-            return Footers(list(_groups(name, file.metadata)), [])
+        whole = footer(name)
+        if reason := unfit(whole.schema.to_arrow_schema(), JUDGED_COLUMNS):
+            return Footers([], [Quarantined(name, None, f"{reason}; its {whole.num_rows} rows are set aside")])
+        return Footers(list(_groups(name, whole)), [])
     except UNREADABLE as error:
         return Footers([], [Quarantined(name, None, f"it cannot be read as Parquet: {first_line(error)}")])
 

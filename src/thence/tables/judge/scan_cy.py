@@ -1,10 +1,11 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
+# boundscheck: every code and row number is made by `coded_rows` and `label_scan`, none is read from a file.
+# wraparound: no code and no row number used as an index is negative.
+# initializedcheck: every view is an argument, set by the caller.
 # distutils: extra_compile_args = -ftree-vectorize -fvect-cost-model=dynamic
 """Loops of the audit's scan: deliveries matched with sends, vector clocks along an order in which causes come first.
 
-Bounds are not checked: every code and every row number was made by `tables.judge.coded_rows` and
-`tables.judge.label_scan`, none is read from a file. The flags make gcc vectorise the loops over columns, which halves
-their time.
+The flags make gcc vectorise the loops over columns, which halves their time.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from thence.core.model.plain import Fields
 from thence.errors import MisuseError
-from thence.tables.sinks.target import Target
+from thence.tables.sinks.target import Target, nullable
 from thence.tables.sinks.values import UNAVAILABLE, Unusable, converted
 from thence.tables.sources import Transaction
 
@@ -117,15 +117,15 @@ def _snapshot(unit: Transaction, target: Target) -> Iterator[Step]:
 
 
 def _late_columns(target: Target) -> dict[sa.Table, set[str]]:
+    """Return the columns, by table, that are null at first: those of cycles that cannot be deferred."""
+    for key in target.unbroken():
+        raise MisuseError(
+            f"the snapshot cannot be written: foreign key {target.shown(key)} stands on a cycle of which none can be "
+            "deferred or takes nulls. Declare one DEFERRABLE, or let its column take nulls"
+        )
     found: dict[sa.Table, set[str]] = {}
     for key in target.cyclic():
-        columns = {column.name for column in key.columns if column.nullable}
-        if not columns:
-            raise MisuseError(
-                f"the snapshot cannot be written: foreign key {target.shown(key)} stands on a cycle, cannot be "
-                "deferred and takes no null. Declare it DEFERRABLE, or let its column take nulls"
-            )
-        found.setdefault(key.table, set()).update(columns)
+        found.setdefault(key.table, set()).update(nullable(key))
     return found
 
 

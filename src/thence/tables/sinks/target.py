@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import sqlalchemy as sa
@@ -43,10 +44,30 @@ class Target:
         return found
 
     def _sorted(self) -> dict[sa.Table, int]:
-        used = {table for table in self.tables.values() if table is not None}
-        by_name = sorted(used, key=lambda each: each.fullname)
-        order = sa.schema.sort_tables_and_constraints(by_name)  # type: ignore[no-untyped-call]
-        return {table: place for place, (table, _) in enumerate(order) if table is not None}
+        """Sort by the foreign keys off every cycle, and those on one that must be met at once."""
+        on_cycles = set(self._on_cycles())
+        firm = {key for key in self.cyclic() if not nullable(key)}
+        try:
+            return self._by(lambda key: key not in on_cycles or key in firm)
+        except CycleError:  # a snapshot will say so
+            return self._by(lambda key: key not in on_cycles)
+
+    def _by(self, counts: Callable[[sa.ForeignKeyConstraint], bool]) -> dict[sa.Table, int]:
+        tables = sorted(self._used(), key=lambda each: each.fullname)
+        parents = {
+            each: {key.referred_table for key in each.foreign_key_constraints if counts(key)} & set(tables)
+            for each in tables
+        }
+        return {table: place for place, table in enumerate(TopologicalSorter(parents).static_order())}
+
+    def _used(self) -> set[sa.Table]:
+        return {table for table in self.tables.values() if table is not None}
+
+    def _on_cycles(self) -> list[sa.ForeignKeyConstraint]:
+        """Return the foreign keys that stand on a cycle, self references among them."""
+        parents = {each: {key.referred_table for key in each.foreign_key_constraints} for each in self._used()}
+        keys = [key for table in self._used() for key in table.foreign_key_constraints]
+        return [key for key in keys if _reaches(parents, key.referred_table, key.table)]
 
     def table(self, change: Fields) -> sa.Table | None:
         """Return where a change goes, or None if it is left out."""
@@ -62,19 +83,29 @@ class Target:
         )
 
     def cyclic(self) -> list[sa.ForeignKeyConstraint]:
-        """Return the foreign keys that stand on a cycle, self references among them, and cannot be deferred here."""
+        """Return the foreign keys that stand on a cycle and cannot be deferred here."""
         if self.dialect == "sqlite":  # PRAGMA defer_foreign_keys defers all of them
             return []
-        tables = {table for table in self.tables.values() if table is not None}
-        parents = {each: {key.referred_table for key in each.foreign_key_constraints} for each in tables}
-        keys = [key for table in tables for key in table.foreign_key_constraints if not key.deferrable]
-        return sorted((key for key in keys if _reaches(parents, key.referred_table, key.table)), key=self.shown)
+        return sorted((key for key in self._on_cycles() if not key.deferrable), key=self.shown)
+
+    def unbroken(self) -> list[sa.ForeignKeyConstraint]:
+        """Return the foreign keys of cycles on which none can be deferred, nor be null at first."""
+        firm = [key for key in self.cyclic() if not nullable(key)]
+        parents: dict[sa.Table, set[Any]] = {}
+        for key in firm:
+            parents.setdefault(key.table, set()).add(key.referred_table)
+        return [key for key in firm if _reaches(parents, key.referred_table, key.table)]
 
     @staticmethod
     def shown(key: sa.ForeignKeyConstraint) -> str:
         """Return a foreign key as people write it."""
         columns = ", ".join(column.name for column in key.columns)
         return f"{key.table.fullname}({columns}) to {key.referred_table.fullname}"
+
+
+def nullable(key: sa.ForeignKeyConstraint) -> list[str]:
+    """Return the columns of a foreign key that take nulls; one null is enough for it to refer to nothing."""
+    return [column.name for column in key.columns if column.nullable]
 
 
 def _reaches(parents: Mapping[sa.Table, set[Any]], start: sa.Table, goal: sa.Table) -> bool:

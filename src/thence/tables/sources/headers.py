@@ -30,7 +30,7 @@ def read_headers(
 ) -> dict[str, object]:
     """Return the columns of an arrival at `destination`; without a readable list of causes it has no message id."""
     values = dict(headers or ())
-    message, sender, causes = (values.get(name) for name in (MESSAGE, SENDER, CAUSES))
+    message, sender, causes = values.get(MESSAGE), values.get(SENDER), values.get(CAUSES)
     listed = [] if causes is None else _list(causes)
     name = message.decode(errors="replace") if message else place.place
     return {

@@ -43,6 +43,7 @@ from thence.core.model.plain import Field, Fields, Option, Row
 from thence.errors import MisuseError, PeerError
 from thence.tables.delivery import Gate, Orderer
 from thence.tables.delivery.gate_map import Handled
+from thence.tables.delivery.without_collection import without_collection
 from thence.tables.sources.arrival import Record
 from thence.tables.sources.headers import read_headers
 from thence.tables.sources.kafka_client import (
@@ -60,7 +61,7 @@ from thence.tables.sources.kafka_client import (
 )
 from thence.tables.sources.kafka_parallel import ParallelConsumer
 from thence.tables.sources.kafka_producer import CausalProducer
-from thence.tables.sources.kafka_state import StateRecord, state_records, whole_state
+from thence.tables.sources.kafka_state import StateRecord, pack_row, state_records, unpack_row, whole_state
 
 PartitionName = tuple[str, int]
 __all__ = ["CausalConsumer", "CausalProducer"]
@@ -117,6 +118,8 @@ class CausalConsumer:
         self.orderer, self.active = self._orderer(), False
         self._next: dict[PartitionName, int] = {}
         self._unhanded: dict[PartitionName, set[int]] = defaultdict(set)
+        self._packed: dict[tuple[str, int, int], bytes] = {}
+        """held records as a commit writes them: one that is held through many commits is packed once"""
         self._forwarded: list[tuple[str, Row]] = []
         self._writer: TransactionalProducer
         self._chosen = False
@@ -131,15 +134,26 @@ class CausalConsumer:
         """Read up to `limit` records; return the rows that leave now, in order. A stand-by consumer returns none."""
         if self._parallel is not None:
             raise MisuseError("with concurrency= handlers take the records: call run(handler)")
-        out: list[Row] = []
         records = self._consumer.consume(limit, timeout)
         if self._chosen:
             self._take_over()
+        with without_collection():
+            return self._ordered(records)
+
+    def _ordered(self, records: list[Any]) -> list[Row]:
+        rows: list[Row] = []
         for found in records:
             if found.error() is not None:
                 judge(found.error())
-            elif (found.topic(), found.partition()) in self._next:
-                out += self._take(found)
+                continue
+            where = (found.topic(), found.partition())
+            if where in self._next:
+                rows.append(self._row(found, where))
+        out = self.orderer.push_all(rows)
+        for row in out:
+            topic, number, offset = row["topic"], row["partition"], row["offset"]
+            self._unhanded[topic, number].discard(offset)
+            self._packed.pop((topic, number, offset), None)
         return out
 
     def forward(self, topic: str, row: Row) -> None:
@@ -216,18 +230,15 @@ class CausalConsumer:
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
-    def _take(self, found: Found) -> list[Row]:
-        where = (found.topic(), found.partition())
-        record = Record(None, None, found.topic(), found.partition(), found.offset())
-        self._next[where] = found.offset() + 1
-        self._unhanded[where].add(found.offset())
-        row: Row = read_headers(found.headers(), record, self.destination)
-        row |= {"topic": where[0], "partition": where[1], "offset": found.offset()}
-        row |= {"key": found.key(), "value": found.value(), "time": found.timestamp()[1] / 1000}
-        out = self.orderer.push(row)
-        for each in out:
-            self._unhanded[each["topic"], each["partition"]].discard(each["offset"])
-        return out
+    def _row(self, found: Found, where: PartitionName) -> Row:
+        topic, number = where
+        offset = found.offset()
+        self._next[where] = offset + 1
+        self._unhanded[where].add(offset)
+        row: Row = read_headers(found.headers(), Record(None, None, topic, number, offset), self.destination)
+        row["topic"], row["partition"], row["offset"] = topic, number, offset
+        row["key"], row["value"], row["time"] = found.key(), found.value(), found.timestamp()[1] / 1000
+        return row
 
     # -- taking over -----------------------------------------------------------------------------------------------
 
@@ -258,6 +269,7 @@ class CausalConsumer:
         self.active, self.orderer = False, self._orderer()
         self._next, self._forwarded = {}, []
         self._unhanded.clear()
+        self._packed.clear()
 
     def _load(self) -> None:
         kafka = client()
@@ -282,7 +294,7 @@ class CausalConsumer:
         places = json.loads(header)
         self._next |= {(topic, part): offset for topic, part, offset in places["next"]}
         self._unhanded.update({(topic, part): set(offsets) for topic, part, offsets in places["unhanded"]})
-        self.orderer.restore(snapshot)
+        self.orderer.restore(snapshot, unpack_row)
 
     def _stored_records(self, start: int) -> Iterator[StateRecord]:
         """Read the state topic from where a state is known to be, or all of it, up to its last commit."""
@@ -298,7 +310,7 @@ class CausalConsumer:
             "unhanded": [[*where, sorted(offsets)] for where, offsets in self._unhanded.items() if offsets],
         }
         begun: list[int] = []
-        for record in state_records(json.dumps(places).encode() + b"\n" + self.orderer.snapshot()):
+        for record in state_records(json.dumps(places).encode() + b"\n" + self.orderer.snapshot(self._pack)):
             self._write(
                 self.state_topic,
                 record.value,
@@ -314,6 +326,13 @@ class CausalConsumer:
         if left or min(begun) < 0:
             raise PeerError("the broker did not take the state")
         return min(begun)
+
+    def _pack(self, row: Fields) -> bytes:
+        place = (row["topic"], row["partition"], row["offset"])
+        found = self._packed.get(place)
+        if found is None:
+            found = self._packed[place] = pack_row(row)
+        return found
 
     def _tell_offsets(self, begins: int) -> None:
         """Commit offsets for other tools to see; one that is lost comes with the next commit."""

@@ -6,12 +6,18 @@ that compaction left behind, or that a crash cut off, never become part of it: e
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from thence.core.model.plain import Fields, Row
+from thence.tables.delivery.orderer import from_json
 from thence.tables.sources.headers import Headers
 
+PLAIN = ("run", "destination", "message", "sender", "depends_on", "note", "topic", "partition", "offset", "time")
+RAW = ("stamp", "key", "value")
+"""columns of a held record: those that JSON holds, and those of bytes"""
 CHUNK = 900_000
 """bytes of state in one record; brokers accept a little more than a million"""
 
@@ -44,3 +50,24 @@ def whole_state(records: Iterable[StateRecord]) -> bytes | None:
             if len(values) == int(headers["pieces"]):
                 last = b"".join(values)
     return last
+
+
+def pack_row(row: Fields) -> bytes:
+    """Return a held record as bytes: a line of JSON, then the columns of bytes as they are."""
+    raw = [row[name] for name in RAW]
+    head = [*(row[name] for name in PLAIN), *(-1 if each is None else len(each) for each in raw)]
+    return b"\n".join([json.dumps(head).encode(), b"".join(each for each in raw if each)])
+
+
+def unpack_row(data: bytes) -> Fields:
+    """Read a held record; before there was this form, a record was an object of JSON."""
+    if data[:1] == b"{":
+        return from_json(data)
+    line, _, rest = bytes(data).partition(b"\n")
+    head = json.loads(line)
+    row: Row = dict(zip(PLAIN, head, strict=False))
+    at = 0
+    for name, length in zip(RAW, head[len(PLAIN) :], strict=True):
+        row[name] = None if length < 0 else rest[at : at + length]
+        at += max(length, 0)
+    return row

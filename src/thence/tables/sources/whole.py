@@ -85,7 +85,7 @@ class Transaction:
     name: str
     """as in the column `transaction`; `snapshot`; or the message id of the single change"""
     changes: Changes = field(default_factory=Changes)
-    """payloads: `op`, `before`, `after`, `source`, and `key` where the record had one"""
+    """payloads: `op`, `before`, `after`, `source`; of a delete also the record's `key`"""
     kind: Kind = "transaction"
     id: str | None = None
     """as END writes it"""
@@ -119,7 +119,8 @@ def whole_transactions(
     units = Units(order, **limits)
     for row in rows:
         if row["outcome"] in PLACED:
-            yield from units.add(row, value_of(row["value"]) or {})
+            place = row.get("topic"), row.get("partition"), row.get("offset")
+            yield from units.add(row, value_of(row["value"]) or {}, Record(None, row.get("key"), *place))
     yield from units.end_snapshot()
 
 
@@ -136,28 +137,36 @@ class Units:
         self.open: dict[tuple[str, str], Transaction] = {}
         self._passed: set[tuple[str, str]] = set()  # ended at or before since; their changes may come later
 
-    def add(self, row: Mapping[str, Any], body: Fields) -> Iterator[Transaction]:
-        """Take the next delivered row; yield what is whole now."""
+    def add(self, row: Mapping[str, Any], body: Fields, record: Record) -> Iterable[Transaction]:
+        """Take the next delivered row, what its record says, and where that lies; return what is whole now."""
+        if row["kind"] in _CHANGES and row["transaction"] is not None:
+            self._member(row, body, record)
+            return ()
+        return self._boundary(row, body, record)
+
+    def _member(self, row: Mapping[str, Any], body: Fields, record: Record) -> None:
+        key = str(row["destination"]), row["transaction"]
+        if key in self._passed:
+            return
+        unit = self.open.get(key) or self._unit(*key)
+        if row["message"] == f"{unit.name}/{unit.numbered + 1}":  # anything else is a gap, which END will find
+            unit.numbered += 1
+        self._append(unit, body, record)
+
+    def _boundary(self, row: Mapping[str, Any], body: Fields, record: Record) -> Iterator[Transaction]:
         kind, source = row["kind"], str(row["destination"])
-        if kind in _CHANGES and row["transaction"] is not None:
-            if (source, row["transaction"]) in self._passed:
-                return
-            unit = self._unit(source, row["transaction"])
-            if row["message"] == f"{unit.name}/{unit.numbered + 1}":  # anything else is a gap, which END will find
-                unit.numbered += 1
-            self._append(unit, row, body)
-        elif kind == "end":
+        if kind == "end":
             yield from self.end_snapshot(source)
-            yield from self._end(source, row, body)
+            yield from self._end(source, row, body, record)
         elif kind == "begin":
             yield from self.end_snapshot(source)
         elif kind == "snapshot":
             unit = self._unit(source, SNAPSHOT)
             unit.kind = "snapshot"
-            self._append(unit, row, body)
+            self._append(unit, body, record)
         else:
             alone = Transaction(source, str(row["message"]), Changes(), "change")
-            self._append(alone, row, body)
+            self._append(alone, body, record)
             yield alone
 
     def _unit(self, source: str, name: str) -> Transaction:
@@ -166,16 +175,17 @@ class Units:
             unit = self.open[source, name] = Transaction(source, name, Changes(self.in_memory))
         return unit
 
-    def _append(self, unit: Transaction, row: Mapping[str, Any], body: Fields) -> None:
+    def _append(self, unit: Transaction, body: Fields, record: Record) -> None:
         if len(unit.changes) >= self.limit:
             raise TraceError(
                 f"transaction {unit.name} of {unit.source} has more than {self.limit} changes; "
                 "pass a larger limit=, or let its writer commit more often"
             )
-        key = row.get("key")
-        unit.changes.append(body if key is None else {**body, "key": key_of(key)})
+        if body.get("op") == "d" and record.key is not None:
+            body = {**body, "key": key_of(record.key)}
+        unit.changes.append(body)
 
-    def _end(self, source: str, row: Mapping[str, Any], body: Fields) -> Iterator[Transaction]:
+    def _end(self, source: str, row: Mapping[str, Any], body: Fields, record: Record) -> Iterator[Transaction]:
         name, count = str(row["transaction"]), int(body.get("event_count") or 0)
         if row["note"] is not None:  # at or before since
             self.open.pop((source, name), None)
@@ -186,8 +196,8 @@ class Units:
             return  # a policy released END without a change: it is not whole, and `waiting` names it
         del self.open[source, name]
         unit.id = str(body["id"])
-        if row.get("offset") is not None:
-            unit.place = LogPosition(f"offset {row.get('topic')}/{row.get('partition')}", (int(row["offset"]),))
+        if record.offset is not None:
+            unit.place = LogPosition(f"offset {record.topic}/{record.partition}", (int(record.offset),))
         else:
             unit.place = commit_mark(unit.id)
         if self.order == "commit":
@@ -262,12 +272,16 @@ class WholeTransactions:
             return []
         if row["kind"] == "snapshot" and not self.snapshot:
             raise MisuseError(
-                "a row of a snapshot: no record says how many rows it has. Pass snapshot=True, and call end_snapshot() "
-                "when its last row was pushed"
+                "a row of a snapshot that has not begun or has ended: no record says how many rows it has. Pass "
+                "snapshot=True, and call end_snapshot() when its last row was pushed"
             )
         if self.snapshot:
-            row["depends_on"] = self._behind_snapshot(row)
-        return self._leave(self._orderer.push(row | {"record": record, "body": body}))
+            self._sources.add(str(row["destination"]))
+            if row["kind"] == "begin":
+                row["depends_on"] = [*row["depends_on"], SNAPSHOT_WHOLE]
+        arrival: dict[str, Any] = row  # type: ignore[assignment]
+        arrival["record"], arrival["body"] = record, body
+        return self._leave(self._orderer.push(arrival))
 
     def _read(self, record: Record) -> tuple[DebeziumArrival, Fields]:
         try:
@@ -279,25 +293,18 @@ class WholeTransactions:
             return from_change(record, order=self.order, server=self.server, schemas=self.schemas), body or {}
         return row, body or {}
 
-    def _behind_snapshot(self, row: DebeziumArrival) -> list[str]:
-        source = str(row["destination"])
-        self._sources.add(source)
-        return [*row["depends_on"], SNAPSHOT_WHOLE] if row["kind"] == "begin" else row["depends_on"]
-
     def _leave(self, rows: Iterable[Mapping[str, Any]]) -> list[Transaction]:
         found: list[Transaction] = []
         for row in rows:
             if row["outcome"] not in PLACED:
                 self.aside[row["outcome"]] = self.aside.get(row["outcome"], 0) + 1
             elif row["message"] != SNAPSHOT_WHOLE:
-                record = row["record"]
-                place = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
-                found += self._units.add({**row, "key": record.key, **place}, row["body"])
+                found += self._units.add(row, row["body"], row["record"])
         return found
 
     def end_snapshot(self) -> list[Transaction]:
         """Say that every row of the snapshot was pushed; return it, and the transactions that waited for it."""
-        found = list(self._units.end_snapshot())
+        found, self.snapshot = list(self._units.end_snapshot()), False
         for source in sorted(self._sources):
             row = {"destination": source, "message": SNAPSHOT_WHOLE, "depends_on": []}
             found += self._leave(self._orderer.push(row))

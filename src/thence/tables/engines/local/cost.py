@@ -111,14 +111,27 @@ def _by_label(events: Iterable[Event]) -> Iterator[tuple[RunLabel, list[Event], 
 
 def _process_totals(rows: Sequence[Event]) -> list[ProcessTotals]:
     found: dict[tuple[str | None, str], ProcessTotals] = {}
+    gaps = _first_gaps(rows)
     for event in rows:
         one = found.setdefault((event.label, event.process), ProcessTotals(label=event.label, name=event.process))
         one["rows"] = one.get("rows", 0) + 1
-        one["last"] = max(one.get("last", 0), event.index)
+        one["gap"] = gaps.get(event.process)
         one["crashes"] = one.get("crashes", 0) + (event.kind == "crash")
         one["deliveries"] = one.get("deliveries", 0) + (event.kind == "deliver")
     addressed = {name for event in rows for name in event.destinations or ()}
     return [*found.values(), *(ProcessTotals(label=None, name=name) for name in sorted(addressed))]
+
+
+def _first_gaps(rows: Iterable[Event]) -> dict[str, int]:
+    """Return, for each process that leaves out an index, the first."""
+    gaps: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for process, index in sorted((event.process, event.index) for event in rows):
+        before = last.get(process, 0)
+        if index > before + 1:
+            gaps.setdefault(process, before + 1)
+        last[process] = index
+    return gaps
 
 
 def _sampled(rows: Sequence[Event], sample: int) -> list[Event]:

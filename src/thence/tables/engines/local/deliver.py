@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,8 +26,8 @@ from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading import BYS, Rosters, rosters_of
 from thence.tables.delivery.setup import Setup
 
-MOST_ROWS = 1 << 16
-"""Rows that are taken together."""
+MOST_ROWS = 1 << 24
+"""Rows that are taken together: their causes are counted in 32 bits."""
 
 
 def setup_of(
@@ -41,18 +41,21 @@ def setup_of(
     return Setup(how, rosters_of(how, roster), Columns(how, columns, key), Policy(**fields).of(how))
 
 
-def deliver_table(table: pa.Table, setup: Setup) -> pa.Table:
-    """Return the rows of a table in causal order, key after key."""
+def deliver_table(table: pa.Table, setup: Setup, carried: Sequence[str] | None = None) -> pa.Table:
+    """Return the rows of a table in causal order, key after key; `carried`: which of its columns come out."""
     _check(table, setup)
     names, table = setup.columns, table.combine_chunks()
     key = [table.column(name) for name in names.key]
     order = [name for name in (names.arrival, names.message) if name in table.column_names]
     arrival = order if names.arrival in order else []
-    parted = by_key(table, key or [pa.nulls(len(table))], arrival, lambda firsts: np.arange(len(firsts)))
-    whole = list(delivered(parted.rows.to_batches(max_chunksize=MOST_ROWS), setup, names.key))
+    if key or arrival:
+        ordered = by_key(table, key or [pa.nulls(len(table))], arrival, lambda firsts: np.arange(len(firsts))).rows
+    else:
+        ordered = table
+    whole = list(delivered(ordered.to_batches(max_chunksize=MOST_ROWS), setup, names.key, carried=carried))
     if whole:
         return pa.Table.from_batches(whole)
-    fields = {field.name: field.type for field in table.schema} | OUTPUT
+    fields = {field.name: field.type for field in table.schema if carried is None or field.name in carried} | OUTPUT
     return pa.table({name: pa.array([], kind) for name, kind in fields.items()})
 
 

@@ -150,7 +150,7 @@ def ordered_input(table: InputTable, setup: Setup, given: Mapping[str, str], *, 
     missing = [name for name in (*setup.columns.key, names.cause) if name not in table.names]
     if missing:
         raise names.lacks(missing[0], table.names)
-    ordered = deliver_table(rows.append_column(ROW, pa.array(np.arange(len(rows)))), setup)
+    ordered = deliver_table(rows.append_column(ROW, pa.array(np.arange(len(rows)))), setup, [ROW])
     return Ordered(ordered.column(ROW).combine_chunks(), ordered.select(list(OUTPUT_COLUMNS)), setup)
 
 

@@ -98,14 +98,16 @@ def _prefixes(rows: DataFrame, sample: int) -> DataFrame:
 def _heads(rows: DataFrame) -> DataFrame:
     """Return one row for each run and label that carries what only the whole run can tell: see `tasks.Head`."""
     crash, deliver = (F.sum((F.col("kind") == kind).cast("int")) for kind in ("crash", "deliver"))
-    own = rows.groupBy("run", "label", F.col("process").alias("name")).agg(
-        F.count(F.lit(1)).alias("rows"), F.max("index").alias("last"), crash.alias("crashes"),
+    before = F.coalesce(F.lag("index").over(Window.partitionBy("run", "process").orderBy("index")), F.lit(0))
+    gap = F.when(F.col("index") > before + 1, before + 1)
+    own = rows.withColumn("_gap", gap).groupBy("run", "label", F.col("process").alias("name")).agg(
+        F.count(F.lit(1)).alias("rows"), F.min("_gap").alias("gap"), crash.alias("crashes"),
         deliver.alias("deliveries"),
     )  # fmt: skip
     named = rows.select("run", F.explode("destinations").alias("name")).distinct()
-    nothing = {name: F.lit(None).cast("bigint").alias(name) for name in ("rows", "last", "crashes", "deliveries")}
+    nothing = {name: F.lit(None).cast("bigint").alias(name) for name in ("rows", "gap", "crashes", "deliveries")}
     named = named.select("run", F.lit(None).cast("string").alias("label"), "name", *nothing.values())
-    each = F.struct("label", "name", "rows", "last", "crashes", "deliveries")
+    each = F.struct("label", "name", "rows", "gap", "crashes", "deliveries")
     whole = own.unionByName(named).groupBy("run").agg(F.collect_list(each).alias("parts"))
     has_rows = F.filter("parts", lambda part: part["rows"] > F.coalesce(part["crashes"], F.lit(0)))
     labels = F.array_distinct(F.transform(has_rows, lambda part: part["label"]))

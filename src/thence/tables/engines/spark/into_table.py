@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from thence.errors import MisuseError
+from thence.tables.delivery.checkpoint_terms import refuse_earlier
 from thence.tables.engines.spark.deliver import MADE, column
 
 Mode = Literal["append", "merge"]
@@ -63,6 +64,7 @@ def into_table(
         else:
             work(ordered, 0)
         return None
+    refuse_earlier(checkpoint or "")
     writer = ordered.writeStream.option("checkpointLocation", os.fspath(checkpoint or ""))
     if trigger:
         writer = writer.trigger(**trigger)  # type: ignore[arg-type]

@@ -23,6 +23,7 @@ from pyspark.sql.types import StructField, StructType
 
 from thence.core.model.plain import Row
 from thence.errors import MisuseError
+from thence.tables.delivery.checkpoint_terms import OF_AN_EARLIER_RELEASE, refuse_earlier
 from thence.tables.delivery.columns import Key
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS, WAITING_COLUMNS
 from thence.tables.delivery.shard_memory import ReadOnly, as_written, key_schema
@@ -32,11 +33,6 @@ from thence.tables.engines.spark.spark_types import spark_type
 from thence.tables.engines.spark.stream_step import HEAD, SEGMENTS
 from thence.tables.engines.spark.versions import arrow_schema
 
-OF_ANOTHER_RELEASE = (
-    "this checkpoint keeps its state by key, as thence 0.1.0 wrote it, and this release keeps it by shard: let 0.1.0 "
-    "finish what it holds (`thence waiting` and `thence give-up` of that release), then begin with a new checkpoint "
-    "and with the sources at the offsets that the old one reached"
-)
 READABLE = "/_-.~!'()*:@&=+$,;"
 """Signs that stand for themselves in a path of Spark's reader of states, beside letters and digits."""
 FIELDS = (
@@ -75,7 +71,7 @@ def waiting(
     return blocked.select(*chosen, *[column(name) for name in WAITING_COLUMNS])
 
 
-def _refuse_unreadable(checkpoint: str) -> None:
+def refuse_unreadable(checkpoint: str) -> None:
     """Refuse a folder in which Spark's reader of states looks for nothing: it takes %20 for a space, and so on."""
     whole_path = checkpoint if "://" in checkpoint else os.path.abspath(checkpoint)
     strange = sorted({sign for sign in whole_path if sign.isascii() and not sign.isalnum() and sign not in READABLE})
@@ -92,7 +88,7 @@ def waiting_in_stream(session: SparkSession, checkpoint: str | os.PathLike[str])
     if not hasattr(session, "createDataFrame"):
         raise MisuseError(f"waiting_in_stream takes a SparkSession first; found {type(session).__name__}")
     checkpoint = os.fspath(checkpoint)
-    _refuse_unreadable(checkpoint)
+    refuse_unreadable(checkpoint)
     parts = state_of_shards(session, checkpoint)
     head = parts.where(F.col("name") == "").select("data").first()
     if head is None:
@@ -104,13 +100,14 @@ def waiting_in_stream(session: SparkSession, checkpoint: str | os.PathLike[str])
 
 def state_of_shards(session: SparkSession, checkpoint: str) -> DataFrame:
     """Return the state of a stream as columns shard, name, data; the head of a shard has the empty name."""
+    refuse_earlier(checkpoint)
     store = session.read.format("statestore").option("path", checkpoint)
     try:
         heads = store.option("stateVarName", HEAD).load()
         segments = store.option("stateVarName", SEGMENTS).load()
     except PySparkException as error:
         if str(error.getCondition()).startswith("STDS_INVALID_OPTION_VALUE"):
-            raise MisuseError(OF_ANOTHER_RELEASE) from error
+            raise MisuseError(OF_AN_EARLIER_RELEASE) from error
         raise
     shard = F.col(f"key.{SHARD}").alias("shard")
     name, data = F.col("user_map_key.name").alias("name"), F.col("user_map_value.blob").alias("data")

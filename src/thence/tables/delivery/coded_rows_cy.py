@@ -1,0 +1,250 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False
+# boundscheck: starts, codes and offsets come from Arrow's encoders, and each array is as long as its neighbours say.
+# wraparound: no index is negative.
+# initializedcheck: every array is set when its object is made.
+# mypy: ignore-errors
+# C types are in coded_rows_cy.pxd, where mypy does not see them.
+"""The rows of a batch as numbers: which source each is from, and what it needs. One row more is no object more.
+
+*Invariant.* What a batch says of a row is what `reading_cy.py` says of that row alone. Where the columns do not settle
+it (`odd`), the row is read alone.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+try:
+    import cython
+except ModuleNotFoundError:
+    from thence import _cython as cython
+
+from thence.tables.delivery.reading_cy import NO_MESSAGE, nested
+
+
+@cython.final
+@cython.cclass
+class CodedRows:
+    """Row r is number `number[r]` of source `own[r]` and needs `need[start[r]:start[r + 1]]`, up to `wanted` of each.
+
+    Sources are numbers of `lexicon`. A row with `own[r] < 0` is in `odd`: a sentence says why it is unusable, or it was
+    read alone; -2 - n stands for an unusable row of source n. Of explicit causes every number is 1, and `number` and
+    `wanted` are empty.
+    """
+
+    def __init__(
+        self,
+        lexicon: object,
+        own: Any,
+        start: Any,
+        need: Any,
+        odd: dict[int, Any],
+        number: Any = None,
+        wanted: Any = None,
+    ) -> None:
+        """Take arrays: 4 bytes an entry, of numbers 8; they are changed as a rule takes the rows."""
+        self.lexicon, self.odd = lexicon, odd
+        self.own, self.start, self.need = memoryview(own), memoryview(start), memoryview(need)
+        self.number = memoryview(array("q") if number is None else number)
+        self.wanted = memoryview(array("q") if wanted is None else wanted)
+        self.mark = memoryview(array("i", bytes(4 * len(lexicon))))
+
+    def __len__(self) -> int:
+        """Return how many rows there are."""
+        return len(self.own)
+
+    def of(self, place: int) -> tuple | str:
+        """Return what is said of one row, in the batch's numbers: for tests."""
+        if self.own[place] < 0:
+            return self.odd[place]
+        span = slice(self.start[place], self.start[place + 1])
+        names = [self.lexicon.name(each) for each in self.need[span]]
+        counts = list(self.wanted[span]) if len(self.wanted) else None
+        number = self.number[place] if len(self.number) else 1
+        return (None, self.lexicon.name(self.own[place]), number, names, counts, None)
+
+
+class Lexicon:
+    """The names of a batch's sources, by number."""
+
+    def __init__(self, names: Any) -> None:
+        """Take the names, a list."""
+        self._names = names
+
+    def __len__(self) -> int:
+        """Return how many names there are."""
+        return len(self._names)
+
+    def name(self, number: int) -> Any:
+        """Return one name."""
+        return self._names[number]
+
+    def names(self) -> list[Any]:
+        """Return all names."""
+        return self._names
+
+    def listed(self, numbers: Iterable[int]) -> list[Any]:
+        """Return some names."""
+        return [self._names[number] for number in numbers]
+
+
+def coded_reads(reads: Sequence[tuple | str], ids: Sequence[str | None] | None = None) -> CodedRows:
+    """Return rows that were read one by one; `ids`: of explicit causes the ids, also of rows that are unusable."""
+    place: cython.Py_ssize_t
+    numbers: dict = {}
+    odd: dict = {}
+    own = array("i")
+    start, need = array("i", [0]), array("i")
+    number, wanted = array("q"), array("q")
+    for place, read in enumerate(reads):
+        if isinstance(read, str) or read[0] is not None or read[5] is not None:
+            name = None if ids is None else ids[place]
+            own.append(-1 if name is None else -2 - numbers.setdefault(name, len(numbers)))
+            number.append(0)
+            odd[place] = read
+        else:
+            own.append(numbers.setdefault(read[1], len(numbers)))
+            number.append(read[2])
+            for each in read[3]:
+                need.append(numbers.setdefault(each, len(numbers)))
+            wanted.extend([1] * len(read[3]) if read[4] is None else read[4])
+        start.append(len(need))
+    return CodedRows(Lexicon(list(numbers)), own, start, need, odd, number, wanted)
+
+
+# -- explicit causes ---------------------------------------------------------------------------------------------------
+
+
+def coded_explicit(
+    lexicon: Lexicon, own: object, start: object, need: object, flags: object, alone: Callable[[int], str]
+) -> CodedRows:
+    """Return rows whose ids and causes are numbers of a lexicon, -1 for null; the arrays are changed.
+
+    `flags`: of each name whether it is an id (0), empty (1), or an array or object of JSON (2); None if all are ids.
+    `alone` reads the row at a place that is unusable.
+    """
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    first: cython.Py_ssize_t
+    kept: cython.Py_ssize_t = 0
+    begin: cython.Py_ssize_t = 0
+    end: cython.Py_ssize_t
+    me: cython.int
+    cause: cython.int
+    bad: cython.bint
+    mine: cython.int[::1] = memoryview(own)
+    starts: cython.int[::1] = memoryview(start)
+    causes: cython.int[::1] = memoryview(need)
+    flagged: cython.bint = flags is not None
+    flag: cython.schar[::1] = memoryview(array("b") if flags is None else flags)
+    named: cython.int[::1] = memoryview(array("i"))  # by the row that named a cause last
+    odd: dict = {}
+    for row in range(len(mine)):
+        me = mine[row]
+        end = starts[row + 1]
+        starts[row] = first = kept
+        bad = me < 0 or (flagged and flag[me] != 0)
+        for at in range(begin, end):
+            cause = causes[at]
+            if cause < 0 or (flagged and flag[cause] == 1):
+                continue
+            if cause == me or (flagged and flag[cause] == 2):
+                bad = True
+            if end - begin > 1:
+                if len(named) == 0:
+                    named = memoryview(array("i", bytes(4 * len(lexicon))))
+                if named[cause] == row + 1:  # it stands twice
+                    continue
+                named[cause] = row + 1
+            causes[kept] = cause
+            kept += 1
+        begin = end
+        if bad:
+            kept = first
+            odd[row] = NO_MESSAGE if me < 0 else alone(row)
+            mine[row] = -1 if me < 0 else -2 - me
+    starts[len(mine)] = kept
+    return CodedRows(lexicon, own, start, need, odd)
+
+
+def id_flags(offsets: object, data: object) -> array:
+    """Return of each text whether it can be an id: 0, or 1 if it is empty, 2 if it is an array or object of JSON.
+
+    `offsets` (8 bytes each) and `data` are those of an Arrow column of texts.
+    """
+    place: cython.Py_ssize_t
+    first: cython.uchar
+    offset: cython.longlong[::1] = memoryview(offsets)
+    byte: cython.const[cython.uchar][::1] = memoryview(data)
+    count: cython.Py_ssize_t = len(offset) - 1
+    found = array("b", bytes(count))
+    flag: cython.schar[::1] = memoryview(found)
+    for place in range(count):
+        if offset[place] == offset[place + 1]:
+            flag[place] = 1
+            continue
+        first = byte[offset[place]]
+        if first == 91 or first == 123:  # [ and {
+            text = bytes(byte[offset[place] : offset[place + 1]]).decode()
+            flag[place] = 2 if nested(text) is not None else 0
+    return found
+
+
+# -- clocks ------------------------------------------------------------------------------------------------------------
+
+
+def coded_clocks(
+    lexicon: Lexicon, own: object, start: object, codes: object, counts: object, alone: Callable[[int], tuple | str]
+) -> CodedRows:
+    """Return rows with a clock each: its components are those from `start[r]` on; `own`: -1 where a row is unusable.
+
+    The arrays are changed. `alone` reads the row at a place that is unusable, or whose names do not ascend.
+    """
+    row: cython.Py_ssize_t
+    at: cython.Py_ssize_t
+    first: cython.Py_ssize_t
+    kept: cython.Py_ssize_t = 0
+    begin: cython.Py_ssize_t = 0
+    end: cython.Py_ssize_t
+    me: cython.int
+    count: cython.longlong
+    last: cython.longlong
+    plain: cython.bint
+    mine: cython.int[::1] = memoryview(own)
+    starts: cython.int[::1] = memoryview(start)
+    code: cython.int[::1] = memoryview(codes)
+    value: cython.longlong[::1] = memoryview(counts)
+    numbers = array("q", bytes(8 * len(mine)))
+    number: cython.longlong[::1] = memoryview(numbers)
+    names: list = lexicon.names()
+    ranks = array("q", bytes(8 * len(names) + 8))
+    for last, place in enumerate(sorted(range(len(names)), key=names.__getitem__)):
+        ranks[place] = last
+    rank: cython.longlong[::1] = memoryview(ranks)
+    odd: dict = {}
+    for row in range(len(mine)):
+        me = mine[row]
+        end = starts[row + 1]
+        starts[row] = first = kept
+        last, plain = -1, me >= 0
+        for at in range(begin, end):
+            count = value[at]
+            if count < 0 or rank[code[at]] <= last:  # a name may stand twice
+                plain = False
+                break
+            last = rank[code[at]]
+            if code[at] == me:
+                number[row] = count
+                count -= 1
+            if count > 0:
+                code[kept], value[kept] = code[at], count
+                kept += 1
+        begin = end
+        if not plain or number[row] < 1:
+            kept = first
+            mine[row] = -1
+            odd[row] = alone(row)
+    starts[len(mine)] = kept
+    return CodedRows(lexicon, own, start, codes, odd, numbers, counts)

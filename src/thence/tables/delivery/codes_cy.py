@@ -1,0 +1,378 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False
+# boundscheck: codes come from `code` and `enter` alone, which make room for them first.
+# wraparound: no index is negative.
+# initializedcheck: every array is set when its object is made.
+# mypy: ignore-errors
+# C types are in codes_cy.pxd, where mypy does not see them.
+"""The sources of one key as small integers, *codes*, and what is known of each.
+
+The level of a source is an entry of an array; an object (`Source`) is made for it only when there is more to know. A
+key whose rows come in one batch takes its codes from the batch (`enter`): no id becomes a Python object unless a
+sentence names it. Names are looked up once rows come by name or in a second batch (`settle`).
+
+*Invariant.* An id of explicit causes that was delivered has code `DONE` in `orders`, and its own code is used again
+once no held row names it (`tidy`, after a batch: the batch names it by that code). Beyond the last `remember` ids only
+a fingerprint of each is kept.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from hashlib import blake2b
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+try:
+    import cython
+except ModuleNotFoundError:
+    from thence import _cython as cython
+
+from thence.tables.delivery.outcome_cy import longer
+
+if cython.compiled:
+    from cython.cimports.thence.tables.delivery.coded_rows_cy import CodedRows
+else:
+    from thence.tables.delivery.coded_rows_cy import CodedRows
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from thence.tables.delivery.reading import Reading
+
+FOREVER = 1 << 62
+DONE: cython.int = 0
+"""The code of every id that was delivered."""
+
+
+def fingerprint(message: str) -> int:
+    """Return 64 bits of an id: among 18 million million ids, less than one in a million is taken for another."""
+    return int.from_bytes(blake2b(message.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+@cython.final
+@cython.no_gc  # it refers to rows, and rows refer to codes alone: there are no cycles
+@cython.cclass
+class Source:
+    """What is known of a source beside its level: which rows of it are held, and which rows wait for it."""
+
+    def __init__(self) -> None:
+        """Know nothing of it yet."""
+        self.seen, self.quarantined = 0, False
+        self.holes: Any = None  # [(first, last)]
+        self.row = self.held = None  # cyclic: its held row; otherwise: its held rows by number
+        self.numbers = None  # a heap of the numbers in `held`, made when it is asked for; some may have left
+        self.watchers, self.stale = None, 0  # cyclic: the rows held for it, and how many left; otherwise a heap of rows
+        self.prefix, self.noted = None, False  # what stands before a number in its name; whether it is in `changed`
+        self.refs, self.retired = 0, False  # how many held rows name it; whether its id stands for DONE
+
+
+@cython.final
+@cython.no_gc
+@cython.cclass
+class Row:
+    """A held row. `waited`: the needs it is held for; `needs`: also those that are met only by giving up.
+
+    Needs are pairs of a code and a number. `code` is -1 where a protocol has a rule of its own.
+    """
+
+    def __init__(self, ticket: cython.longlong, label: object, code: cython.longlong, number: cython.longlong) -> None:
+        """Describe a row; `since` is event time, `came` processing time in milliseconds where a stream gives it."""
+        self.ticket, self.code, self.number = ticket, code, number
+        self.label: Any = label
+        self.needs: Any = ()
+        self.waited: Any = ()
+        self.since = self.ahead = nan
+        self.came = self.causes = self.effects = self.rank = self.unmet = 0
+        self.here = True
+
+    def __lt__(self, other: Row) -> bool:
+        """Order rows on a heap: by ticket where they are free, by the number they watch otherwise."""
+        return self.rank < other.rank
+
+
+@cython.cfunc
+def held_row(ticket: cython.longlong, label: object, code: cython.longlong, number: cython.longlong) -> Row:
+    """Return `Row(...)`, made without the detour through Python's arguments."""
+    row: Row = Row.__new__(Row)
+    row.ticket, row.label, row.code, row.number = ticket, label, code, number
+    row.needs = row.waited = ()
+    row.since = row.ahead = nan
+    row.came = row.causes = row.effects = row.rank = row.unmet = 0
+    row.here = True
+    return row
+
+
+@cython.cfunc
+def _source() -> Source:
+    """Return `Source()`, made without the detour through Python's arguments."""
+    source: Source = Source.__new__(Source)
+    source.seen = source.refs = source.stale = 0
+    source.quarantined = source.noted = source.retired = False
+    source.holes = source.row = source.held = source.numbers = source.watchers = source.prefix = None
+    return source
+
+
+@cython.cfunc
+def in_hole(source: Source, number: cython.longlong) -> cython.bint:
+    """Tell whether a number was given up earlier and has not come since."""
+    if source.holes is not None:
+        for first, last in source.holes:
+            if first <= number <= last:
+                return True
+    return False
+
+
+@cython.cclass
+class Codes:
+    """The codes of one key's sources, by causal order and name, and its held rows by ticket."""
+
+    def __init__(self, reading: Reading, remember: int | None = None) -> None:
+        """Know no source yet."""
+        self.reading = reading
+        self.cyclic = reading.by == "depends_on"
+        self.dense = reading.dense and not self.cyclic
+        self.kept: dict[int, Row] = {}
+        self.remember = FOREVER if remember is None else remember
+        self.recent: deque[str] | None = None if remember is None else deque()
+        self.forgotten: set[int] = set()
+        self.fresh: Any = None  # where changes are recorded: the ids delivered since the last write,
+        self.gone: list[int] = []  # the fingerprints of ids forgotten since then,
+        self.changed: list[int] = []  # and the sources of which something else changed
+        self.origin = array("i", [0])
+        self.lose_all()
+
+    def lose_all(self) -> None:
+        """Know no source any more."""
+        self.orders: dict[str | None, dict[Hashable, int]] = {}
+        self.holes = 0
+        self.count, self.level = 1, array("q", [1])  # code 0 is DONE
+        self.extra, self.names, self.free = [None], [None], []
+        self.loose, self.delivered = [], []  # codes that no held row names any more; ids delivered, not yet DONE
+        self.lexicon = None  # the names of the batch that all codes are from; `origin`: their numbers there
+
+    # -- codes -----------------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def make_room(self, count: cython.Py_ssize_t) -> cython.void:
+        """Be ready for codes below a count."""
+        if count > len(self.level):
+            self.level = longer(self.level, "q", max(count, 2 * len(self.level)))
+
+    @cython.ccall
+    def code(self, label: object, name: object) -> cython.longlong:
+        """Return the code of a source, a new one if nothing is known of it."""
+        code: cython.longlong = self.known(label, name)
+        if code < 0:
+            code = self._new(name)
+            self.orders[label][name] = code
+        return code
+
+    @cython.cfunc
+    def _new(self, name: object) -> cython.longlong:
+        """Return a code that is not in use."""
+        code: cython.longlong
+        if self.free:
+            code = self.free.pop()
+        else:
+            code = self.count
+            self.count += 1
+            self.make_room(self.count)
+            self.extra.append(None)
+            self.names.append(None)
+        self.names[code] = name
+        return code
+
+    @cython.ccall
+    def known(self, label: object, name: object) -> cython.longlong:
+        """Return the code of a source if anything is known of it, else -1."""
+        if self.lexicon is not None:
+            self.settle()
+        names: dict = self.orders.get(label)
+        if names is None:
+            names = {}
+            self.orders[label] = names
+            self.dense = self.reading.dense and not self.cyclic  # the first stamp of a key settles it
+        code: object = names.get(name)
+        if code is None:
+            return DONE if self.forgotten and fingerprint(name) in self.forgotten else -1
+        return code
+
+    @cython.ccall
+    def source(self, code: cython.longlong) -> Source:
+        """Return what is known of a source beside its level."""
+        source: Source = self.extra[code]
+        if source is None:
+            source = _source()
+            self.extra[code] = source
+        return source
+
+    @cython.ccall
+    def text(self, code: cython.longlong) -> object:
+        """Return the name of a source."""
+        return self.names[code] if self.lexicon is None else self.lexicon.name(self.origin[code])
+
+    def named_code(self, label: object, name: object) -> int:
+        """Return a code that keeps its name until no held row names it, though the id may be delivered."""
+        code: cython.longlong = self.code(label, name)
+        if self.cyclic and code == DONE:
+            code = self._new(name)
+            self.level[code] = 1
+            self.retire(code)
+            self.source(code).retired = True
+        return code
+
+    def level_of(self, code: cython.longlong) -> int:
+        """Return up to which number a source counts as delivered."""
+        return self.level[code]
+
+    def set_level(self, code: cython.longlong, level: cython.longlong) -> None:
+        """Take over a level from a state that was written."""
+        self.level[code] = level
+
+    def enter(self, rows: CodedRows, first: cython.Py_ssize_t, last: cython.Py_ssize_t) -> None:
+        """Replace the batch's numbers of sources by codes of this key, in these rows."""
+        place: cython.Py_ssize_t
+        at: cython.Py_ssize_t
+        own: cython.int
+        names: list = None
+        entered: list = []
+        if self.lexicon is not None:
+            self.settle()
+            self.tidy()
+        if self.cyclic and self.count == 1 and not self.orders and not self.forgotten:
+            self.lexicon, self.names = rows.lexicon, None
+            self.make_room(last - first + rows.start[last] - rows.start[first] + 1)
+            self.origin = array("i", bytes(4 * len(self.level)))
+        else:
+            names = rows.lexicon.names()
+        for place in range(first, last):
+            own = rows.own[place]
+            if own >= 0:
+                rows.own[place] = self._enter(rows, names, entered, own)
+            elif own < -1:  # an unusable row that has an id
+                rows.own[place] = -2 - self._enter(rows, names, entered, -2 - own)
+            for at in range(rows.start[place], rows.start[place + 1]):
+                rows.need[at] = self._enter(rows, names, entered, rows.need[at])
+        if names is None:
+            self.extra.extend([None] * (self.count - 1))
+            for place in range(1, self.count):
+                rows.mark[self.origin[place]] = 0
+        for each in entered:
+            rows.mark[each] = 0
+
+    @cython.cfunc
+    def _enter(self, rows: CodedRows, names: list | None, entered: list, number: cython.int) -> cython.int:
+        """Return the code of a source by its number in a batch; `names`: None where all codes are from the batch."""
+        code: cython.int = rows.mark[number]
+        if code > 0:
+            return code - 1
+        if names is None:
+            code = self.count
+            self.origin[code] = number
+            self.count += 1
+        else:
+            code = self.code(None, names[number])
+            entered.append(number)
+        rows.mark[number] = code + 1
+        return code
+
+    @cython.ccall
+    def settle(self) -> object:
+        """Give the codes of a batch their names, so that rows can come by name."""
+        code: cython.Py_ssize_t
+        source: Source
+        lexicon, self.lexicon = self.lexicon, None
+        self.names = [None, *lexicon.listed(self.origin[1 : self.count])]
+        self.orders[None] = {name: code for code, name in enumerate(self.names) if code}
+        self.dense = False
+        if self.fresh is None and self.recent is None:
+            for code in range(1, self.count):
+                source = self.extra[code]
+                if self.level[code] > 0 and (source is None or source.holes is None):
+                    self.delivered.append(code)
+        self.origin = array("i", [0])
+
+    @cython.ccall
+    def tidy(self) -> object:
+        """Count delivered ids as DONE, and use again the codes that no held row names."""
+        code: cython.longlong
+        if self.lexicon is not None:
+            self.settle()
+        names: dict = self.orders.get(None)
+        for each in self.delivered:
+            code = each
+            name = self.names[code]
+            names[name] = DONE
+            if self.fresh is not None:
+                self.fresh.append(name)
+            if self.recent is not None:
+                self._remember(names, name)
+            self.retire(code)
+        self.delivered = []
+        loose, self.loose = self.loose, []
+        for each in loose:
+            self.let_go(each)
+
+    @cython.ccall
+    def retire(self, code: cython.longlong) -> object:
+        """Note that the id of a code stands for DONE; the code is used again once no held row names it."""
+        source: Source = self.extra[code]
+        if source is not None:
+            source.retired = True
+        self.loose.append(code)
+
+    @cython.ccall
+    def let_go(self, code: cython.longlong) -> object:
+        """Use the code of a delivered id again, unless a held row names it or it is to be written."""
+        source: Source = self.extra[code]
+        if self.names[code] is None:
+            return  # it is free already
+        if source is None or (source.retired and source.refs == 0 and not source.noted):
+            self.recycle(code)
+
+    @cython.cfunc
+    def _remember(self, names: dict, name: object) -> cython.void:
+        self.recent.append(name)
+        while len(self.recent) > self.remember:
+            oldest = self.recent.popleft()
+            names.pop(oldest, None)
+            print_ = fingerprint(oldest)
+            self.forgotten.add(print_)
+            if self.fresh is not None:
+                self.gone.append(print_)
+
+    @cython.cfunc
+    def recycle(self, code: cython.longlong) -> cython.void:
+        """Let another source have a code."""
+        self.names[code] = self.extra[code] = None
+        self.level[code] = 0
+        self.free.append(code)
+
+    @cython.cfunc
+    def name(self, code: cython.longlong, number: cython.longlong) -> object:
+        """Name a cause as people know it."""
+        source: Source
+        if self.cyclic:
+            return self.text(code)
+        source = self.source(code)
+        if source.prefix is None:
+            source.prefix = self.reading.name(self.names[code], 1).removesuffix("1")
+        return source.prefix + str(number)
+
+    @cython.cfunc
+    def named(self, needs: object) -> object:
+        """Name causes; of a protocol with a rule of its own they are named already."""
+        if not needs or isinstance(needs, tuple):
+            return needs
+        return [self.name(need[0], need[1]) for need in needs]
+
+    @cython.cfunc
+    def note(self, code: cython.longlong) -> cython.void:
+        """Record that a source differs from what was last written."""
+        source: Source
+        if self.fresh is not None:
+            source = self.source(code)
+            if not source.noted:
+                source.noted = True
+                self.changed.append(code)

@@ -1,0 +1,129 @@
+# mypy: ignore-errors
+# C types are in waits_cy.pxd, where mypy does not see them.
+"""How long the rows of one key wait, in event time, and what each held row waits for, in words.
+
+*Invariant.* The event time of a key never goes back. A time that is too far ahead counts only once another row confirms
+it (`Policy.max_jump`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf, nan
+from typing import TYPE_CHECKING
+
+try:
+    import cython
+except ModuleNotFoundError:
+    from thence import _cython as cython
+
+from thence.errors import MisuseError
+from thence.tables.delivery.member_rule import ForeignRule, receiver_of
+from thence.tables.delivery.outcome import Waiting, counts_all, listed
+
+if cython.compiled:
+    from cython.cimports.thence.tables.delivery.codes_cy import Row, Source
+    from cython.cimports.thence.tables.delivery.completion_cy import Completion
+else:
+    from thence.tables.delivery.codes_cy import Row, Source
+    from thence.tables.delivery.completion_cy import Completion
+
+if TYPE_CHECKING:
+    from thence.tables.delivery.policy import Policy
+    from thence.tables.delivery.reading import Reading
+
+
+@cython.cclass
+class Waits(Completion):
+    """The event time of one key, and why its rows are held."""
+
+    def __init__(self, reading: Reading, policy: Policy, where: str = "") -> None:
+        """Know no time yet; `where` names the key in errors."""
+        Completion.__init__(self, reading, policy.remember)
+        self.policy, self.where, self.counted = policy, where, reading.by == "clock"
+        self.rows = 0
+        self.now = self.began = self.doubted = nan
+        self.max_jump = inf if policy.max_jump is None else policy.max_jump
+        self.foreign: dict[str | None, ForeignRule] = {}
+
+    def receiver(self, label: str | None, destination: int) -> ForeignRule:
+        """Begin with an empty receiver of this key's protocol, which has a rule of its own."""
+        if self.started is not None:
+            raise MisuseError(
+                f"protocol {self.reading.protocol} decides by a rule of its own, which Gate cannot follow"
+            )
+        self.foreign[label] = receiver_of(self.reading, self.policy, destination)
+        return self.foreign[label]
+
+    @cython.cfunc
+    def see(self, time: cython.double) -> cython.double:
+        """Let event time move on; return how far ahead a time is that is not believed, else NaN."""
+        ahead: cython.double
+        if self.max_jump == inf or time - self.now <= self.max_jump:
+            self.move(time)
+            self.doubted = nan
+            return nan
+        if self.doubted == self.doubted:
+            self.move(min(time, self.doubted))
+            ahead = time - self.now
+            self.doubted = time if ahead > self.max_jump else nan
+            return ahead if ahead > self.max_jump else nan
+        self.doubted = time
+        return time - self.now  # NaN while no time is known
+
+    @cython.cfunc
+    def move(self, time: cython.double) -> cython.void:
+        if self.now != self.now:
+            self.now = self.began = time
+        elif time > self.now:
+            self.now = time
+
+    @cython.cfunc
+    def doubting(self, reason: object, ahead: cython.double) -> object:
+        """Add to a reason that the row's time was not believed."""
+        if ahead != ahead:
+            return reason
+        words: str = self.policy.not_believed(ahead)
+        return words if reason is None else f"{reason}; {words}"
+
+    @cython.cfunc
+    def seconds(self, since: cython.double) -> cython.double:
+        """Return how long ago a moment was; NaN while no time is known."""
+        return self.now - (self.began if since != since else since)
+
+    def pending(self) -> Iterator[Waiting]:
+        """Explain every held row, in arrival order."""
+        found: dict = {}
+        return iter([self.explained(row, found) for row in self.kept.values()])
+
+    @cython.cfunc
+    def explained(self, row: Row, found: dict) -> object:
+        """Say what a held row waits for; `found` holds the roots that are known."""
+        if row.code < 0:
+            missing = self.foreign[row.label].missing(row.ticket)
+            blocker, reason = missing[0] if missing else "", f"waits for {listed(missing)}"
+        else:
+            gap: tuple = self.absent(row.needs)
+            root: object = self.root(row, found)
+            need: tuple = self.blocker(row, root)
+            missing, blocker = self.named(gap[0]), self.name(need[0], need[1])
+            reason = f"waits for {listed(missing, gap[1])}; {self.about(row, root, need, blocker)}"
+        passed: cython.double = self.seconds(row.since)
+        held: cython.longlong = self.rows - row.ticket
+        return Waiting(row.ticket, tuple(missing), blocker, held, None if passed != passed else passed, reason)
+
+    @cython.cfunc
+    def about(self, row: Row, root: object, need: tuple, blocker: str) -> str:
+        """Say what is known of a blocker; also where a clock seems to count messages that do not come here."""
+        source: Source = self.source(need[0])
+        if root is None:
+            return "these causes wait for each other"
+        running: Row = self.held_at(source, need[1])
+        if running is not None and not running.here:
+            return f"{blocker} has not finished"
+        if source.quarantined:
+            return f"{blocker} was quarantined"
+        wanted = max([each[1] for each in row.waited if each[0] == need[0]], default=0) if self.counted else 0
+        if not wanted or 2 * source.seen > wanted:
+            return f"{blocker} has not arrived"
+        return f"{blocker} has not arrived; {counts_all(self.text(need[0]), wanted, source.seen)}"

@@ -1,0 +1,148 @@
+"""Writes docs/reference/commands.md and docs/reference/tables.md from the code.
+
+python tools/reference_pages.py            write the pages
+python tools/reference_pages.py --check    exit code 1 if a page is not what the code says
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import fields
+from pathlib import Path
+
+import click
+from typer.main import get_command
+
+from thence import cli, errors
+from thence.live.config import Limits
+from thence.tables.contract.columns import ARRIVAL_COLUMNS, CAUSE_COLUMNS, EVENT_COLUMNS
+from thence.tables.delivery.outcome import KINDS, OUTPUT_COLUMNS, PLACED
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs" / "reference"
+CODES = (
+    (cli.OK, "success"),
+    (cli.FAILED, "the data violates causal order, or a check failed"),
+    (cli.MISUSE, "wrong usage or unreadable input"),
+    (cli.BUG, "a bug in thence"),
+    (cli.INTERRUPTED, "interrupted"),
+    (cli.UNREAD, "the reader of the output has gone"),
+)
+
+
+def table(heads: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
+    """Return a Markdown table."""
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    lines += [f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def commands() -> str:
+    """Return the page of commands, in the groups of `thence --help`."""
+    known = get_command(cli.build()).commands  # type: ignore[attr-defined]
+    parts = ["# Commands\n\nEvery command takes `--json FILE`, `--quiet` and `--verbose`. Exit codes:\n"]
+    parts.append(table(("code", "meaning"), CODES))
+    for group, verbs in cli.GROUPS.items():
+        parts.append(f"## {group}\n")
+        for verb in verbs:
+            command = known[verb]
+            text = inspect.cleandoc(command.help or "").split("\n\n")[0]
+            parts.append(f"### `thence {verb}`\n\n{' '.join(text.split())}\n")
+            parts.append(table(("option", "default", "meaning"), map(option, shown(command))))
+    return "\n".join(parts)
+
+
+def shown(command: click.Command) -> list[click.Parameter]:
+    """Return the parameters that a command has of its own."""
+    common = {"json_file", "quiet", "verbose", "help"}
+    return [each for each in command.params if each.name not in common and not getattr(each, "hidden", False)]
+
+
+def option(each: click.Parameter) -> tuple[str, str, str]:
+    """Return the row of one parameter."""
+    metavar = each.metavar or ("" if getattr(each, "is_flag", False) else (each.name or "").upper())
+    if isinstance(each, click.Argument) or each.param_type_name == "argument":
+        return f"`{metavar}`", "", getattr(each, "help", None) or ""
+    names = ", ".join(f"`{name}{' ' + metavar if metavar else ''}`" for name in each.opts)
+    plain = isinstance(each.default, str | int | float) and not isinstance(each.default, bool)
+    default = "all" if each.name == "cores" else f"`{each.default}`" if plain else ""
+    return names, default, (getattr(each, "help", None) or "").replace("[/]", "")
+
+
+def tables() -> str:
+    """Return the page of columns, outcomes, limits and errors."""
+
+    def typed(columns: Iterable[object]) -> Iterable[tuple[object, ...]]:
+        for column in columns:
+            name, kind, required, meaning = (getattr(column, of) for of in ("name", "type", "required", "meaning"))
+            yield f"`{name}`", f"`{kind}`", "yes" if required else "", meaning
+
+    heads = ("column", "type", "required", "meaning")
+    arrivals = [*ARRIVAL_COLUMNS, *CAUSE_COLUMNS.values()]
+    raised = [each for each in vars(errors).values() if inspect.isclass(each) and issubclass(each, Exception)]
+    limits = [(f"`{each.name}`", f"{each.default:,}" if isinstance(each.default, int) else each.default)
+              for each in fields(Limits)]  # fmt: skip
+    return "\n".join(
+        [
+            "# Columns, outcomes, limits, errors\n\nWritten from the code by `tools/reference_pages.py`.\n",
+            "## Columns of a trace\n\n[The trace](trace.md) explains them.\n",
+            table(heads, typed(EVENT_COLUMNS)),
+            "## Columns of arrivals\n\n[Delivery](delivery.md) explains them.\n",
+            table(heads, typed(arrivals)),
+            "## Columns that delivery adds\n",
+            table(("column", "type"), ((f"`{name}`", f"`{kind}`") for name, kind in OUTPUT_COLUMNS.items())),
+            "## Outcomes\n",
+            table(("outcome", "has a position"), ((f"`{kind}`", "yes" if kind in PLACED else "") for kind in KINDS)),
+            "## Limits of a live endpoint\n\n[Live endpoints](live.md) says what happens at each.\n",
+            table(("limit", "default"), limits),
+            "## Metrics\n\nFor Prometheus.\n",
+            table(("metric", "from", "meaning"), metrics()),
+            "## Errors\n\nAll are in `thence.errors`.\n",
+            table(("error", "meaning"), ((f"`{each.__name__}`", first_line(each)) for each in raised)),
+        ]
+    )
+
+
+def metrics() -> list[tuple[str, str, str]]:
+    """Return the names of all metrics, as the code writes them."""
+    places = {
+        "live endpoints": "live/metrics.py",
+        "`DeliveryListener`": "tables/engines/spark/metrics.py",
+    }
+    found = []
+    for where, file in places.items():
+        text = (ROOT / "src" / "thence" / file).read_text(encoding="utf-8")
+        (prefix,) = re.findall(r'^PREFIX = "(\w+)"', text, re.MULTILINE)
+        named = re.findall(r'(Counter|Gauge|Histogram)\w*\(\s*f"\{PREFIX\}(\w+)", (?:"([^"]*)")?', text)
+        for kind, name, meaning in named:
+            found.append((f"`{prefix}{name}{'_total' * (kind == 'Counter')}`", where, meaning))
+    return found
+
+
+def first_line(kind: type) -> str:
+    """Return the first sentence of a docstring."""
+    return (inspect.getdoc(kind) or "").partition("\n")[0]
+
+
+def pages() -> dict[Path, str]:
+    """Return every page with its text."""
+    return {DOCS / "commands.md": commands(), DOCS / "tables.md": tables()}
+
+
+def main() -> int:
+    """Write or check the pages."""
+    stale = [path for path, text in pages().items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    if "--check" in sys.argv:
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} is not what the code says; run python tools/reference_pages.py")
+        return 1 if stale else 0
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
