@@ -59,7 +59,7 @@ formal: install ## the specifications: TLC in small systems, traces and mutants 
 	$(PYTEST) -n 2 --dist loadfile tests/formal
 	$(BIN)/python formal/prove.py
 
-check: install ## format, lint, types, import rules, the tables of packages, links
+check: install ## format, lint, types, import rules, the tables of packages, links, words
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -68,6 +68,7 @@ check: install ## format, lint, types, import rules, the tables of packages, lin
 	$(BIN)/python tools/overtaking.py --check
 	$(BIN)/python tools/benchmark_pages.py --check
 	$(BIN)/python tools/links.py
+	$(BIN)/python tools/words.py
 
 format: install ## rewrite the code as `make check` wants it
 	$(BIN)/ruff format .

@@ -61,7 +61,7 @@ def test_a_time_limit_leaves_the_verdict_open(capsys: pytest.CaptureFixture[str]
         (("--protocol", "ks", "--groups", "ab|c"), "protocol ks knows no groups; leave --groups out"),
         (("--crashes", "1"), "leave --crashes out"),
         (("--groups", "ab|c"), "protocol ks knows no groups; leave --groups out"),
-        (("--detector", "any"), "--detector any does nothing where nobody crashes; say --crashes, too"),
+        (("--detector", "any"), "--detector any does nothing where no process crashes; say --crashes, too"),
         (
             ("--protocol", "a-causal", "--crashes", "1", "--changes", "2"),
             "--changes does nothing with --detector eager",

@@ -302,6 +302,6 @@ def test_what_waits_for_ever_is_told_though_more_may_be_sent(
     size = ("--variants", "--protocol", "rst-plus-one", "--processes", "2", "--messages", "3", "--self")
     files = ("--save", str(saved), "--json", str(report))
     assert by_hand(monkeypatch, "1\n1\n1\n1\nq\n", *size, *files) == 1
-    assert "breaks liveness, unless somebody sends: a never delivers a2" in capsys.readouterr().out
+    assert "breaks liveness, unless a process sends: a never delivers a2" in capsys.readouterr().out
     assert json.loads(report.read_text())["breaks"] == "liveness"
     assert main(["explore", "--replay", str(saved)]) == 1

@@ -141,7 +141,7 @@ def test_misuse_is_told(folder: Path) -> None:
         async with Endpoint(first) as a:
             for destinations, payload, text in (
                 ({"z"}, b"", "no process 'z'"),
-                (set(), b"", "nobody"),
+                (set(), b"", "no process"),
                 ("b", b"", "a set of names"),
                 ({"b"}, "text", "bytes are expected"),
                 ({"b"}, b"12345678901", "payload_bytes"),

@@ -5,7 +5,7 @@ A call loads its own verb alone; what a verb needs beyond typer it imports insid
 `thence --help`, which loads all of them, stays fast.
 
 Exit codes: 0 fine, 1 the data violates causal order or a check failed, 2 wrong usage or unreadable input, 70 a mistake
-of ours, 130 interrupted, 141 whoever read the output has gone, as a shell says it of a command that SIGPIPE has ended.
+of ours, 130 interrupted, 141 the reader of the output has gone, as a shell says it of a command that SIGPIPE has ended.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _flushed(code: int) -> int:
-    """Hand over what is still kept back, and return the exit code: another one where nobody takes it any more."""
+    """Hand over what is still kept back, and return the exit code: another one where the reader is gone."""
     for stream in filter(None, (sys.__stdout__, sys.__stderr__)):
         try:
             stream.flush()

@@ -1,6 +1,6 @@
 """Where a verb is to write, looked at before its work begins.
 
-Law. An option whose metavar is FILE or DIR names a target, and `check_targets` refuses one that cannot be written
+Invariant: an option whose metavar is FILE or DIR names a target, and `check_targets` refuses one that cannot be written
 before the verb is called: no work is done for a result that has no place. Nothing is made or changed by looking.
 `-` and names of other machines (`s3://...`) are left to the verb.
 """

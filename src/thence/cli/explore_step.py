@@ -1,4 +1,4 @@
-"""`thence explore --step`: somebody chooses each step of one execution; lines are read from standard input."""
+"""`thence explore --step`: the user chooses each step of one execution; lines are read from standard input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHOWN = 40
 
 
 def by_hand(setting: Setting, properties: frozenset[str] | None, save: Path | None, json_file: str | None) -> None:
-    """Show what can happen, take what is chosen, until somebody ends it or a property breaks."""
+    """Show what can happen, take what is chosen, until the user ends it or a property breaks."""
     from thence.lab.explorer.stepping import Stepper
 
     out = console(json_file)
@@ -40,7 +40,7 @@ def by_hand(setting: Setting, properties: frozenset[str] | None, save: Path | No
         except MisuseError as error:
             out.print(str(error))
         if (found := walk.broken()) is not None:
-            unless = "" if walk.problem is not None else ", unless somebody sends"
+            unless = "" if walk.problem is not None else ", unless a process sends"
             out.print(f"breaks {found.property}{unless}: {walk.witness().sentence()}")
         choices = _offer(walk, out)
     if save is not None and walk.steps:
@@ -54,7 +54,7 @@ def by_hand(setting: Setting, properties: frozenset[str] | None, save: Path | No
 
 
 def _start(setting: Setting, out: Console) -> Start | None:
-    """Let somebody choose who will crash and whom the detector lets each trust; None if it ends here."""
+    """Let the user choose who will crash and whom the detector lets each trust; None if it ends here."""
     from thence.lab.explorer.stepping import starts
     from thence.lab.explorer.witness import Witness
 

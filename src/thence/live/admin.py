@@ -51,7 +51,7 @@ class Admin:
             writer.write(json.dumps(await self._answer(line)).encode() + b"\n")
             await writer.drain()
         except (TimeoutError, ValueError, OSError):
-            pass  # whoever asked is gone or speaks no JSON
+            pass  # the client is gone or speaks no JSON
         finally:
             writer.close()
 

@@ -24,7 +24,7 @@ DAYS = 365
 
 @dataclass(frozen=True)
 class Authority:
-    """Somebody who vouches for names."""
+    """An authority that vouches for names."""
 
     certificate: x509.Certificate
     key: EllipticCurvePrivateKey
@@ -84,7 +84,7 @@ def issue(by: Authority, names: list[str], certificate: Path, key_file: Path, *,
     key = ec.generate_private_key(ec.SECP256R1())
     alternatives = [x509.UniformResourceIdentifier(f"thence:{name}") for name in names]
     made = (
-        _builder(_name(names[0] if names else "nobody"), by.certificate.subject, days)
+        _builder(_name(names[0] if names else "unnamed"), by.certificate.subject, days)
         .public_key(key.public_key())
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs=False), critical=True)

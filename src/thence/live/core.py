@@ -1,9 +1,10 @@
 """One member with its inbox and outboxes, as a deterministic state machine of journaled inputs.
 
-Law. The state after a list of inputs depends on nothing but that list: no clock, chance, connection or acknowledgement
-goes in, except as an input. `apply` either takes an input wholly or raises (`MisuseError`, `PeerError`) and changes
-nothing. What a step sets free (items, deliveries, rows of the trace) is returned, and must not leave this process
-before the input is on disk. The digest of a step covers the digest before it, the input and all that it sets free.
+Invariant: the state after a list of inputs depends on nothing but that list: no clock, chance, connection or
+acknowledgement goes in, except as an input. `apply` either takes an input wholly or raises (`MisuseError`, `PeerError`)
+and changes nothing. What a step sets free (items, deliveries, rows of the trace) is returned, and must not leave this
+process before the input is on disk. The digest of a step covers the digest before it, the input and all that it sets
+free.
 
 A message is delivered into the inbox, in causal order, and stays there until the application is done with it. Its
 payload is never kept here: inbox, outboxes and held copies name the input that brought it.
@@ -399,7 +400,7 @@ class Core:
         self.outboxes[position].close()
 
     def forget(self) -> None:
-        """Where messages are handed on: drop the payloads that nobody can ask for any more. Part of a snapshot."""
+        """Where messages are handed on: drop the payloads that no peer can ask for any more. Part of a snapshot."""
         if isinstance(self.member, AckMember):
             orders = self.member.orders()
             record = {(order.label, message.sender, message.count) for order in orders for message in order.on_record()}
@@ -426,7 +427,7 @@ class Core:
             self.kept[number] -= 1
 
     def awaited(self) -> int:
-        """Return, as a mask, the processes whose messages somebody held here waits for.
+        """Return, as a mask, the processes whose messages are waited for by messages held here.
 
         A cause that is itself held here need not come any more: who has sent it gets no credit for it.
         """

@@ -1,6 +1,6 @@
 """SQLite through one small interface, so that a test can put another SQLite, or a failing disk, in its place.
 
-Law. One connection writes, and the same one checkpoints (SQLite before 3.51.3 can lose a write-ahead log that two
+Invariant: one connection writes, and the same one checkpoints (SQLite before 3.51.3 can lose a write-ahead log that two
 connections reset at once). Nothing is committed except by `commit`. Every failure of SQLite becomes a `JournalError`.
 """
 

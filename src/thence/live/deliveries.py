@@ -60,4 +60,4 @@ class InputResult:
     released: list[tuple[tuple[str | None, int], str]] = field(default_factory=list)
     """tickets of sends that were held back and have left now, with their messages"""
     without: list[tuple[str, list[str]]] = field(default_factory=list)
-    """messages that are delivered without these causes, because somebody was given up"""
+    """messages that are delivered without these causes, because a process was given up"""

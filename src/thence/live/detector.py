@@ -1,9 +1,9 @@
 """The failure detector of a live endpoint: accrual over what was heard of each peer, without a clock of its own.
 
-Law. Suspicion of a peer grows with the silence, measured by how often it used to be heard: `phi` is the number of nines
-with which such a silence is unlikely, if what is heard comes at random with that mean. A peer is suspected from
+Invariant: Suspicion of a peer grows with the silence, measured by how often it used to be heard: `phi` is the number of
+nines with which such a silence is unlikely, if what is heard comes at random with that mean. A peer is suspected from
 `threshold` on, and trusted again as soon as it is heard. If this process itself was late (its event loop did not run),
-the time it lost counts for nobody's silence.
+the time it lost counts as silence of no process.
 
 Never is less than a majority of a group trusted: where fewer would be, the least suspected are trusted all the same.
 So the promise of the protocols that survive crashes holds as long as a majority of every group does: some correct
@@ -42,7 +42,7 @@ class Detector:
             self._last[peer] = now
 
     def tick(self, now: float) -> None:
-        """Note that this process runs; to be called once an interval. What it missed is nobody's silence."""
+        """Note that this process runs; to be called once an interval. What it missed is not silence of the others."""
         late = now - self._ticked - self.interval
         if late > self.interval:
             self._last = [last + late for last in self._last]

@@ -1,7 +1,7 @@
 """A live process: the driver of a process on asyncio, and what an application uses.
 
-Law. Only the writer (`writer.py`) changes anything; the application and the connections put inputs into its queue.
-What it lets out waits in the inbox (`inbox.py`) until the application takes it.
+Invariant: only the writer (`writer.py`) changes anything; the application and the connections put inputs into its
+queue. What it lets out waits in the inbox (`inbox.py`) until the application takes it.
 """
 
 from __future__ import annotations
@@ -394,7 +394,7 @@ class Endpoint:
             raise self.failure
 
     async def abandon(self, process: str) -> None:
-        """Give somebody up who is gone for good: nothing waits for it any more, and it is refused if it comes back."""
+        """Give up a process that is gone for good: nothing waits for it, and it is refused if it comes back."""
         self.writer.check()
         answer = Reply()
         self.process.ask(Abandon(process), answer)

@@ -1,7 +1,7 @@
 """Frames: what a connection carries. Four bytes of length, one of kind, then the body.
 
-Law. `Framer` gives back the frames that were written, however the bytes were cut on the way. A frame longer than the
-limit is refused when its length is read, before any of it is kept.
+Invariant: `Framer` gives back the frames that were written, however the bytes were cut on the way. A frame longer than
+the limit is refused when its length is read, before any of it is kept.
 """
 
 from __future__ import annotations

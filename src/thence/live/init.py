@@ -180,7 +180,7 @@ def safe(name: str) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports on loopback that nobody listens on now, and that no connection gets while an endpoint is away."""
+    """Return ports on loopback that are free now, and that no connection gets while an endpoint is away."""
     found: list[int] = []
     for port in random.sample(PORTS, len(PORTS)):
         with socket.socket() as each, suppress(OSError):

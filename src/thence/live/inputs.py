@@ -1,8 +1,8 @@
 """What the journal writes down (inputs) and what travels over a link (items), and both as bytes.
 
-Law. `read_input(kind, data)` returns what `data_of(input)` was given; `read_item(item_bytes(...))` likewise; whatever
-else arrives raises `PeerError` before anything is done with it. The payload stands last in both, so that it can be
-cut out of a row or an item without reading the rest.
+Invariant: `read_input(kind, data)` returns what `data_of(input)` was given; `read_item(item_bytes(...))` likewise;
+whatever else arrives raises `PeerError` before anything is done with it. The payload stands last in both, so that it
+can be cut out of a row or an item without reading the rest.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Trusted:
 
 @dataclass(frozen=True, slots=True)
 class Abandon:
-    """Somebody who is gone for good is given up."""
+    """A process that is gone for good is given up."""
 
     process: str
 
@@ -184,7 +184,7 @@ class CopyItem:
 
 @dataclass(frozen=True, slots=True)
 class WantItem:
-    """Somebody asks for the payload of a message."""
+    """A peer asks for the payload of a message."""
 
     key: MessageKey
 

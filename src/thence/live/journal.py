@@ -1,10 +1,10 @@
 """The journal: the inputs of a core on disk, two snapshots of it, and what is known of the peers.
 
-Law. A row is there wholly or not at all, and once `commit` has returned under `full` it stays, whatever becomes of the
-process or the power. Rows are numbered without a gap behind the older of the two snapshots. Each carries the release
-that wrote it, a checksum of its data, and the digest of what it set free; a chain, so that a missing or altered row
-shows. The mark, a few bytes beside the database that are written after every commit and never waited for, says how far
-the journal had come: a database behind its mark has forgotten something and is refused.
+Invariant: a row is there wholly or not at all, and once `commit` has returned under `full` it stays, whatever becomes
+of the process or the power. Rows are numbered without a gap behind the older of the two snapshots. Each carries the
+release that wrote it, a checksum of its data, and the digest of what it set free; a chain, so that a missing or altered
+row shows. The mark, a few bytes beside the database that are written after every commit and never waited for, says how
+far the journal had come: a database behind its mark has forgotten something and is refused.
 
 What the journal cannot vouch for it refuses, with a sentence that says what to do; it never guesses.
 """

@@ -1,10 +1,10 @@
 """One end of the link to one peer: numbers, acknowledgements, credit, and the first words of a connection.
 
-Law. Every item is written down by the other end exactly once and in order, over any number of connections: an item
-whose number was seen is passed over, one that leaves a gap is refused. "Acknowledged" means written down. What is not
-committed here is neither sent nor said to be received.
+Invariant: every item is written down by the other end exactly once and in order, over any number of connections: an
+item whose number was seen is passed over, one that leaves a gap is refused. "Acknowledged" means written down. What is
+not committed here is neither sent nor said to be received.
 
-Whoever is behind what the other has seen of it has lost its memory, and is refused with a sentence: a journal with
+An end that is behind what the other has seen of it has lost its memory, and is refused with a sentence: a journal with
 another identity, fewer items sent than the other has received, fewer received than it has acknowledged.
 
 Credit counts bytes of items over one connection. The receiver grants as many as its window beyond what it has written

@@ -69,7 +69,7 @@ class Listener:
                 try:
                     connection, place = await loop.sock_accept(listening)
                 except OSError as error:  # out of descriptors, say: those who wait are served later
-                    self._refuse("nobody", f"it cannot be accepted: {error.strerror or error}")
+                    self._refuse("a stranger", f"it cannot be accepted: {error.strerror or error}")
                     await asyncio.sleep(0.1)
                     continue
                 task = loop.create_task(self._meet(connection, str(place[0])))
@@ -90,7 +90,7 @@ class Listener:
             if left <= 0:
                 self._forget(oldest)
                 oldest.cancel()
-                self._refuse("nobody", f"{STRANGERS} connections have not said who they are; the oldest gives way")
+                self._refuse("a stranger", f"{STRANGERS} connections have not said who they are; the oldest gives way")
                 return
             self._free.clear()
             with suppress(TimeoutError):

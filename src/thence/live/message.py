@@ -129,7 +129,7 @@ class Message:
         self._endpoint.process.finish(self.number)
 
     async def nack(self, after: float = 0.0, *, reason: str = "") -> None:
-        """Give the message back: it is handed over again after so many seconds, before what was never handed over.
+        """Give the message back: it is handed over again after this many seconds, before what was never handed over.
 
         At the last of `limits.attempts` it goes to `dead_letter` instead, with the reason, and is done. Messages that
         depend on it are handed over meanwhile. Returns once that is on disk.

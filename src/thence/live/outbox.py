@@ -1,8 +1,9 @@
 """What is still on its way to one peer: numbered items, the oldest in memory, the rest in the journal.
 
-Law. Numbers count from 1 without a gap and are given when the item is made, so they follow from the inputs alone. An
-item leaves the outbox when the peer has said that it wrote it down, and for no other reason. No more than `LIMIT_ITEMS`
-items and `LIMIT_BYTES` bytes are kept in memory; what comes after them waits in the journal and is fetched in order.
+Invariant: numbers count from 1 without a gap and are given when the item is made, so they follow from the inputs alone.
+An item leaves the outbox when the peer has said that it wrote it down, and for no other reason. No more than
+`LIMIT_ITEMS` items and `LIMIT_BYTES` bytes are kept in memory; what comes after them waits in the journal and is
+fetched in order.
 """
 
 from __future__ import annotations

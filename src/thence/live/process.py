@@ -1,7 +1,7 @@
 """Core, links and journal of one process, without tasks, clocks or sockets: the whole of an endpoint but its driver.
 
-Law. Inputs wait in a queue; `prepare` applies a group of them and writes their rows, `commit` puts them on disk, and
-`release` lets out what they set free: frames, acknowledgements, deliveries, rows of the trace, answers to the
+Invariant: inputs wait in a queue; `prepare` applies a group of them and writes their rows, `commit` puts them on disk,
+and `release` lets out what they set free: frames, acknowledgements, deliveries, rows of the trace, answers to the
 application. Nothing leaves before its row is committed. Whatever goes wrong while writing ends the process: memory may
 then be ahead of the disk, and only a restart from the journal is safe.
 
@@ -176,7 +176,7 @@ class LiveProcess:
             self.links[session.peer].close()
 
     def _name(self, session: Session) -> str:
-        return "somebody" if session.peer is None else self.links[session.peer].name
+        return "an unknown peer" if session.peer is None else self.links[session.peer].name
 
     def item(self, session: Carrier, number: int, item: bytes) -> None:
         """Take an item from a peer into the queue, if it is new."""
@@ -428,7 +428,7 @@ class LiveProcess:
             session.acknowledge(link.received, credit)
 
     def may_take(self, peer: int) -> bool:
-        """Tell whether a peer may send more: the inbox and the journal have room, or somebody here waits for it."""
+        """Tell whether a peer may send more: inbox and journal have room, or a message held here waits for it."""
         if self.core.held >= HELD_LIMIT and not self.core.awaited() >> peer & 1:
             return False
         return len(self.core.inbox) < INBOX_LIMIT and not self.full

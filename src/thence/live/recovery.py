@@ -1,9 +1,9 @@
 """From a journal back to the core that wrote it.
 
-Law. The core is restored from a snapshot, the inputs behind it are replayed, and after each of them the digest must be
-the one that stands in the row: the same effects, byte for byte. So rows of another release are replayed too, as long
-as this release gives them the same effects. A digest that differs, a journal behind its mark or behind the trace it
-wrote: each refuses to start, and says what to do.
+Invariant: the core is restored from a snapshot, the inputs behind it are replayed, and after each of them the digest
+must be the one that stands in the row: the same effects, byte for byte. So rows of another release are replayed too, as
+long as this release gives them the same effects. A digest that differs, a journal behind its mark or behind the trace
+it wrote: each refuses to start, and says what to do.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The state of a core as bytes: what a snapshot in the journal holds.
 
-Law. `load(dump(core))` behaves like `core` under every further input. Whatever is not such a state is refused with a
-sentence. JSON, so that a person can read what a journal holds; bytes stand in it as base64.
+Invariant: `load(dump(core))` behaves like `core` under every further input. Whatever is not such a state is refused
+with a sentence. JSON, so that a person can read what a journal holds; bytes stand in it as base64.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from thence.live.membership import MembershipChange
 from thence.live.outbox import Outbox, OutboxItem
 
 InboxAfter = Callable[[int, int], list[InboxEntry]]
-"""gives the inbox after an input, when there were so many deliveries"""
+"""gives the inbox after an input, when there were this many deliveries"""
 STATE_VERSION = 3
 """version 1 always has the inbox in it; 1 and 2 know no changes of membership"""
 

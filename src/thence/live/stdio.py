@@ -91,7 +91,7 @@ async def _read(
     room = threading.Semaphore(AHEAD)
 
     def pull() -> None:
-        with suppress(RuntimeError):  # the loop is closed: the endpoint has stopped, and nobody waits for this line
+        with suppress(RuntimeError):  # the loop is closed: the endpoint has stopped, and nothing waits for this line
             for line in source:
                 room.acquire()
                 loop.call_soon_threadsafe(lines.put_nowait, line)

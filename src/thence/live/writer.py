@@ -49,7 +49,7 @@ class InputWriter:
         """Take the process, and where its deliveries go; `threaded`: commits wait for the disk."""
         self.name, self.process, self.inbox = name, process, inbox
         self.turn = asyncio.Lock()
-        """held by whoever writes"""
+        """held by the task that writes"""
         self.failure: ThenceError | None = None
         self.stopped = False
         """whether the last words are written: nothing more is taken"""

@@ -6,8 +6,8 @@
         run_it(record=tmp_path / "trace.jsonl")
         assert_causal(tmp_path / "trace.jsonl")
 
-Law. The assertion holds exactly when `thence audit` ends with exit code 0: no violation, nothing set aside or left out
-that could hide one, no duplicate, no misdelivery, and at least one event.
+Invariant: the assertion holds exactly when `thence audit` ends with exit code 0: no violation, nothing set aside or
+left out that could hide one, no duplicate, no misdelivery, and at least one event.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from thence.tables.costing.traffic import Hidden, findings, profile
         ("a!1>bc b!1>c", "topology", False, "no single process"),
         ("a!1>b", "topology", False, "no connected graph"),
         ("a!1>b", "coordinator", None, "no trace shows"),
-        ("a!1>b", "fixed membership", True, "nobody crashes"),
+        ("a!1>b", "fixed membership", True, "no process crashes"),
     ],
 )
 def test_needs(script: str, need: str, met: bool | None, why: str) -> None:

@@ -120,7 +120,7 @@ def test_the_diagram_of_a_whole_run() -> None:
         "|                              o delivered alpha1\n"
         "|                              o internal\n"
         "o crashed                      |\n"
-        "|                              o sent b1 to nobody\n"
+        "|                              o sent b1 to no process\n"
     )
 
 

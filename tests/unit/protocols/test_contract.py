@@ -28,7 +28,7 @@ CLOSED = [name for name, entry in REGISTRY.items() if "fixed membership" in entr
 
 def test_a_send_to_nobody_to_strangers_or_outside_is_refused() -> None:
     member = create("ks", "abc", "a")
-    with pytest.raises(MisuseError, match="sends to nobody"):
+    with pytest.raises(MisuseError, match="sends to no process"):
         member.send([])
     with pytest.raises(MisuseError, match="no process 'z'"):
         member.send(["z"])

@@ -54,7 +54,7 @@ def test_an_id_depends_on_what_the_scenario_says_alone() -> None:
         ('[grid]\nprotocol = ["ks",\n  "bss"]\n', "g.toml:3: protocol = 'bss': protocol bss needs broadcast only"),
         ("[grid]\nrate = -1\n", "g.toml:2: rate = -1: rate -1"),
         ("[grid]\nseed = 1\n\nprotocol = 'kss'\n", "g.toml:4: protocol = 'kss': no protocol 'kss'"),
-        ("[grid]\nprocesses = [5,\n\n1]\n", "g.toml:4: processes = 1: 1 process has nobody to send to"),
+        ("[grid]\nprocesses = [5,\n\n1]\n", "g.toml:4: processes = 1: 1 process has no other to send to"),
         ("[grid]\nfanout = ['uniform', # '\n'9']\nprocesses = 5", "g.toml:3: fanout = '9': fan-out 9 is larger"),
         ("[[grid]]\nseed = 1\n[[grid]]\nloss = 0.5\n", "g.toml:4: loss = 0.5: protocol ks does not bear loss"),
         ("[grid]\nseed = [1, 'a']\n", "g.toml:2: seed = 'a': scenario: seed is 'a'; int is accepted"),

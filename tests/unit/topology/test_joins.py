@@ -111,7 +111,7 @@ def test_misuse() -> None:
         membership.join("b", "a")
     with pytest.raises(MisuseError, match="the links of x names y, not in the graph"):
         membership.join("x", "ay")
-    with pytest.raises(MisuseError, match="x is linked to nobody; it needs links to the living: a, b, c, d"):
+    with pytest.raises(MisuseError, match="x is linked to no process; it needs links to the living: a, b, c, d"):
         membership.join("x", "")
     membership.fail("b")
     with pytest.raises(MisuseError, match="x is linked to b; it needs links to the living: a, c, d"):

@@ -80,7 +80,7 @@ def test_misuse_of_routed_messages() -> None:
     routed = Routed(routes)
     with pytest.raises(MisuseError, match="a message of pa names db, not in the graph"):
         routed.send("pa", ["db"])
-    with pytest.raises(MisuseError, match="pa sends to nobody"):
+    with pytest.raises(MisuseError, match="pa sends to no process"):
         routed.send("pa", [])
     with pytest.raises(MisuseError, match="protocol bss needs broadcast only, which routing"):
         Routed(routes, "bss")

@@ -1,7 +1,7 @@
 """Names as they may be shown on a terminal: whatever could move its cursor or turn its text round shows as an escape.
 
-Law. `visible` changes nothing in a text without such characters, and what it returns has none. Data keeps names as
-they are; only what people read goes through here, and nothing else escapes for them.
+Invariant: `visible` changes nothing in a text without such characters, and what it returns has none. Data keeps names
+as they are; only what people read goes through here, and nothing else escapes for them.
 """
 
 from __future__ import annotations

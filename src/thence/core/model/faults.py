@@ -7,11 +7,11 @@ Law (Schiper and Pedone 2009, section 3.1, as repaired).
 - A process is *faulty* in an execution if it crashes at some time in it, *correct* otherwise. Who is faulty
   is fixed before the execution begins, when is not: accuracy speaks of the future.
 - The failure detector gives each process a set of trusted processes. Accuracy: at every time, for every group
-  with a correct member, some correct member of it is trusted. Completeness: in the end nobody who crashed is
+  with a correct member, some correct member of it is trusted. Completeness: in the end no process that crashed is
   trusted.
 
 Departure: the paper's accuracy asks for one correct process in the whole system and restricts the output to a
-group afterwards. That restriction may trust nobody in a group that has correct members, and breaks agreement
+group afterwards. That restriction may trust no process in a group that has correct members, and breaks agreement
 (errata 18). `legal(..., per_group=False)` is that literal reading, kept to show it.
 """
 
@@ -62,7 +62,7 @@ def legalise(wish: int, groups: Sequence[int], faulty: int) -> int:
 
 
 def least(groups: Sequence[int], faulty: int, *, per_group: bool = True) -> Iterator[int]:
-    """Yield the least legal outputs, those from which nobody can be taken away: the adversary's choices."""
+    """Yield the least legal outputs, those from which no process can be taken away: the adversary's choices."""
     scopes = groups if per_group else [sum(groups)]
     correct = [[1 << p for p in positions(scope & ~faulty)] or [0] for scope in scopes]
     for choice in product(*correct):

@@ -1,9 +1,9 @@
 """Where a fact ends, and why it is, or is not, on a copy: KS98 definitions 3 and 4, in one recorded run.
 
-Law. A fact is (m, d): "d is a destination of m". Its *fixed points* are FP1, the delivery of m at d, and FP2, each send
-to d after m with no other send to d, and no delivery of m at d, between. Fixed points of one fact are concurrent. Its
-*endpoints* are on every causal path from m the earliest events that are a fixed point or come after one. The fact is
-needed before its endpoints, on the copy to d that is sent at an FP2, and nowhere else.
+Invariant: a fact is (m, d): "d is a destination of m". Its *fixed points* are FP1, the delivery of m at d, and FP2,
+each send to d after m with no other send to d, and no delivery of m at d, between. Fixed points of one fact are
+concurrent. Its *endpoints* are on every causal path from m the earliest events that are a fixed point or come after
+one. The fact is needed before its endpoints, on the copy to d that is sent at an FP2, and nowhere else.
 
 Everything is worked out from happened-before, with no protocol in sight: slow and obvious.
 """
@@ -131,7 +131,7 @@ class FixedPoints(Minimum):
         if place is None:
             raise never_sent(message, list(self.execution.send))
         if destination not in (to := self.execution.events[place].destinations or ()):
-            raise MisuseError(f"{message} does not go to {destination!r}; it goes to {', '.join(to) or 'nobody'}")
+            raise MisuseError(f"{message} does not go to {destination!r}; it goes to {', '.join(to) or 'no process'}")
         return place, self._delivery.get((message, destination))
 
     def _path(self, first: int, last: int) -> tuple[Event, ...]:

@@ -1,6 +1,6 @@
 """The necessary information, by definition: KS98 section 3, the propagation constraints.
 
-Law. The fact "d is a destination of m" must be known up to, and only up to, the earliest events at which
+Invariant: the fact "d is a destination of m" must be known up to, and only up to, the earliest events at which
 
 - PC1: m has been delivered to d, that delivery being the event itself or in its causal past; or
 - PC2: some message sent to d causally after m was sent in the causal past.

@@ -1,4 +1,6 @@
-"""Moments as seconds, by one rule wherever somebody else wrote them down: event times, times of events, of changes."""
+"""Moments as seconds, by one rule wherever another process wrote them down: event times, times of events, of
+changes.
+"""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 Row: TypeAlias = dict[str, Any]
 """A row of a table or a JSON object: values by the names of their columns."""
 Fields: TypeAlias = Mapping[str, Any]
-"""The same, or the options of a protocol by name, for whoever only reads."""
+"""The same, or the options of a protocol by name, for readers only."""
 Json: TypeAlias = Any
-"""What `json.loads` or `tomllib.loads` gave; whoever reads it checks it."""
+"""What `json.loads` or `tomllib.loads` gave; its reader checks it."""
 Field: TypeAlias = Any
-"""One value of a row, as it came; whoever reads it checks it."""
+"""One value of a row, as it came; its reader checks it."""
 Option: TypeAlias = Any
 """A value given by name: an option of a protocol or a field of a scenario. Who states the name checks the value."""

@@ -1,6 +1,6 @@
 """Schiper and Pedone 2009, "Genuine fifo and causal multicast": A_causal, repaired.
 
-Law. nbCast[g][q] is the number of messages from q to group g in the causal past; it travels on every message.
+Invariant: nbCast[g][q] is the number of messages from q to group g in the causal past; it travels on every message.
 A message that is F-delivered (`ack_receiver.py`) is delivered once nbDel[q] >= nbCast[my group][q] for every q but
 its sender.
 
@@ -105,13 +105,15 @@ class ACausal(AckMember):
         return []
 
     def _merge(self) -> None:
-        """Lines 18, 19, for all that was delivered since the last time: nobody reads nbCast before the next send."""
+        """Lines 18, 19, for all that was delivered since the last time: no process reads nbCast before the next
+        send.
+        """
         if self.learnt:
             rows, self.learnt = (self.cast, *self.learnt), []
             self.cast = {g: tuple(map(max, *[each[g] for each in rows])) for g in self.cast}
 
     def settle(self) -> None:
-        """Take over what was learnt, and forget what nobody can lack any more."""
+        """Take over what was learnt, and forget what no process can lack any more."""
         super().settle()
         self._merge()
 

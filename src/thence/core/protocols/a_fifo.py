@@ -1,6 +1,6 @@
 """Schiper and Pedone, "Genuine fifo and causal multicast algorithms", Lugano TR 2009/003: A_fifo.
 
-Law. Each message carries its number among its sender's messages to each group addressed. It is F-delivered in
+Invariant: each message carries its number among its sender's messages to each group addressed. It is F-delivered in
 that order, once all trusted members of every group addressed have OKed it (`ack_receiver.py`). Any number of
 processes may crash; links are quasi-reliable; only the sender and the addressees of a message take part in
 delivering it; an isolated message takes two steps.

@@ -142,7 +142,7 @@ class AckMember(Member):
             del self.own[count]
 
     def settle(self) -> None:
-        """Forget what nobody can lack any more."""
+        """Forget what no process can lack any more."""
         self.receiver.settle()
         self._settle_own()
 

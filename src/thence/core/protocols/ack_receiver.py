@@ -1,6 +1,6 @@
 """The receiving half of Schiper and Pedone's multicasts: relays, OKs and the failure detector.
 
-Law. Processes are parted into groups; a message addresses whole groups. Whoever first receives a message
+Invariant: processes are parted into groups; a message addresses whole groups. The process that first receives a message
 hands it on to all its addressees. A process *OKs* a message, to its addressees and its sender, once it has
 F-delivered every earlier message of that sender to its own group. A message is F-delivered in the sender's
 order once, in every group addressed, all trusted members have OKed it: since some correct member is trusted
@@ -13,7 +13,7 @@ stamps x only when each earlier message of its own that is not addressed within 
 
 What is kept of a message: who has OKed it, at its addressees and at its sender. OKs carry how far their source
 has delivered, and a record is forgotten once every trusted addressee is known to have delivered the message.
-What is on record tells which messages somebody may still lack: a driver whose links break must be able to
+What is on record tells which messages a process may still lack: a driver whose links break must be able to
 hand those over again. A number below the next expected one tells what comes late, record or not. Records are looked
 through when some have gathered, and before anybody looks at the state (`settle`), not at every OK.
 
@@ -156,7 +156,7 @@ class AckReceiver(Receiver):
                     mails[count] = _mail((home, okayed | by, okayed_here))
                     return []
         elif mail is not None:
-            return [Duplicate(copy)]  # relayed to whoever has it; it says nothing of OKs
+            return [Duplicate(copy)]  # relayed to the process that has it; it says nothing of OKs
         number, following = self.number(sender, stamp), self.following[sender]
         if number < following:
             return [] if by else [Duplicate(copy)]
@@ -218,7 +218,7 @@ class AckReceiver(Receiver):
         return effects
 
     def next_of(self, sender: int) -> list[Mail]:
-        """Return what stands next in a sender's order: one message, unless somebody lies about numbers."""
+        """Return what stands next in a sender's order: one message, unless a process lies about numbers."""
         number, following = self.number, self.following[sender]
         found = [m for m in self.mails[sender].values() if number(sender, m[0].stamp) == following]
         return sorted(found, key=lambda m: m.copy.count) if len(found) > 1 else found

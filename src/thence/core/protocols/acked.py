@@ -1,7 +1,7 @@
 """Mattern and Fünfrocken, "A nonblocking lightweight implementation of causal order message delivery", 1995
 (as KS98 sections 1 and 7.1 tell it): unicasts over an acknowledged transport.
 
-Law. A process sends into its output buffer and goes on. The buffer lets one copy out at a time; the next
+Invariant: a process sends into its output buffer and goes on. The buffer lets one copy out at a time; the next
 leaves when the input buffer of the destination has acknowledged the one before. See `acknowledging.py` for
 why this is causal order.
 

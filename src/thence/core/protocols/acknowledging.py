@@ -1,7 +1,7 @@
 """What `synchronous` and `acked` share: unicasts without control information, one at a time, each
 acknowledged.
 
-Law. A member has at most one copy on its way; the next may leave when the acknowledgement has come. A copy
+Invariant: a member has at most one copy on its way; the next may leave when the acknowledgement has come. A copy
 is delivered on arrival and acknowledged at once. So whatever a process puts on the network comes after the
 delivery of all it put there before, and along a chain of messages that carries over from process to process:
 an effect can arrive nowhere before its cause. No stamp is needed; the count in the header tells repeats.
@@ -76,7 +76,7 @@ class AcknowledgingMember(ClockMember):
         return self._freed()
 
     def _freed(self) -> list[Effect]:
-        """Let the next one go, and those after it as long as they go to somebody who will not answer."""
+        """Let the next one go, and those after it as long as they go to a process that will not answer."""
         raise NotImplementedError
 
     def _reason(self) -> str:

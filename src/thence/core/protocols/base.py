@@ -207,7 +207,7 @@ class Member(Fielded, abc.ABC):
         """
         mask = destinations if isinstance(destinations, int) else self.roster.mask(destinations)
         if mask == 0:
-            raise MisuseError(f"process {self.roster.name(self.me)} sends to nobody; name at least one destination")
+            raise MisuseError(f"process {self.roster.name(self.me)} sends to no process; name at least one destination")
         if mask < 0 or mask >> self.size:
             raise MisuseError(f"destinations {mask:#x} reach outside a roster of {self.size}")
         if mask & self.gone:
@@ -311,7 +311,7 @@ class Member(Fielded, abc.ABC):
         return []
 
     def leave(self, process: str) -> list[Effect]:
-        """Let a process leave: nobody sends to it any more, and facts about it are forgotten for good.
+        """Let a process leave: no process sends to it any more, and facts about it are forgotten for good.
 
         What it sent may still be on its way, so nothing that waits for it is released; `abandon` does that.
         """
@@ -327,8 +327,8 @@ class Member(Fielded, abc.ABC):
         """Give up on a process that is gone for good: wait no longer for any message of it that is not here.
 
         `GoesWithout` stands in front of each delivery that goes without a cause. What is known of earlier messages only
-        through one that never comes is not waited for: that of somebody else is delivered when it comes, late as it is.
-        A copy of the process itself that comes later is refused.
+        through one that never comes is not waited for: that of another process is delivered when it comes, late as it
+        is. A copy of the process itself that comes later is refused.
         """
         if self.cannot_abandon:
             raise MisuseError(f"protocol {self.name} cannot abandon {process}: {self.cannot_abandon}")
@@ -347,7 +347,7 @@ class Member(Fielded, abc.ABC):
 
     def _must_grow(self) -> None:
         if not self.grows:
-            raise MisuseError(f"protocol {self.name} needs a fixed membership; nobody can join or leave")
+            raise MisuseError(f"protocol {self.name} needs a fixed membership; no process can join or leave")
 
     # -- labels ----------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Birman, Schiper and Stephenson, "Lightweight causal and atomic group multicast", 1991: vector clocks for broadcast.
 
-Law. A broadcast goes to all others. It carries a vector: of each process the number of its broadcasts in the causal
-past. A copy is delivered when that many broadcasts of each process, the destination's own left aside, have been
+Invariant: a broadcast goes to all others. It carries a vector: of each process the number of its broadcasts in the
+causal past. A copy is delivered when that many broadcasts of each process, the destination's own left aside, have been
 delivered.
 
 Needs: broadcast only, fixed membership. On a multicast a process would wait for messages it never gets (errata 12),

@@ -1,6 +1,6 @@
 """KS98 section 7.1, asymmetric organization, one extreme: a coordinator multicasts every message serially.
 
-Law. Whoever sends asks the coordinator; it takes one request after the other and passes each on to its
+Invariant: the process that sends asks the coordinator; it takes one request after the other and passes each on to its
 destinations. Its order is one in which causes come first, and everybody delivers in it (`relaying.py`).
 
 Needs a coordinator (option `coordinator`, a name; by default the first of the roster) and a fixed

@@ -1,9 +1,9 @@
 """The efficient causal order algorithm with CI and DC ("efficient-causal-order-ci-dc", 1997).
 
-Law. The control information CI holds, per sender, messages with the destinations that may still lack them; at a send to
-D, what concerns a destination j moves out of CI into the delivery constraints DC[j], which travel to j alone.
-Information about messages just delivered (R4), already delivered or already replaced (R5, R6) and just replaced (S2)
-is pruned.
+Invariant: the control information CI holds, per sender, messages with the destinations that may still lack them; at a
+send to D, what concerns a destination j moves out of CI into the delivery constraints DC[j], which travel to j alone.
+Information about messages just delivered (R4), already delivered or already replaced (R5, R6) and just replaced (S2) is
+pruned.
 
 It carries the same facts as `ks` at every event; only the encoding, CI and DC apart, differs (errata 9).
 

@@ -1,9 +1,9 @@
 """Rodrigues and Veríssimo, "Causal separators and topological timestamping", 1995: extended causal histories, R1 to R8.
 
-Law. A member keeps a causal history H of messages with their addresses A, and for each of them a carbon copy C: the
-processes to which it has already been reported. A message m is stamped with the elements of H not yet reported to
-all of its address (R7); it is delivered at q when every element of its stamp that is addressed to q is in q's
-delivery history (R3). An element reported to its whole address is dropped (R8).
+Invariant: a member keeps a causal history H of messages with their addresses A, and for each of them a carbon copy C:
+the processes to which it has already been reported. A message m is stamped with the elements of H not yet reported to
+all of its address (R7); it is delivered at q when every element of its stamp that is addressed to q is in q's delivery
+history (R3). An element reported to its whole address is dropped (R8).
 
 Needs nothing. Cost: the elements of the history, of each sender at most one for each process, since a later message to
 the same takes over. Unlike `ks` it remembers what a destination was told, and can
@@ -11,8 +11,8 @@ therefore go below the propagation constraints on some copies (errata 8). With `
 copies too (R6.1): fewer elements, more bytes.
 
 With `explicit=True` (chapter 6) histories are in the hands of the application: a delivery adds nothing to H, the
-application merges the histories of what it has really used and hands the result to `send`. That somebody was told of an
-element stands in the same history as the message that told it, so merging keeps every carbon copy true, and R8 drops
+application merges the histories of what it has really used and hands the result to `send`. That a process was told of
+an element stands in the same history as the message that told it, so merging keeps every carbon copy true, and R8 drops
 from a merged history what it drops from one's own. R7 then leaves nothing out (errata 34). A process's own sends stay
 ordered.
 

@@ -1,9 +1,9 @@
 """Rodrigues and Veríssimo 1995, section 4.3: extended causal histories with topological time-stamping, R1 to R9.
 
-Law. Processes speak only to their neighbours in a communication graph. A *causal separator* is a set S of them with a
-forward set F and a backward set B, such that no process of F is a neighbour of one of B. When a member p of S stamps a
-message addressed within F, it leaves out what is addressed within B and has been reported to all of S (R9): whoever
-wants to tell B of its consequences must pass through S, where it is known. Otherwise this is `ech`.
+Invariant: processes speak only to their neighbours in a communication graph. A *causal separator* is a set S of them
+with a forward set F and a backward set B, such that no process of F is a neighbour of one of B. When a member p of S
+stamps a message addressed within F, it leaves out what is addressed within B and has been reported to all of S (R9):
+a process that wants to tell B of its consequences must pass through S, where it is known. Otherwise this is `ech`.
 
 Needs a topology: `separators`, as in `d:abc|efg;...`, is S, its forward and its backward set; names of more than one
 letter are separated by commas, as in `da,db:na,pa|dc,nc`. A separator that works both ways is written twice. The
@@ -11,10 +11,10 @@ neighbours of a process are those that no separator divides from it: of all grap
 with the most links. A send to anybody else is refused, for R9 is unsafe then (errata 15). Without separators everyone
 is everyone's neighbour, and this is `ech`.
 
-Whoever joins stands in no separator, and has no neighbours until `place` says where it stands. If it joins a separator,
-the other members `hand_over` their histories in the same step in which they take the new separators, and it must
-`take_over` all of them before anything else (section 4.4; `thence.lab.topology.joins` says who does what when). Whoever
-leaves keeps its place in the separators, and counts as told of everything.
+The process that joins stands in no separator, and has no neighbours until `place` says where it stands. If it joins a
+separator, the other members `hand_over` their histories in the same step in which they take the new separators, and it
+must `take_over` all of them before anything else (section 4.4; `thence.lab.topology.joins` says who does what when).
+A process that leaves keeps its place in the separators, and counts as told of everything.
 
 Cost: the elements of the history that concern this side, and those that speak of the separator itself.
 

@@ -1,9 +1,9 @@
 """Krishnamurthy and Mukund, "Implementing causal ordering with bounded time-stamps", Protocol 2.
 
-Law. GOSSIP[q][r] is the time of the latest event of r that q knows of, as far as this member knows;
+Invariant: GOSSIP[q][r] is the time of the latest event of r that q knows of, as far as this member knows;
 SENT[r][s] the time of the latest message from r to s that it knows of; DELIV[r] the time of the latest
 message of r delivered here. A copy of p is delivered once, for each r of which p knew more than this member
-does (`best(r) = p`), SENT[r][me] on the copy is not later than DELIV[r]. Whoever knows more of r has the
+does (`best(r) = p`), SENT[r][me] on the copy is not later than DELIV[r]. The process that knows more of r has the
 right rows of r: they are taken over whole, by reference.
 
 Needs a fixed membership. Gives causal order, waiting for causes only, on any network. Cost: 2n² time-stamps

@@ -1,7 +1,7 @@
 """The whole causal history of message ids, as in Psync (Peterson, Buchholz and Schlichting, 1989), for multicast.
 
-Law. A message carries the id and the destinations of every message in its causal past. A copy is delivered at d when
-every message of its history that is addressed to d has been delivered.
+Invariant: a message carries the id and the destinations of every message in its causal past. A copy is delivered at d
+when every message of its history that is addressed to d has been delivered.
 
 Needs a fixed membership. Cost: grows with the run; the yardstick of what the other protocols leave out.
 

@@ -111,7 +111,7 @@ class KS(ClockMember):
             result = result.merged(dependency.checked_context(self, context, self.fields["log"]))
         return result
 
-    # Section 4.5: a process that joins has clock 0 and nobody has an entry of it, so there is nothing to do.
+    # Section 4.5: a process that joins has clock 0 and no process has an entry of it, so there is nothing to do.
 
     def _leave(self, process: int) -> list[Effect]:
         self.log = self.log.without(1 << process)

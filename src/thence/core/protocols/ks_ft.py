@@ -1,6 +1,6 @@
 """Causal multicast that survives crashes with the least information of KS98, kept per group. In none of the papers.
 
-Law. On top of the same OKs and the same hold-back as `a-causal`, a message carries dependency entries "m may
+Invariant: on top of the same OKs and the same hold-back as `a-causal`, a message carries dependency entries "m may
 still be on its way to these groups" instead of the matrix nbCast. A fact (m, g) ends when a later message to
 g takes over (PC2), or, only if g has a single member, when it is known that m was delivered there (PC1). For
 a larger group, that one member has delivered m says nothing of the others, and a failure detector that is
@@ -10,7 +10,7 @@ m.
 A message is delivered once it is F-delivered and each message it names as on its way to this group is
 delivered here.
 
-One stamp serves all destinations, because whoever relays a message must hand on the facts about every group:
+One stamp serves all destinations, because the process that relays a message must hand on the facts about every group:
 stamps are those of `ks-hardware`, logs are the least. Cost: at most one fact for each sender and group,
 usually far fewer.
 """

@@ -1,6 +1,6 @@
 """KS98 with hardware multicast (section 4.5, first note): one stamp for all destinations.
 
-Law. The sender puts its log on the message as it is; each destination d applies SND(2) for itself at the start of
+Invariant: the sender puts its log on the message as it is; each destination d applies SND(2) for itself at the start of
 RCV(3). Logs stay minimal; copies carry about twice the necessary facts (errata 6), since facts about every addressee
 travel to all of them, but the network sends one packet.
 

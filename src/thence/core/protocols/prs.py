@@ -1,11 +1,11 @@
 """Prakash, Raynal and Singhal, "An adaptive causal ordering algorithm suited to mobile computing environments", 1997.
 
-Law. CB[d] holds the direct predecessors, with respect to d, of the next message to d: pairs (sender, count). A message
-carries the whole of CB; d delivers it when the pairs in CB_M[d] are delivered. A message to d replaces all of CB[d],
-since whatever comes after it comes after them.
+Invariant: CB[d] holds the direct predecessors, with respect to d, of the next message to d: pairs (sender, count). A
+message carries the whole of CB; d delivers it when the pairs in CB_M[d] are delivered. A message to d replaces all of
+CB[d], since whatever comes after it comes after them.
 
 Needs nothing. Cost: the pairs of CB; each names one destination, so there are as many as facts. More than `ks`: that
-somebody else replaced or delivered a message is noticed only where the two steps below notice it.
+another process replaced or delivered a message is noticed only where the two steps below notice it.
 
 Reconstructed. The text of this algorithm was not at hand; the papers that compare with it say what it carries and what
 it costs. Two prunings follow from what they say, and both are needed to come near their figures:

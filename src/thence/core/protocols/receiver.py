@@ -8,7 +8,7 @@ A protocol says only two things of a stamp: `needs(copy)`, the pairs (s, t), and
 count of messages, or a count per pair of processes). A copy whose number is not above delivered[sender] was delivered
 before: causal order implies that messages of one sender to one destination are delivered in the order of their numbers.
 
-Not so once a copy has gone without a cause: a message of somebody who is there may have been known of only through
+Not so once a copy has gone without a cause: a message of a process that is there may have been known of only through
 that cause, and comes after later ones of its sender. From then on the latest `PASSED` numbers delivered of each sender
 are remembered (`passed`). What is not among them, and above the least of them, is no repeat: it is delivered late.
 """

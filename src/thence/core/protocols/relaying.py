@@ -1,7 +1,7 @@
 """What `central` and `hierarchy` share: a process asks its coordinator to send, and gets its messages from
 it alone.
 
-Law. A message goes to the sender's coordinator as a request; requests of one process are taken in the order
+Invariant: a message goes to the sender's coordinator as a request; requests of one process are taken in the order
 of their counts. What a coordinator passes on to a process names the message it passed on there before and is
 delivered after it. So each process delivers in the order in which its coordinator spoke to it, whatever the
 channels do.

@@ -1,7 +1,7 @@
 """Raynal, Schiper and Toueg, "The causal ordering abstraction and a simple way to implement it", 1991.
 
-Law. SENT[k][l] counts the messages from k to l that a member knows of; each message carries the whole matrix as it was
-before the send. A copy is delivered at j when, for every k, j has delivered SENT_M[k][j] messages of k.
+Invariant: SENT[k][l] counts the messages from k to l that a member knows of; each message carries the whole matrix as
+it was before the send. A copy is delivered at j when, for every k, j has delivered SENT_M[k][j] messages of k.
 
 Needs nothing. Cost: n² numbers on every copy. Messages are numbered per pair of processes.
 
@@ -77,7 +77,7 @@ class RST(ClockMember):
                     raise self.beyond(f"{name} to {to}, who was sent {sent}", stamped, copy)
         most = max(copy.stamp[copy.sender])
         if most > LARGEST:
-            raise self.beyond(f"its sender to somebody, where {LARGEST} is the most", most, copy)
+            raise self.beyond(f"its sender to a process, where {LARGEST} is the most", most, copy)
 
     def _check_state(self) -> None:
         if max(self.sent[self.me]) > REACHED:

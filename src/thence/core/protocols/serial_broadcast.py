@@ -1,8 +1,8 @@
 """KS98 section 7.1, serialized broadcasts: one entry suffices.
 
-Law. Broadcasts are serialized by mutual exclusion: whoever sends holds the token, and the token names the
-broadcast before. A copy carries that one name and is delivered after it. So everybody delivers all
-broadcasts of the others in the order of the token, which is causal.
+Invariant: broadcasts are serialized by mutual exclusion: the process that sends holds the token, and the token names
+the broadcast before. A copy carries that one name and is delivered after it. So everybody delivers all broadcasts of
+the others in the order of the token, which is causal.
 
 Needs broadcasts only (a send goes to all others), serialized sends (`send(token=...)` with what the previous
 `Sent.token` was; the very first send takes None) and a fixed membership. Waits for more than causes: the

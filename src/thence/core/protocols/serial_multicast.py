@@ -1,6 +1,6 @@
 """KS98 section 7.1, serialized multicasts to arbitrary groups: one entry per destination suffices.
 
-Law. Sends are serialized by mutual exclusion. The token names, for each process, the latest message sent to
+Invariant: sends are serialized by mutual exclusion. The token names, for each process, the latest message sent to
 it; so does every copy, as of before its own send. A copy is delivered at d after the one it names for d. So
 everybody delivers what is addressed to it in the order of the token, which is causal.
 

@@ -1,7 +1,7 @@
 """Snapshots: the whole state of a member as bytes.
 
-Law. A snapshot is magic, version, protocol, roster, position, options, accepted labels, and then for each causal order
-its label, its count, who is gone, the receiver and the log, all by their shapes; orders stand by ascending label,
+Invariant: a snapshot is magic, version, protocol, roster, position, options, accepted labels, and then for each causal
+order its label, its count, who is gone, the receiver and the log, all by their shapes; orders stand by ascending label,
 behind the member's own. If a copy ever went without a cause, what each receiver remembers since follows. `read` returns
 a member that `write` writes to the same bytes, or raises `PeerError`; a member that it returns meets every condition
 that the steps of its protocol rely on. Sizes are checked before memory is taken.

@@ -1,6 +1,6 @@
 """KS98 section 7.1, unicasts with synchronous communication: no control information at all.
 
-Law. A send is over when its message has been delivered; until the acknowledgement has come, further sends
+Invariant: a send is over when its message has been delivered; until the acknowledgement has come, further sends
 are deferred and then leave one by one, oldest first. See `acknowledging.py` for why this is causal order.
 
 Needs unicasts only and a fixed membership. Waits for no cause: what arrives is delivered. What it costs is

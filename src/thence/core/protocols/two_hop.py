@@ -1,6 +1,6 @@
 """KS98 section 7.1, Lemma 8: causal order over chains of at most two messages, with O(n) control information.
 
-Law. A member keeps, for each process i, the latest message of i to each process, as of i's latest message
+Invariant: a member keeps, for each process i, the latest message of i to each process, as of i's latest message
 delivered here; and the same of its own. A copy to k carries (1) the latest message of its sender to each
 process and (2) the latest message of each process to k that its sender knows of in this way. It is delivered
 at k after all of (2).

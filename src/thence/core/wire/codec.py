@@ -1,9 +1,9 @@
 """Shapes: one description of a value serves the wire, snapshots, forks and canonical states.
 
-Law. For every shape and every value v of it: `read(write(v)) == v`; the reader accepts no other bytes for v (numbers in
-their shortest form, keys ascending, sets in their shortest form), so bytes that decode encode back to themselves; and
-whatever else arrives raises `PeerError`. Time and memory of reading are linear in the bytes; a set takes as many bits
-as the roster has positions.
+Invariant: for every shape and every value v of it: `read(write(v)) == v`; the reader accepts no other bytes for v
+(numbers in their shortest form, keys ascending, sets in their shortest form), so bytes that decode encode back to
+themselves; and whatever else arrives raises `PeerError`. Time and memory of reading are linear in the bytes; a set
+takes as many bits as the roster has positions.
 
 Reading is one pass by the compiled `Reader`; `tests/support/slow_codec.py` reads byte by byte and judges it.
 """

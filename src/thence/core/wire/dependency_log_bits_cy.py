@@ -61,7 +61,7 @@ LARGEST = cython.declare(cython.longlong, (1 << 63) - 1)
 @cython.cfunc
 @cython.exceptval(check=False)
 def _width(lengths: cython.longlong, count: cython.longlong) -> cython.int:
-    """Return the width for that many numbers with so many bits together: one less than their mean length."""
+    """Return the width for that many numbers with this many bits together: one less than their mean length."""
     mean: cython.longlong = (2 * lengths + count) // (2 * count) if count else 0
     return mean - 1 if mean > 1 else 0
 

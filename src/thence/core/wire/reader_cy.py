@@ -252,7 +252,7 @@ class Reader:
         if count < 1:
             raise PeerError(f"the message before byte {self.at} has number 0; messages count from 1")
         if not destinations:
-            raise PeerError(f"the message before byte {self.at} is addressed to nobody; at least one is expected")
+            raise PeerError(f"the message before byte {self.at} is addressed to no process; at least one is expected")
         return sender, count, destinations
 
     @cython.cfunc

@@ -1,8 +1,8 @@
 """Directed search, for failures too deep to enumerate: long causal chains past one message that is slow.
 
-Law. A hunt is a function of the setting and the seed. Whatever breaks causal order needs a message that
+Invariant: a hunt is a function of the setting and the seed. Whatever breaks causal order needs a message that
 arrives late and a causal chain that overtakes it. So each walk makes one message slow to one destination,
-delivers everything else soon, and lets whoever has just delivered something send next. A hunt that finds
+delivers everything else soon, and lets the process that has just delivered something send next. A hunt that finds
 nothing proves nothing.
 """
 
@@ -28,7 +28,7 @@ class Hunt:
 
 
 def hunt(setting: Setting, *, seed: int, walks: int, properties: frozenset[str] | None = None) -> Hunt:
-    """Walk until something breaks, or so many times."""
+    """Walk until something breaks, or this many times."""
     judged = properties or promised(setting)
     rng, taken = Random(seed), 0
     for walk in range(1, walks + 1):
@@ -62,7 +62,7 @@ def _walk(moves: Moves, rng: Random) -> tuple[Failure | None, list[Step]]:
 def _choose(
     moves: Moves, system: System, rng: Random, path: list[Step], slow: tuple[int, int], speaker: int
 ) -> Step | None:
-    """Prefer a quick arrival, then a send by whoever delivered last, then the slow ones."""
+    """Prefer a quick arrival, then a send by the process that delivered last, then the slow ones."""
     arrivals = [step for p in range(moves.n) for step in moves.arrivals(system, p)]
     quick = [step for step in arrivals if not _slow(step, path, slow)]
     if quick and (rng.random() < 0.8 or not system.left):

@@ -1,9 +1,9 @@
 """The state graph of a small system: every system that can be reached, every step between them; as JSON and as DOT.
 
-Law. Nodes are systems under the names of their processes, so that every path is an execution that can be made by hand
-(`stepping.py`); an edge is a step that leads from one to the other. A node is marked with what the step to it broke,
-which leads no further, or with what is broken if nothing more is sent there: a system with nothing in flight is judged
-as the explorer judges it at rest. The graph is whole or it is refused: above `MOST` nodes it helps nobody.
+Invariant: nodes are systems under the names of their processes, so that every path is an execution that can be made by
+hand (`stepping.py`); an edge is a step that leads from one to the other. A node is marked with what the step to it
+broke, which leads no further, or with what is broken if nothing more is sent there: a system with nothing in flight is
+judged as the explorer judges it at rest. The graph is whole or it is refused: above `MOST` nodes it is of no help.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _quoted(text: str) -> str:
 def _label(node: Row) -> str:
     parts = [f"{node['left to send']} to send"] if node["left to send"] else []
     parts += [f"{what}: {', '.join(node[what])}" for what in LISTED if node[what]]
-    parts += [f"{name} trusts {', '.join(trusted) or 'nobody'}" for name, trusted in node["trust"].items()]
+    parts += [f"{name} trusts {', '.join(trusted) or 'no process'}" for name, trusted in node["trust"].items()]
     parts += [f"breaks {node['breaks']}"] if node["breaks"] else []
     return "\n".join(parts) or "nothing under way"
 

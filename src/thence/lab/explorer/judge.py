@@ -88,7 +88,9 @@ class Judge:
         return Problem("bounded sends", process) if over else None
 
     def at_rest(self, past: CausalPast, process: int, member: Member, crashed: int | None) -> Problem | None:
-        """Judge a process at which nothing more happens unless somebody sends; `crashed` is None where nobody may."""
+        """Judge a process at which nothing more happens unless a process sends; `crashed` is None where no process
+        may.
+        """
         due = past.out & ~past.lost & self.space.about[process]
         if past.lost:
             due &= ~self._behind_losses(past, process)

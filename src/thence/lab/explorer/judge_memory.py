@@ -1,6 +1,6 @@
 """What must be remembered of an execution to judge its future, and nothing more.
 
-Law. A *fact* is "this message is addressed to that process". A fact is *outstanding* from the send of the
+Invariant: a *fact* is "this message is addressed to that process". A fact is *outstanding* from the send of the
 message to its delivery there. For each process and each message with outstanding facts keep the outstanding
 facts in its causal past. Delivering m at d is a violation iff an outstanding fact about d is in the past of
 m.
@@ -32,7 +32,7 @@ Perm = tuple[int, ...]
 
 
 class Space:
-    """The numbering of facts for so many processes and messages."""
+    """The numbering of facts for this many processes and messages."""
 
     def __init__(self, processes: int, limit: int) -> None:
         """Take the number of processes and the greatest count of messages any of them can reach."""
@@ -102,7 +102,7 @@ class CausalPast(NamedTuple):
     lost: int = 0
     """outstanding facts whose copy was lost"""
     told: int = 0
-    """messages (bit = slot) that somebody delivered and that have outstanding facts; crash properties only"""
+    """messages (bit = slot) that a process delivered and that have outstanding facts; crash properties only"""
 
 
 def sent(
@@ -186,7 +186,7 @@ def renamed(past: CausalPast, space: Space, perm: Perm) -> tuple[object, ...]:
 
 
 def local(past: CausalPast, space: Space, process: int) -> tuple[object, ...]:
-    """Return the part that judges deliveries at one process when nobody sends any more."""
+    """Return the part that judges deliveries at one process when no process sends any more."""
     about = space.about[process]
     carried = tuple((slot, before & about) for slot, before in past.carried if past.out & space.bit(slot, process))
     return (carried, past.out & about, past.held & about, past.lost & about)
@@ -235,7 +235,7 @@ class Needed(NamedTuple):
         return self._replace(processes=(*known[:process], (past, ended), *known[process + 1 :]))
 
     def _clean(self) -> Needed:
-        """Forget facts that are ended wherever they are known: nobody can ever need them again.
+        """Forget facts that are ended wherever they are known: no process can ever need them again.
 
         A message that can still be delivered knows its own facts, so what it will teach counts as known.
         """

@@ -287,7 +287,7 @@ class Moves:
         return [self._fly(copy) for copy in copies if not nobody_receives(copy, system.crashed)]
 
     def at_rest(self, system: System, process: int) -> Problem | None:
-        """Judge a process at which nothing more will happen unless somebody sends."""
+        """Judge a process at which nothing more will happen unless a process sends."""
         member = system.nodes[process].member
         if member is None:
             return None

@@ -1,6 +1,6 @@
 """Random executions with crashes, judged by definition: what cannot be tried exhaustively is tried often.
 
-Law. An execution is a function of the setting and the seed. Who is faulty is drawn first; crashes happen at
+Invariant: an execution is a function of the setting and the seed. Who is faulty is drawn first; crashes happen at
 drawn steps and lose a drawn subset of copies (`core/model/faults.py`); each process's failure detector speaks at
 drawn steps, as adversarially as it legally may. In the end every faulty process has crashed, every living one
 trusts exactly the living, and nothing is in flight. The judgement reads the recorded events and nothing else.

@@ -1,6 +1,6 @@
 """Visit every distinguishable execution of a setting.
 
-Law. The reduced search visits, for every execution of the setting, an execution with the same local
+Invariant: the reduced search visits, for every execution of the setting, an execution with the same local
 histories: the same steps in the same order at each process. Whatever is judged is judged alike in both,
 because every property here reads local histories and the outcome at rest.
 
@@ -10,7 +10,7 @@ just before the next step of its own process that is not silent, or to the end o
 makes only such executions: a silent step must be followed by a step that is not independent of it, or belong
 to the *ending*, where all steps are silent and processes take turns in order of position.
 
-Reduction 2, endings. Where no reception ever emits, nobody crashes and nothing is lost, the ending of one
+Reduction 2, endings. Where no reception ever emits, no process crashes and nothing is lost, the ending of one
 process can neither notice nor change that of another: each is searched alone and remembered by what it
 depends on, and the endings of a system are their product. That no reception emits is checked at each one
 made; the first that does starts the search over without this reduction. (Before the first emitting reception
@@ -170,7 +170,7 @@ class Explorer:
     def _steps(self, system: System, process: int) -> list[Step]:
         if self.reactive or system.left:
             return self.moves.steps(system, process)
-        return []  # nobody can emit any more: whatever is left to do is an ending
+        return []  # no process can emit any more: whatever is left to do is an ending
 
     def _take(self, system: System, step: Step) -> Move | None:
         """Take a step and note it on the path; None if it broke a property."""

@@ -70,7 +70,8 @@ class Setting:
     """how many processes may crash"""
     detector: str = "eager"
     """`eager`: each process trusts as few as is legal from the start; `falling`: everybody, until it falls to that;
-    `any`: everybody at first, then at any times any legal sets, `changes` of them at each process"""
+    `any`: everybody at first, then at any times any legal sets, `changes` of them at each process
+    """
     changes: int = 1
     """how often the detector `any` changes its mind at each process, before it must become complete"""
     groups: str = ""
@@ -110,7 +111,7 @@ class Setting:
         if self.crashes and "failure detector" not in needs:
             raise MisuseError(f"protocol {self.protocol} does not say what a crash means to it; leave --crashes out")
         if self.detector != "eager" and not self.crashes:
-            raise MisuseError(f"--detector {self.detector} does nothing where nobody crashes; say --crashes, too")
+            raise MisuseError(f"--detector {self.detector} does nothing where no process crashes; say --crashes, too")
         if self.changes != 1 and self.detector != "any":
             raise MisuseError(f"--changes does nothing with --detector {self.detector}; leave it out")
         if self.loss and "failure detector" in needs:

@@ -1,6 +1,6 @@
 """Shrink a failure: as few messages as any execution of the setting needs, then nothing left to take away.
 
-Law. The result breaks the same property. No execution of the setting with fewer messages breaks it (smaller
+Invariant: the result breaks the same property. No execution of the setting with fewer messages breaks it (smaller
 settings were explored whole, unless the time ran out, which is said). And no single step, message or
 destination can be left out.
 """

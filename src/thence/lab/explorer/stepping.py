@@ -1,7 +1,7 @@
 """One execution made by hand: what can happen next, in words, and what a chosen step leads to.
 
-Law. A walk holds the system, the steps taken and the systems before them; taking a step changes it as the explorer
-would, and `back` undoes exactly that. It never chooses by itself.
+Invariant: a walk holds the system, the steps taken and the systems before them; taking a step changes it as the
+explorer would, and `back` undoes exactly that. It never chooses by itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def in_words(step: Step, roster: Roster) -> str:
     if step.kind == "send":
         return f"{here} sends to {', '.join(roster.members(step.target))}"
     if step.kind == "trust":
-        return f"{here} is told to trust {', '.join(roster.members(step.target)) or 'nobody'}"
+        return f"{here} is told to trust {', '.join(roster.members(step.target)) or 'no process'}"
     if step.copy is None:
         return f"{here} crashes"
     copy = step.copy
@@ -46,17 +46,17 @@ def _copy_words(copy: CopyName, roster: Roster) -> str:
 
 
 def starts(setting: Setting) -> list[Start]:
-    """Return what can be decided before the first step, nobody faulty first: one where nobody may crash."""
+    """Return what can be decided before the first step, no process faulty first: one where no process may crash."""
     setting.check_size()
     roots = {Start(system.faulty, system.trust) for system in Moves(setting, promised(setting)).roots()}
     return sorted(roots, key=lambda each: (each.faulty.bit_count(), each))
 
 
 class Stepper:
-    """An execution of a setting that somebody makes step by step."""
+    """An execution of a setting that a process makes step by step."""
 
     def __init__(self, setting: Setting, properties: frozenset[str] | None = None, start: Start | None = None) -> None:
-        """Begin before the first step; `start` says who will crash, nobody unless told."""
+        """Begin before the first step; `start` says who will crash, no process unless told."""
         setting.check_size()
         self.properties = properties or promised(setting)
         self.setting, self.moves = setting, Moves(setting, self.properties)
@@ -140,7 +140,7 @@ class Stepper:
         return ""
 
     def broken(self) -> Problem | None:
-        """Return what is broken, or would be if nobody sent anything any more; a replay is judged so too."""
+        """Return what is broken, or would be if no process sent anything any more; a replay is judged so too."""
         quiet = not self.system.flight and self.moves.settled(self.system)
         return self.moves.stuck(self.system) if self.problem is None and quiet else self.problem
 

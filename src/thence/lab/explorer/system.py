@@ -1,6 +1,6 @@
 """A system as one immutable value: members, copies in flight, what is left of each bound, and the judge's past.
 
-Law. A step happens at one process. `receive` takes a copy that is in flight to it (on FIFO channels the
+Invariant: a step happens at one process. `receive` takes a copy that is in flight to it (on FIFO channels the
 oldest of its channel), `send` hands copies to the network, `lose` takes a copy away, `crash` ends the
 process, `trust` is the failure detector speaking to it. The same value and the same step always give the same
 next value: members are deterministic, so each local move (member state, input) is computed once and
@@ -8,7 +8,7 @@ remembered.
 
 The failure detector gives each process one of its least legal outputs, from the start or, having trusted
 everybody, from any time on; in the end it names exactly those who live. The detector `any` gives each process any
-legal outputs at any times, so many of them; in the end it names nobody who crashed, but not everybody who lives.
+legal outputs at any times, this many of them; in the end it names no process that crashed, but not everybody who lives.
 
 A crash loses any subset of the copies of the crashed process that are in flight; here they are lost one by
 one, when their destination would receive them, which comes to the same (`core/model/faults.py`).

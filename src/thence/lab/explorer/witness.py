@@ -1,6 +1,6 @@
 """An execution that shows a failure: replayed step by step; as notation, in words, as a picture, as JSON.
 
-Law. A witness holds the steps, not what they led to. Whoever reads one replays it through the members
+Invariant: a witness holds the steps, not what they led to. The process that reads one replays it through the members
 themselves, so it shows a failure only as long as the protocol has it.
 """
 
@@ -164,7 +164,7 @@ class Witness:
 
         process = name(problem.process)
         if problem.property == "progress":
-            return "every process holds back a send and nothing is in flight: nobody will ever send again"
+            return "every process holds back a send and nothing is in flight: no process will ever send again"
         if problem.property.endswith("order"):
             violation = Violation("run", process, called(problem.message), called(problem.other))
             return sentence(path(result.events, violation), violation)
@@ -186,13 +186,13 @@ class Witness:
         if not self.setting.crashes:
             return ""
         roster = self.setting.roster()
-        crashing = ", ".join(roster.members(self.start.faulty)) or "nobody"
+        crashing = ", ".join(roster.members(self.start.faulty)) or "no process"
         outputs = {name: mask for name, mask in zip(roster, self.start.trust, strict=True) if mask != UNTOLD}
         trusts = "; ".join(
-            f"{name} trusts {', '.join(roster.members(mask)) or 'nobody'}" for name, mask in outputs.items()
+            f"{name} trusts {', '.join(roster.members(mask)) or 'no process'}" for name, mask in outputs.items()
         )
         if len(set(outputs.values())) == 1 and len(outputs) == len(roster):
-            trusts = f"everybody trusts {', '.join(roster.members(self.start.trust[0])) or 'nobody'}"
+            trusts = f"everybody trusts {', '.join(roster.members(self.start.trust[0])) or 'no process'}"
         return f"faulty: {crashing}; {trusts or 'everybody trusts everybody at first'}"
 
     def scene(self) -> Scene:

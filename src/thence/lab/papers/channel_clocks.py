@@ -1,10 +1,10 @@
 """Krishnamurthy and Mukund, Discussion: a clock T_pq for each channel in place of one clock for each process.
 
-Law. T_pq ticks at p's messages to q and at nothing else. GOSSIP[r] is what r knows of all clocks, as far as this member
-knows: n³ time-stamps, on every copy and at every member. What p knows of T_rq is then the latest message of r to q that
-p knows of, so SENT is a part of GOSSIP; a copy of p is delivered at q once no T_rq that p knew of at the send is later
-than the latest message of r delivered here. Who knows more of any clock of r knows more of r, and its rows of r are
-taken over whole. A send is deferred while one of its channels has B messages in the present epoch of its clock.
+Invariant: T_pq ticks at p's messages to q and at nothing else. GOSSIP[r] is what r knows of all clocks, as far as this
+member knows: n³ time-stamps, on every copy and at every member. What p knows of T_rq is then the latest message of r to
+q that p knows of, so SENT is a part of GOSSIP; a copy of p is delivered at q once no T_rq that p knew of at the send is
+later than the latest message of r delivered here. Who knows more of any clock of r knows more of r, and its rows of r
+are taken over whole. A send is deferred while one of its channels has B messages in the present epoch of its clock.
 
 When a clock enters its next epoch the text leaves open, and either reading breaks a promise (errata 30):
 
@@ -16,8 +16,8 @@ When a clock enters its next epoch the text leaves open, and either reading brea
   messages, and who has stopped does no harm. But a third process may know of an epoch long gone, whose value comes
   round: its copies are held for ever, and a fourth that takes its word for later forgets what it must wait for.
 
-Needs a fixed membership. Departures: multicast ticks the clock of each destination; nobody addresses itself (its own
-copies would have to acknowledge themselves).
+Needs a fixed membership. Departures: multicast ticks the clock of each destination; no process addresses itself (its
+own copies would have to acknowledge themselves).
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ LINEAR = 1.25
 LARGE = 30
 """processes from which a bound counts as approached"""
 BOUND = 2 / 3
-"""of n²: with 6 bytes an entry, so many cost what n² of 4 bytes do"""
+"""of n²: with 6 bytes an entry, this many cost what n² of 4 bytes do"""
 
 
 NETWORKS: tuple[Row, ...] = ({"delay": DELAY, "fifo": False}, *({"fifo": False} | other for other in OTHERS))

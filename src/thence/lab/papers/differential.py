@@ -1,8 +1,8 @@
 """A safe differential encoding for `ks` on FIFO channels, in the place of KS98 section 3.5.
 
-Law. A channel remembers the last stamp that went over it, at both ends. What travels is the difference: the groups of
-senders that changed, and which senders are gone. The receiver gets the whole stamp back, exactly, before any protocol
-looks at it; so RCV(4), to which the absence of an entry says something, sees what it would have seen.
+Invariant: a channel remembers the last stamp that went over it, at both ends. What travels is the difference: the
+groups of senders that changed, and which senders are gone. The receiver gets the whole stamp back, exactly, before any
+protocol looks at it; so RCV(4), to which the absence of an entry says something, sees what it would have seen.
 
 Section 3.5 leaves out what was sent before and lets the receiver's log stand for it, which is unsafe (errata 4): an
 entry that is absent because it was sent before looks like one that is absent because it is settled.

@@ -199,7 +199,7 @@ CLAIMS = (
             f"latency-{protocol}",
             f"table 1, {name}",
             "best-case latency: 2 steps",
-            "an isolated message to two or more takes exactly 2 steps to every addressee, whoever they are",
+            "an isolated message to two or more takes exactly 2 steps to every addressee, whichever they are",
             _latency(name),
         )
         for name, protocol in PROTOCOLS.items()
@@ -209,7 +209,7 @@ CLAIMS = (
             f"latency-{protocol}",
             f"table 1, {name}",
             "latency: 1 step, on a reliable network",
-            "an isolated message takes exactly 1 step to every addressee, whoever is addressed",
+            "an isolated message takes exactly 1 step to every addressee, whichever are addressed",
             _latency(name, 1),
         )
         for name, protocol in OTHERS.items()
@@ -276,7 +276,7 @@ def tables(data: DataSets) -> list[ResultTable]:
     crashed = tuple(_line(row) for row in [*data["crashes"], *data["printed"]])
     return [
         ResultTable("Table 1: steps of an isolated message", ("algorithm", "addressed", "published", "ours"), latency,
-              "Six processes in groups ab, cd, ef; a sends. To a group of one, one step is enough: nobody else has to "
+              "Six processes in groups ab, cd, ef; a sends. To a group of one, one step is enough: no other has to "
               "agree. With the repair of erratum 20, back-to-back sends to different groups take four steps."),
         ResultTable("Random executions with crashes: how many break a property",
               ("algorithm", "n", "groups", "executions", "crashes", *PROPERTIES), crashed,

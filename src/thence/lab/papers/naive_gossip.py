@@ -1,7 +1,7 @@
 """Krishnamurthy and Mukund, Protocol 1 by itself: who knows what of whom, with no order of channels or deliveries.
 
-Law. GOSSIP[q][r] at p is the time of the latest event of r in the causal past of the latest event of q in p's (theorem
-2.1). A message carries the whole of it; of each r of which the sender knows more, the receiver takes the row.
+Invariant: GOSSIP[q][r] at p is the time of the latest event of r in the causal past of the latest event of q in p's
+(theorem 2.1). A message carries the whole of it; of each r of which the sender knows more, the receiver takes the row.
 
 Departure: the clock counts sends. Counting every event, as the text does, theorem 2.1 fails at GOSSIP[p][p]: a delivery
 is an event of p, but the protocol writes that entry at sends only (errata 31). `every_event` is that literal reading.

@@ -41,7 +41,7 @@ class Scale:
         return [n for n in self.pick(*known) if not self.processes or n in self.processes]
 
     def seeds(self, quick: int, default: int, full: int) -> list[int]:
-        """Return so many seeds, the first being the scale's own."""
+        """Return this many seeds, the first being the scale's own."""
         return list(range(self.seed, self.seed + self.pick(quick, default, full)))
 
 

@@ -1,14 +1,14 @@
 """Ways to do without what A_fifo and the repair of A_causal cost, found wanting; for tests and the explorer only.
 
 Piggybacking instead of holding back. `a-causal-carry-own`: a send leaves at once and carries the sender's own
-messages that are not secured; whoever receives them hands them on. It fails with two crashes: what was handed
+messages that are not secured; the process that receives them hands them on. It fails with two crashes: what was handed
 on once can be lost again. `a-causal-carry`: every message carries all messages of its causal past that are
-not known to be secured, whoever sent them. No failure found, no send ever waits; but outsiders handle
+not known to be secured, from any sender. No failure found, no send ever waits; but outsiders handle
 messages that are not theirs (no longer genuine in the strict sense), payloads travel many times, and what a
 crashed sender left unsecured is carried for ever.
 
 Bounded counters. `a-fifo-modulo`: numbers modulo 3, the sender going on once its last message is secured,
-that is, OKed by all *trusted* addressees. A correct process that nobody trusts for a while can be two behind,
+that is, OKed by all *trusted* addressees. A correct process that no process trusts for a while can be two behind,
 and takes a new message for an old one. Waiting for all instead of the trusted blocks for ever after a crash.
 
 Lazy relays. `a-fifo-lazy`: an OK is a mere word, and a message is handed on only when its sender is no longer

@@ -217,7 +217,7 @@ def _networks(column: str, factor: float) -> Callable[[DataSets], ClaimJudgement
 
 
 def _difference(rows: DataRows, network: str, column: str, factor: float) -> Estimate:
-    """Return so many times the size with separators, less that without, over pairs of runs with the same traffic."""
+    """Return this many times the size with separators, less that without, over pairs of runs with the same traffic."""
     pairs = (choose(rows, network=network, seed=seed) for seed in sorted({row["seed"] for row in rows}))
     by = [{row["separators"]: row[column] for row in pair} for pair in pairs]
     found = estimate([factor * pair["with"] - pair["without"] for pair in by])

@@ -1,16 +1,17 @@
 """Rodrigues and Veríssimo, section 4.5: extended causal histories that forget what is delivered everywhere.
 
-Law. A message is *fully delivered* once every process it is addressed to has delivered it; nobody needs to wait for it
-any more, so its identifier leaves the history. A member knows it in two ways. By incoming stamps: whoever sends a stamp
-that names m of somebody else, and is addressed by m, has delivered m, for it delivers nothing that follows m before; of
-what it sent to itself, which travels like any other copy here, its stamps do not tell. By time: in a
-synchronous system everything is delivered within some Δ; members know no clock, so whoever drives them says what is old
-enough.
+Invariant: a message is *fully delivered* once every process it is addressed to has delivered it; no process needs to
+wait for it any more, so its identifier leaves the history. A member knows it in two ways. By incoming stamps: the
+process that sends a stamp that names m of another process, and is addressed by m, has delivered m, for it delivers
+nothing that follows m before; of what it sent to itself, which travels like any other copy here, its stamps do not
+tell. By time: in a synchronous system everything is delivered within some Δ; members know no clock, so what drives
+them says what is old enough.
 
-By incoming stamps it forgets nothing that R8 keeps: whoever sends a stamp that names m counts as told of m (R6.3), and
-told is enough for R8. It is for histories without carbon copies. By time it forgets what was told to nobody.
+By incoming stamps it forgets nothing that R8 keeps: the process that sends a stamp that names m counts as told of m
+(R6.3), and told is enough for R8. It is for histories without carbon copies. By time it forgets what was told to no
+process.
 
-An identifier that was forgotten may come back with the stamp of somebody who has not forgotten it; that is safe.
+An identifier that was forgotten may come back with the stamp of a process that has not forgotten it; that is safe.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Who really had to wait: the causes of each copy, followed as the run goes, without any protocol.
 
-Law. A copy at d is *free* from the moment at which it has arrived and every message that is addressed to d and causally
-precedes it has been delivered at d. What passes between that moment and its delivery is needless waiting. A copy that
-is delivered before it is free is early: causal order is violated. Labels are apart.
+Invariant: a copy at d is *free* from the moment at which it has arrived and every message that is addressed to d and
+causally precedes it has been delivered at d. What passes between that moment and its delivery is needless waiting. A
+copy that is delivered before it is free is early: causal order is violated. Labels are apart.
 
 Messages are bits; the past of a process, and of a message, is a set of bits. Messages of the beginning of the run that
 are delivered everywhere can never be missing again and are shifted out from time to time, so long runs cost no more.

@@ -1,8 +1,8 @@
 """Means with confidence: batch means within a run, independent means over seeds.
 
-Law. `estimate` of k values that are independent (runs with different seeds), or nearly so (means of long batches of one
-run), gives their mean and the half width of the two-sided 95 % interval by Student's t with k - 1 degrees of freedom;
-with fewer than two values there is no interval, and it says None, not 0.
+Invariant: `estimate` of k values that are independent (runs with different seeds), or nearly so (means of long batches
+of one run), gives their mean and the half width of the two-sided 95 % interval by Student's t with k - 1 degrees of
+freedom; with fewer than two values there is no interval, and it says None, not 0.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ Choose = Callable[[int], int]
 """sender -> mask of destinations"""
 
 TABLED = 12
-"""up to so many possible destinations, all sets of them are listed once and drawn from the list"""
+"""up to this many possible destinations, all sets of them are listed once and drawn from the list"""
 
 NAMED = ("uniform", "unicast", "broadcast")
 
@@ -29,7 +29,7 @@ def parse_fanout(text: str, size: int, *, to_self: bool = False, what: str = "pr
     """Return the fixed number of destinations, or `uniform`; say what is wrong otherwise."""
     most = size if to_self else size - 1
     if most < 1:
-        raise MisuseError("1 process has nobody to send to; take at least 2 processes, or --self")
+        raise MisuseError("1 process has no other to send to; take at least 2 processes, or --self")
     if text == "uniform":
         return "uniform"
     if text in NAMED:

@@ -1,8 +1,8 @@
 """What a designer asks of a run: sizes of stamps and logs, waiting, latency; in the steady state, with confidence.
 
-Law. Quantities are attributed to the message they belong to. The first `warmup` share of the messages is left out, the
-rest is cut into `batches` consecutive batches; a measure is the mean over all measured copies (or messages), its
-interval comes from the means of the batches. Over several seeds, `over_seeds` makes one interval from their means.
+Invariant: quantities are attributed to the message they belong to. The first `warmup` share of the messages is left
+out, the rest is cut into `batches` consecutive batches; a measure is the mean over all measured copies (or messages),
+its interval comes from the means of the batches. Over several seeds, `over_seeds` makes one interval from their means.
 
 `..._per_message` sums over all copies of a message. `latency` runs from the application's request to the delivery, so
 it counts deferral, travel and holding; `hold` from arrival to delivery; `needless` is the part of `hold` in which
@@ -70,7 +70,7 @@ class Meter(Observer):
     """Measures a run as it goes."""
 
     def __init__(self, *, warmup: float = 0.2, batches: int = 20, sizes: StampMeasure | None = None) -> None:
-        """Leave out this share of the messages, and cut the rest into so many batches."""
+        """Leave out this share of the messages, and cut the rest into this many batches."""
         self.warmup, self.batches, self.sizes = warmup, batches, sizes or StampMeasure()
         self.causes = Causes()
         self.log_size_max = 0

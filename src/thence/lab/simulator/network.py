@@ -1,11 +1,12 @@
 """The network: when a copy that is sent now arrives, and whether it arrives once, twice or not at all.
 
-Law. A copy between two processes arrives after the delay its policy draws. On a FIFO network it never arrives before an
-earlier copy of the same link, protocol messages included. While a partition parts the two ends nothing passes: a copy
-sent meanwhile sets out when the partition heals. Loss and duplicates are drawn per copy, from a stream of their own.
+Invariant: a copy between two processes arrives after the delay its policy draws. On a FIFO network it never arrives
+before an earlier copy of the same link, protocol messages included. While a partition parts the two ends nothing
+passes: a copy sent meanwhile sets out when the partition heals. Loss and duplicates are drawn per copy, from a stream
+of their own.
 
 A partition is written `FROM-TO:SIDE|SIDE...`, as in `1.5-4:abc|de`: from 1.5 to 4 seconds, a, b, c on one side, d and e
-on the other; names of more than one letter are separated by commas; whoever is not named is on the first side.
+on the other; names of more than one letter are separated by commas; the process that is not named is on the first side.
 """
 
 from __future__ import annotations

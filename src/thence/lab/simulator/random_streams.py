@@ -1,8 +1,8 @@
 """Chance as an argument: one seed, and an independent stream of random numbers for each purpose.
 
-Law. A stream depends on the seed and on its purpose, on nothing else; what one purpose draws never moves another. So
-the same workload meets different protocols, and the copies of the same messages take the same time under each of them.
-Seeding is by text, which Python hashes itself: neither PYTHONHASHSEED nor the platform matters.
+Invariant: a stream depends on the seed and on its purpose, on nothing else; what one purpose draws never moves another.
+So the same workload meets different protocols, and the copies of the same messages take the same time under each of
+them. Seeding is by text, which Python hashes itself: neither PYTHONHASHSEED nor the platform matters.
 """
 
 from __future__ import annotations

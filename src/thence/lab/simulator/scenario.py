@@ -1,8 +1,8 @@
 """A scenario: everything that defines one simulated run, as one frozen value.
 
-Law. Two equal scenarios give the same run, to the byte. Whatever cannot be run (an unknown name, a number that makes no
-sense, a protocol that needs what the network or the workload does not give) is refused by `check`, before anything
-starts, with a sentence that says what would have been accepted.
+Invariant: two equal scenarios give the same run, to the byte. Whatever cannot be run (an unknown name, a number that
+makes no sense, a protocol that needs what the network or the workload does not give) is refused by `check`, before
+anything starts, with a sentence that says what would have been accepted.
 """
 
 from __future__ import annotations
@@ -226,9 +226,10 @@ ALWAYS: frozenset[Need] = frozenset(
         "topology",
     }
 )
-"""What this simulator gives in every scenario: nobody joins or leaves, one token goes from sender to sender, crashes
-are told, messages address whole groups (each process is one, unless the option `groups` says otherwise), and processes
-send to their neighbours (to everybody, unless the option `separators` says otherwise)."""
+"""What this simulator gives in every scenario: no process joins or leaves, one token goes from sender to sender,
+crashes are told, messages address whole groups (each process is one, unless the option `groups` says otherwise), and
+processes send to their neighbours (to everybody, unless the option `separators` says otherwise).
+"""
 
 HINTS: dict[Need, str] = {
     "fifo": "a FIFO network (--fifo)",

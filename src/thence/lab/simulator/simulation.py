@@ -1,9 +1,9 @@
 """The discrete-event driver: a heap keyed by (time, counter), the members of a protocol, a workload and a network.
 
-Law. What happens next is the event with the smallest (time, counter); the counter grows with every event that is put on
-the heap, so equal times happen in the order of their causes and a run depends on nothing but its scenario. Members are
-driven unchanged. Copies travel from `source` to `destination`, self-addressed ones too. When nothing is left to happen,
-whatever is still held, and every send still deferred, is reported with the reason its member gives.
+Invariant: what happens next is the event with the smallest (time, counter); the counter grows with every event that is
+put on the heap, so equal times happen in the order of their causes and a run depends on nothing but its scenario.
+Members are driven unchanged. Copies travel from `source` to `destination`, self-addressed ones too. When nothing is
+left to happen, whatever is still held, and every send still deferred, is reported with the reason its member gives.
 
 Sends of serialized protocols are serialized by one token per label that goes from sender to sender in no time: each
 `Sent.token` is handed to the next `send`. A crash follows `thence.core.model.faults`: the crashed process stops, what
@@ -37,7 +37,7 @@ Scheduled = Copy | Request | Callable[[float], None]
 
 
 class Observer:
-    """Somebody who watches a run. Every method may be left out; those left out cost nothing."""
+    """One who watches a run. Every method may be left out; those left out cost nothing."""
 
     def begin(self, simulation: Simulation) -> None:
         """Get ready: the run is about to begin."""

@@ -1,7 +1,7 @@
 """Who sends what when: a workload is an iterator of requests in order of time, and a hook for answers.
 
-Law. Requests depend on the seed and on the workload's own text, never on the protocol or the network; only answers,
-which follow deliveries, come when the protocol lets them.
+Invariant: requests depend on the seed and on the workload's own text, never on the protocol or the network; only
+answers, which follow deliveries, come when the protocol lets them.
 
     WORKLOAD = "poisson"                           each process asks at exponential intervals, FANOUT decides to whom
              | "hotspot" [":" HOT ["," SHARE]]     as poisson; SHARE (0.8) of them go to one of the first HOT (1)
@@ -77,7 +77,7 @@ class Workload:
             yield Request(time, process, mask, f"l{number + 1}" if labels else None)
 
     def moments(self) -> Iterator[tuple[float, int]]:
-        """Yield when somebody sends, and who."""
+        """Yield when a process sends, and who."""
         random, log = self.streams.times.random, math.log
         senders, count, scale = self.senders, len(self.senders), -1.0 / (self.rate * len(self.senders))
         time = 0.0
@@ -141,7 +141,7 @@ def compile_workload(
     """Return a workload, or say what is wrong with the texts.
 
     With `groups`, disjoint ones that a protocol knows, messages address whole groups, and a fan-out counts groups. With
-    `reach`, whom each process can send to, nobody sends to anybody else, and a fan-out counts neighbours.
+    `reach`, whom each process can send to, no process sends to anybody else, and a fan-out counts neighbours.
     """
     name, _, rest = text.partition(":")
     if name not in WORKLOADS:
@@ -184,7 +184,7 @@ def _by_fanout(made: Workload, fanout: str, topology: bool, to_self: bool) -> No
     made.senders = [process for process, mask in enumerate(made.near) if mask]
     if not made.senders:
         raise MisuseError(
-            "nobody has a neighbour to send to; separators that leave neighbours are accepted, as in d:abc|efg"
+            "no process has a neighbour to send to; separators that leave neighbours are accepted, as in d:abc|efg"
         )
     fewest = min(made.senders, key=lambda process: made.near[process].bit_count())
     most = made.near[fewest].bit_count()
@@ -204,7 +204,7 @@ def _hotspot(made: Workload, rest: str, text: str) -> None:
     first = (1 << int(hot)) - 1
     if not any(made.near[sender] & first for sender in made.senders):
         raise MisuseError(
-            f"workload {text!r}: nobody can send to one of the first {int(hot)}; a larger HOT is accepted"
+            f"workload {text!r}: no process can send to one of the first {int(hot)}; a larger HOT is accepted"
         )
     made.choose = including(range(int(hot)), share, made.choose, made.near, made.streams.destinations)
 
@@ -293,7 +293,7 @@ def _from_sets(made: Workload, masks: list[int], text: str) -> None:
     made.groups = tuple(dict.fromkeys(masks))
     made.senders = [process for process, own in enumerate(own_sets) if own]
     if not made.senders:
-        raise MisuseError(f"workload {text}: nobody has anybody to send to; a set of two, or --self, is accepted")
+        raise MisuseError(f"workload {text}: no process has anybody to send to; a set of two, or --self, is accepted")
     random = made.streams.destinations.random
     made.choose = lambda sender: own_sets[sender][int(random() * len(own_sets[sender]))]
     if all(mask.bit_count() == 1 for own in own_sets for mask in own):
@@ -306,7 +306,7 @@ def _draw(made: Workload, count: int) -> int:
 
 def _request_reply(made: _RequestReply, rest: str, text: str, to_self: bool) -> None:
     if to_self:
-        raise MisuseError("workload request-reply: nobody asks itself; leave out --self")
+        raise MisuseError("workload request-reply: no process asks itself; leave out --self")
     servers, made.think = _numbers(rest, text, (max(1, made.size // 4), 0.0))
     if servers not in range(1, made.size):
         raise MisuseError(f"workload {text!r}: SERVERS from 1 to {made.size - 1} is accepted")
@@ -314,7 +314,7 @@ def _request_reply(made: _RequestReply, rest: str, text: str, to_self: bool) -> 
     asked = [list(positions(mask & (1 << made.servers) - 1)) for mask in made.near]
     made.senders = [process for process in range(made.servers, made.size) if asked[process]]
     if not made.senders:
-        raise MisuseError(f"workload {text!r}: nobody can send to a server; more SERVERS are accepted")
+        raise MisuseError(f"workload {text!r}: no process can send to a server; more SERVERS are accepted")
     made.messages, made.answers_left = (made.messages + 1) // 2, made.messages // 2
     random = made.streams.destinations.random
     made.choose = lambda sender: 1 << asked[sender][int(random() * len(asked[sender]))]

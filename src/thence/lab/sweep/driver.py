@@ -6,7 +6,7 @@
     done.results                      # one row per scenario
     done.summary                      # one row per setting: means over its seeds with 95 % intervals
 
-Law. The longest scenarios start first, each in a task of its own; short ones share a task, ever fewer of them, so
+Invariant: the longest scenarios start first, each in a task of its own; short ones share a task, ever fewer of them, so
 that cores stay busy although scenarios differ a thousandfold. Each task writes its files itself and whole
 (`thence.lab.sweep.task`), into a folder that driver and workers both see: whatever is finished stays finished if the
 sweep is killed, and is not run again. The rows and the traces are the same whatever the number of executors. If a

@@ -10,9 +10,9 @@
     warmup = 0.2
     batches = 20
 
-Law. The keys are the fields of a scenario. Every scenario is checked before any is run; what cannot be run is refused
-with the line of the grid that is to blame: the value without which the scenario could run, else the block. A scenario
-that stands in two blocks is run once. Its id depends on what it says and on nothing else.
+Invariant: the keys are the fields of a scenario. Every scenario is checked before any is run; what cannot be run is
+refused with the line of the grid that is to blame: the value without which the scenario could run, else the block. A
+scenario that stands in two blocks is run once. Its id depends on what it says and on nothing else.
 """
 
 from __future__ import annotations

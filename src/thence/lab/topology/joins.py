@@ -1,6 +1,6 @@
 """Joining a running system: the four scenarios of section 4.4 of Rodrigues and Veríssimo.
 
-Law. A process that joins
+Invariant: a process that joins
 
 - (i) changes no separator: it stands on one side of each. Nothing is needed.
 - (ii) links parts that were never linked before: it is a new separator. Nothing is needed, for there is nothing one
@@ -101,7 +101,7 @@ class TopologyMembership:
             )
         near = known(self.graph, links, f"the links of {process}")
         if not near or near & set(self.failed):
-            found = ", ".join(sorted(near & set(self.failed))) or "nobody"
+            found = ", ".join(sorted(near & set(self.failed))) or "no process"
             raise MisuseError(
                 f"{process} is linked to {found}; it needs links to the living: {', '.join(self.members)}"
             )

@@ -1,10 +1,10 @@
 """Messages of the application over a graph: each becomes a chain of hop messages, each hop stamped by a protocol.
 
-Law (Rodrigues and Veríssimo, chapters 5 and 7). A message from p1 to p6 travels p1 → n1 → {d1, d2} → d3 → n3 → p6.
-Every arrow is a message of its own, stamped by the member of whoever sends it. Whoever delivers a hop message hands
-it to its application, if it is a destination, and at once passes it on towards the destinations beyond it. Two orders
-are recorded and can be judged apart: that of the application's messages, the run itself, and that of the hops, the
-run `<run>/hops`.
+Invariant (Rodrigues and Veríssimo, chapters 5 and 7). A message from p1 to p6 travels p1 → n1 → {d1, d2} → d3 → n3 →
+p6. Every arrow is a message of its own, stamped by the member of the process that sends it. A process that delivers a
+hop message hands it to its application, if it is a destination, and at once passes it on towards the destinations
+beyond it. Two orders are recorded and can be judged apart: that of the application's messages, the run itself, and that
+of the hops, the run `<run>/hops`.
 
 No time and no chance in here: `send` and `arrive` return the copies to hand to the network, whose order is the
 driver's.
@@ -89,7 +89,7 @@ class Routed:
         """Let an application send; return the copies of the first hop."""
         wanted = known(self.routes.forwarding, destinations, f"a message of {process}")
         if not wanted:
-            raise MisuseError(f"process {process} sends to nobody; name at least one destination")
+            raise MisuseError(f"process {process} sends to no process; name at least one destination")
         self._numbers[process] += 1
         name = name_of(process, self._numbers[process])
         self.sent, self.landed = [], []

@@ -1,9 +1,9 @@
 """A clock for routed messages: processes send at random, hops take a random time.
 
-Law. What happens next is the event with the smallest (time, counter). Each process asks to send in a Poisson stream
-of its own rate and picks one of the groups it belongs to; the message goes to the others of that group. Every copy of
-every hop takes a time drawn anew, so copies of one link overtake each other. A run depends on its arguments and seed
-alone.
+Invariant: what happens next is the event with the smallest (time, counter). Each process asks to send in a Poisson
+stream of its own rate and picks one of the groups it belongs to; the message goes to the others of that group. Every
+copy of every hop takes a time drawn anew, so copies of one link overtake each other. A run depends on its arguments and
+seed alone.
 
 This is the small driver of the experiments of chapter 7 and of the tests of routing; `thence.lab.simulator` is the
 simulator for everything that is not routed.
@@ -44,7 +44,9 @@ def requests(
     of: dict[str, list[str]] = {}
     for group, members in groups.items():
         if len(set(members)) < 2:
-            raise MisuseError(f"group {group} holds {', '.join(members) or 'nobody'}; a group has at least two members")
+            raise MisuseError(
+                f"group {group} holds {', '.join(members) or 'no process'}; a group has at least two members"
+            )
         for member in members:
             of.setdefault(member, []).append(group)
     processes, now = sorted(of), 0.0

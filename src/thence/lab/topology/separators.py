@@ -90,7 +90,7 @@ def given(graph: Graph, members: Iterable[str], forward: Iterable[str]) -> Separ
 def _components(graph: Graph, members: Collection[str]) -> list[list[str]]:
     parts = components(graph, members)
     if len(parts) < 2:
-        names = ", ".join(in_order(graph, members)) or "nobody"
+        names = ", ".join(in_order(graph, members)) or "no process"
         raise MisuseError(f"without {names} the graph is still in one piece; a separator leaves at least two parts")
     return parts
 

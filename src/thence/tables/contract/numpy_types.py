@@ -16,7 +16,8 @@ Flags = NDArray[np.bool_]
 Doubles = NDArray[np.float64]
 Records = NDArray[np.void]
 """One record for each row or source, its fields by name. Compiled functions hand these on, and no tuples of arrays:
-of a tuple each array's references are counted at each mention, by an operation that cores agree upon."""
+of a tuple each array's references are counted at each mention, by an operation that cores agree upon.
+"""
 Clocks = NDArray[np.signedinteger]
 """Vector clocks, a row for each: of 32 or of 64 bits, as the greatest index wants."""
 

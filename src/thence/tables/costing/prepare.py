@@ -1,7 +1,7 @@
 """One run and label made ready for replays, and replayed: what Spark's tasks and this process both do.
 
-Law. Preparing gives the profile of the traffic and its usable rows, causes first, cut to the sample; a protocol that
-fails is a row with its error. Both depend on their rows, and on a few numbers of the whole run (its head), alone.
+Invariant: Preparing gives the profile of the traffic and its usable rows, causes first, cut to the sample; a protocol
+that fails is a row with its error. Both depend on their rows, and on a few numbers of the whole run (its head), alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which protocol to take: the cheapest of those whose needs the trace meets, and why the others were passed over.
 
-Law. A protocol stands for choice if it guarantees causal order, the trace shows that every one of its needs is met,
-its replay was measured, and it adds no waiting: no send is deferred, and no more copies are held, nor left over at
+Invariant: a protocol stands for choice if it guarantees causal order, the trace shows that every one of its needs is
+met, its replay was measured, and it adds no waiting: no send is deferred, and no more copies are held, nor left over at
 the end, than under the protocols that wait for causes only.
 
 They are ranked by the bytes for each message, over all copies and protocol messages, in the *second half* of each run:
@@ -36,7 +36,7 @@ NEVER: dict[str, str] = {
     "epochs": "its 2n² numbers are never fewer bytes than the n² of rst",
     "ks-hardware": "its stamps hold what those of ks hold and more; it is for networks that multicast one stamp to all",
     "ci-dc": "it carries the facts of ks in a longer form",
-    "prs": "it is reconstructed, and where it costs least, among pairs that speak to nobody else, it is by a byte",
+    "prs": "it is reconstructed, and where it costs least, among pairs that speak to no other process, it is by a byte",
     "ses": "ks, ech or rst cost less on every trace known here",
     "synchronous": "acked costs the same and blocks no sender",
 }

@@ -1,8 +1,8 @@
 """Replay a recorded run through the members of a protocol, and count what its stamps, logs and waiting would cost.
 
-Law. Rows of one run and one label come in an order in which causes come first. A `send` row is a send of the member
-at that process. A copy arrives at its `receive` row if every delivery of the run has one (the basis is *arrivals*),
-else at its `deliver` row (the basis is *deliveries*); what a member sends by itself (requests, relays,
+Invariant: rows of one run and one label come in an order in which causes come first. A `send` row is a send of the
+member at that process. A copy arrives at its `receive` row if every delivery of the run has one (the basis is
+*arrivals*), else at its `deliver` row (the basis is *deliveries*); what a member sends by itself (requests, relays,
 acknowledgements) arrives at once. On a causal run with the basis deliveries, a protocol that waits for causes only
 never holds a copy.
 

@@ -1,7 +1,7 @@
-"""What a cost replay says in the end, whoever did it: rows for each run, protocol and need, and a recommendation.
+"""What a cost replay says in the end, on either engine: rows for each run, protocol and need, and a recommendation.
 
-Law. Totals add up over the causal runs alone; means are quotients of totals, by the one list `MEANS`. The same rows
-give the same report, whether this process or Spark made them.
+Invariant: Totals add up over the causal runs alone; means are quotients of totals, by the one list `MEANS`. The same
+rows give the same report, whether this process or Spark made them.
 """
 
 from __future__ import annotations

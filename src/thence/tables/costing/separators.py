@@ -1,6 +1,6 @@
 """Causal separators in recorded traffic: processes without which those that talk to each other fall apart.
 
-Law. Two processes are neighbours if one of them sent to the other. A process whose removal parts its connected
+Invariant: two processes are neighbours if one of them sent to the other. A process whose removal parts its connected
 graph is a separator; with each part as forward set and the other parts as backward set it is written as `ech-r9`
 reads it: `d:abc|efg`, in both directions. No message of the run passes between two parts but through it.
 """

@@ -1,15 +1,15 @@
 """What a recorded run is like: is it causal, and which needs of the registry's protocols does its traffic meet?
 
-Law. A finding is met, not met, or not shown by a trace at all (None), and says why in a few words, with a witness.
-The verdict is that of the audit (`thence.core.model.verdict`) on the rows of one label: the members of `ks`, fed with
-the deliveries as recorded, hold a copy if and only if a cause of it that is addressed there has not been delivered.
-Where it was never delivered, and a row of that process is missing or was set aside by then, the violation is only
-possible. Beyond the sample nothing is delivered.
+Invariant: a finding is met, not met, or not shown by a trace at all (None), and says why in a few words, with a
+witness. The verdict is that of the audit (`thence.core.model.verdict`) on the rows of one label: the members of `ks`,
+fed with the deliveries as recorded, hold a copy if and only if a cause of it that is addressed there has not been
+delivered. Where it was never delivered, and a row of that process is missing or was set aside by then, the violation is
+only possible. Beyond the sample nothing is delivered.
 
 - broadcast only: every message goes to all others of the run. unicast only: every message goes to one process.
 - serialized sends: the sends form a chain; each process that sends has sent or delivered the message sent before.
 - fifo: copies of each channel are received in the order of their sends; only `receive` rows can tell.
-- fixed membership: nobody crashes; the trace table has no rows for joining and leaving.
+- fixed membership: no process crashes; the trace table has no rows for joining and leaving.
 - topology: the processes that talk to each other form a connected graph with at least one separator, a process
   without which it falls apart.
 - coordinator, groups, failure detector: what a deployment provides, not what traffic shows.
@@ -63,7 +63,7 @@ class Profile:
     deliveries: int = 0
     verdict: Verdict = "causal"
     reason: str | None = None
-    """why it is not causal, or why nobody can tell"""
+    """why it is not causal, or why that cannot be determined"""
     basis: str = "deliveries"
     """where copies arrive in a replay: at their `receive` rows, or at their `deliver` rows"""
     sampled: bool = False
@@ -168,7 +168,7 @@ def findings(rows: Sequence[Event], roster: Roster, *, crashes: int = 0) -> dict
         "broadcast only": _each(_not_broadcast(sends, roster), "every message goes to all others"),
         "unicast only": _each(_not_unicast(sends), "every message goes to one process"),
         "serialized sends": _each(_not_serialized(rows), "each message was sent knowing the one before"),
-        "fixed membership": _each(crashed, "nobody crashes"),
+        "fixed membership": _each(crashed, "no process crashes"),
         "own sends at the receiver": NeedFinding(True, "processes know their own sends"),
         "fifo": _fifo(rows),
         "topology": _topology(sends, roster),
@@ -204,7 +204,7 @@ def _not_unicast(sends: Sequence[Event]) -> str:
 
 
 def _not_serialized(rows: Iterable[Event]) -> str:
-    """Follow the chain: the last message sent must be known to whoever sends next.
+    """Follow the chain: the last message sent must be known to the process that sends next.
 
     As long as the sends form a chain, a process has the latest in its past only by sending or delivering it itself.
     """

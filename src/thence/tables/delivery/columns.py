@@ -1,6 +1,6 @@
 """The names of the columns: the contract's, unless the caller has other ones.
 
-Law. A key is the unit of parallelism and of order: rows of two keys never wait for each other. A delivered clock
+Invariant: a key is the unit of parallelism and of order: rows of two keys never wait for each other. A delivered clock
 belongs to one destination, so stamps and clocks need the destination in the key; explicit causes may be split by any
 columns. A null anywhere in the key but in `run` quarantines the row.
 """

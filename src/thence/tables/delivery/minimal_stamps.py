@@ -1,8 +1,8 @@
 """The least that each copy must say of its causes, worked out afterwards from a trace or from explicit causes.
 
-Law. Let m be sent to d. Its causes at d are the messages to d whose send happened before that of m; of these only the
-last are kept, those with no other between them and m. A cause that d never gets is not among them, so it can not block
-d; what lies behind it is, so it hides nothing. Waiting for the last ones is waiting for all.
+Invariant: Let m be sent to d. Its causes at d are the messages to d whose send happened before that of m; of these only
+the last are kept, those with no other between them and m. A cause that d never gets is not among them, so it can not
+block d; what lies behind it is, so it hides nothing. Waiting for the last ones is waiting for all.
 
 Two inputs: the events of one run (sends, and deliveries that carried causality on), or messages that name their causes.
 """
@@ -90,7 +90,7 @@ class _RunOrder:
         self.clock[here] = _later(self.clock[here], clock)
 
     def _sweep(self) -> None:
-        """Forget the pasts of messages that nobody can name any more."""
+        """Forget the pasts of messages that no later message can name."""
         known = [*self.before.values(), *(before for before, _, _ in self.carried.values())]
         live = {pair for before in known for pairs in before.values() for pair in pairs.items()}
         self.past = {pair: past for pair, past in self.past.items() if pair in live}

@@ -6,8 +6,8 @@
     for row in orderer.deliver(rows):        # dicts in the order of arrival
         print(row["outcome"], row["position"], row["message"], row["reason"])
 
-Law. Every row comes out exactly once, with the columns of `outcome.OUTPUT_COLUMNS` added; rows of one key keep the
-order that `rule_cy.Rule` gives them. `thence.spark.deliver` runs the same rule, so the same arrivals give the same
+Invariant: every row comes out exactly once, with the columns of `outcome.OUTPUT_COLUMNS` added; rows of one key keep
+the order that `rule_cy.Rule` gives them. `thence.spark.deliver` runs the same rule, so the same arrivals give the same
 outcomes there.
 """
 

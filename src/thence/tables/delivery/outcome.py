@@ -1,6 +1,6 @@
 """What becomes of a row: every arrival ends in exactly one outcome, and the outcome says why.
 
-Law. `delivered`: all its causes at this destination came before it. `released`: it went without the causes in
+Invariant: `delivered`: all its causes at this destination came before it. `released`: it went without the causes in
 `missing`. `late`: it was given up as a cause, and came after all. These three have a `position`, dense from 1 in each
 key. `duplicate`, `quarantined` (it can not be used, or stands on a cycle) and `blocked` (the input ended first) have
 none.

@@ -27,7 +27,7 @@ ALONE = -1
 
 
 class Outlook:
-    """When the next look is due in a step of so many rows, and how far it reaches; rows are counted up to `end`."""
+    """When the next look is due in a step of this many rows, and how far it reaches; rows are counted up to `end`."""
 
     def __init__(self, rows: int, end: int) -> None:
         """Begin a step."""

@@ -26,7 +26,8 @@ Rosters = Roster | Iterable[str] | Iterable[Roster] | None
 
 Read = tuple[str | None, Hashable, int, list[Hashable], list[int] | None, Copy | None]
 """What a row says of itself: its causal order, source and number, the sources and numbers it needs (None: all are 1),
-and the copy itself where the protocol has a rule of its own."""
+and the copy itself where the protocol has a rule of its own.
+"""
 
 
 class Reading:

@@ -1,8 +1,8 @@
 """Who does the work on a table in files: this process, at once, or Spark, for what does not fit here.
 
-Law. Both engines give the same answer; the choice is about time and memory alone. `auto` takes this process as long as
-the rows fit into half of the memory that is free now, by an estimate from bytes on disk and rows in Parquet footers.
-A choice says why it was made and how to make the other.
+Invariant: both engines give the same answer; the choice is about time and memory alone. `auto` takes this process as
+long as the rows fit into half of the memory that is free now, by an estimate from bytes on disk and rows in Parquet
+footers. A choice says why it was made and how to make the other.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The part of a trace around one message: enough to see what happened to it, small enough to look at.
 
-Law. The slice holds the send of the message, everything that arrived or was delivered of it, and the row
+Invariant: the slice holds the send of the message, everything that arrived or was delivered of it, and the row
 before and after each of these at its process. For every message that overtook it, or that it overtook, it
 holds the causal path and the deliveries that show it. Where it holds a delivery it holds the send of that
 message. Rows are unchanged and keep their order; what happened before what among them is as in the whole.

@@ -1,6 +1,6 @@
 """One run under one label, indexed for walking along causes and effects; and vector clocks over its rows.
 
-Law. Rows of one process follow each other by `index`, a delivery follows the send of its message, and nothing
+Invariant: rows of one process follow each other by `index`, a delivery follows the send of its message, and nothing
 else is a step. `receive` rows stand in the order of their process but carry nothing, so walks leave them out.
 
 The judge of what happened before what is `thence.core.model.order`; this is the quick form of it for one question

@@ -1,6 +1,6 @@
 """Audit of clocks themselves, for logs that carry vector clocks but no messages.
 
-Law. In one execution, with each host's events sorted by its own component:
+Invariant: in one execution, with each host's events sorted by its own component:
 
 - `step`: the own component starts at 1 and steps by one from event to event;
 - `ahead`: no event knows more of a host than that host has done; of a host that has no event in the log this proves

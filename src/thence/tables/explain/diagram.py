@@ -1,7 +1,7 @@
 """A scene as text: a column for each process, time downwards.
 
-Law. Rows are drawn in the order of the scene. `*` marks the rows of a proof; the first deliveries of the two messages
-of a violation are remarked upon. What is left out is said.
+Invariant: rows are drawn in the order of the scene. `*` marks the rows of a proof; the first deliveries of the two
+messages of a violation are remarked upon. What is left out is said.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _deed(event: Event) -> str:
         text += f" {visible(event.message)}"
     if event.kind == "send" and event.destinations is not None:
         names = [visible(name) for name in event.destinations]
-        text += f" to {', '.join(names) or 'nobody'}" if len(names) <= 3 else f" to {len(names)} processes"
+        text += f" to {', '.join(names) or 'no process'}" if len(names) <= 3 else f" to {len(names)} processes"
     return text
 
 

@@ -1,8 +1,8 @@
 """A scene: rows of one run in an order in which causes come first, and what was found in them.
 
-Law. A scene is data, and every picture is drawn from one: the text diagram (`trace.diagram`) and the space-time page
-(`show.spacetime`). A row stands in a scene once and unchanged. Rows that the definition cannot use come last and are
-marked. What a finding speaks of are rows of the scene, named by process and index; what it says is its sentence.
+Invariant: a scene is data, and every picture is drawn from one: the text diagram (`trace.diagram`) and the space-time
+page (`show.spacetime`). A row stands in a scene once and unchanged. Rows that the definition cannot use come last and
+are marked. What a finding speaks of are rows of the scene, named by process and index; what it says is its sentence.
 """
 
 from __future__ import annotations

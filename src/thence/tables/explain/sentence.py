@@ -1,6 +1,6 @@
 """Why a delivery came too early: the causal path as data, then as a sentence; `trace.diagram` draws it.
 
-Law. A path is a real chain of rows of the trace from the send of `missing` to the send of `early`: from one
+Invariant: a path is a real chain of rows of the trace from the send of `missing` to the send of `early`: from one
 row to the next, either both are of one process and `index` grows, or the first is the send of the message
 that the second delivers. It has the fewest messages any such chain has; steps within a process cost nothing,
 so only the rows where the chain turns are named.

@@ -1,6 +1,6 @@
 """A trace as Perfetto's track events: a track for each process, copies as flows, holds as slices.
 
-Law. Every row that the definition can use is written once: a send, an internal event or a crash as an instant, an
+Invariant: every row that the definition can use is written once: a send, an internal event or a crash as an instant, an
 arrival with its delivery as one slice, the time the copy was held; either of them alone as an instant. Each copy is a
 flow from its send to where it ends. Time is the recorded one if every row has it, else a microsecond for each step of
 an order in which causes come first. Slices of one track must not cross, so holds that do are on tracks side by side.

@@ -1,6 +1,6 @@
 """A trace as a log that ShiViz opens: host and vector clock on one line, the event's text on the next.
 
-Law. Clocks count every row of a process, and one clock is below another exactly where the one row happened
+Invariant: Clocks count every row of a process, and one clock is below another exactly where the one row happened
 before the other. The viewer wants each host to count 1, 2, 3, ...; a slice is therefore counted anew, each
 component saying how many rows *of the slice* are known, which keeps that relation.
 
@@ -94,7 +94,7 @@ def text_of(event: Event) -> str:
     if event.message is not None:
         words.append(event.message)
     if event.kind == "send":
-        words.append(f"to {', '.join(event.destinations or ()) or 'nobody'}")
+        words.append(f"to {', '.join(event.destinations or ()) or 'no process'}")
     return " ".join(words)
 
 

@@ -1,7 +1,7 @@
 """Tables of arrivals in files: which files, of which format, with which rosters; and their rows as one Arrow table.
 
-Law. Files are found and their formats told as for traces; one format at a time. In JSON lines a stamp is base64, a
-clock an object, and the first line of a file may say the `roster`. A line that is no JSON object is a row without
+Invariant: files are found and their formats told as for traces; one format at a time. In JSON lines a stamp is base64,
+a clock an object, and the first line of a file may say the `roster`. A line that is no JSON object is a row without
 anything in it but its text, in the column that Spark calls `_corrupt_record`, and delivery quarantines it; a reader in
 this process also says where it stands (`unread`). A column of that name that the files have is the user's own.
 """

@@ -1,9 +1,9 @@
 """JSONL: one event a line, UTF-8, columns in the order of the schema, nulls left out.
 
-Law. Writing the same events gives the same bytes. Reading is streaming, and every line that is not blank
+Invariant: Writing the same events gives the same bytes. Reading is streaming, and every line that is not blank
 comes out exactly once: as an event, or as a quarantine record with file, line number, reason and the
 beginning of its text. The order of lines says `order` where a row does not. A column that stands twice in a
-line makes it unusable: nobody can tell which of the two is meant.
+line makes it unusable: it is not known which of the two is meant.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def located_line(
 
 
 def _left(row: dict[str, object]) -> dict[str, object]:
-    """Return what an object says that is no event; of a column that stands twice nobody knows."""
+    """Return what an object says that is no event; nothing of a column that stands twice."""
     twice = row.twice if isinstance(row, _Doubled) else ()
     return readable({name: value for name, value in row.items() if name not in twice})
 

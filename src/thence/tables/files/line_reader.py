@@ -1,6 +1,6 @@
 """The one reader of lines: blocks of whole lines, and the lines in them with their numbers.
 
-Law. Every line of a stream comes out once, with its number in the file, from 1. A line ends with a newline; a
+Invariant: every line of a stream comes out once, with its number in the file, from 1. A line ends with a newline; a
 carriage return before it belongs to the end. A byte-order mark before the first line is passed over. A line of
 `LINE_LIMIT` bytes or more is never held as a whole: it comes out as its beginning, marked as not whole. Errors of
 a damaged stream are for the caller, after every whole line that came before the damage.

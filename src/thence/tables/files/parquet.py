@@ -1,6 +1,6 @@
 """Parquet written through pyarrow: the trace table in columns, and the rosters it carries.
 
-Law. What is written always carries `order`. Asked for several files, each holds one contiguous range of
+Invariant: what is written always carries `order`. Asked for several files, each holds one contiguous range of
 `order`, the ranges do not overlap, and file names sort as the ranges do. Rosters travel as table metadata.
 """
 

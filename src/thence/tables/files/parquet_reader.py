@@ -1,6 +1,6 @@
 """Parquet read through pyarrow, one row group at a time, without Spark.
 
-Law. Every row comes out once: as an event, or with a reason. A file that lacks a required column, has a column of
+Invariant: every row comes out once: as an event, or with a reason. A file that lacks a required column, has a column of
 another type, or is no Parquet file is set aside whole, with the column named. Damage costs the row group it is in,
 which is named with its rows. A row that is no event is set aside alone, `line` being its number in the file, from 1.
 Only the columns asked for are read and looked at; columns that are not ours never are, whatever their names.

@@ -1,9 +1,9 @@
 """The one way from names to files: a name, a folder, a glob or a `file://` URI stands for some files.
 
-Law. A name that exists is that file or folder, whatever characters it has; only a name that does not exist is read
-as a glob. A folder stands for every file below it, through symbolic links too; names that begin with `.` or `_` are
-left out, as Spark does. A folder of Delta or Iceberg is one table and stands for itself. A link that leads back to a
-folder it stands in is refused by name. Each file comes once, and the files are sorted by their names, whatever order
+Invariant: a name that exists is that file or folder, whatever characters it has; only a name that does not exist is
+read as a glob. A folder stands for every file below it, through symbolic links too; names that begin with `.` or `_`
+are left out, as Spark does. A folder of Delta or Iceberg is one table and stands for itself. A link that leads back to
+a folder it stands in is refused by name. Each file comes once, and the files are sorted by their names, whatever order
 they were asked for in. Relative names mean the folder that the caller is in.
 """
 

@@ -1,6 +1,6 @@
 """Regular expressions that come from outside: searched for in linear time, so that none of them can hang us.
 
-Law. `finder(pattern, groups)` understands what JavaScript and Python have in common, with named groups written
+Invariant: `finder(pattern, groups)` understands what JavaScript and Python have in common, with named groups written
 `(?<name>...)` or `(?P<name>...)`. It runs on RE2 (`google-re2`), whose time grows with the text alone. What RE2 cannot
 do in linear time (looking around, back references) is refused with a sentence. Our own layouts need no RE2 (`own`), nor
 do the two patterns that stand in the logs we write, `EVENT` and `DELIMITER`: these are found line by line.

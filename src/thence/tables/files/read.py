@@ -9,8 +9,8 @@
     trace.quarantine                         # what could not be used so far; `events` and `clocks` add to it
     trace.splits()                           # parts that can be read side by side, by anybody who can open the files
 
-Law. Tables give events, logs give clock events; what can be used in neither is quarantined. A file that is no trace
-is an error if it was named itself; in a folder it is quarantined if its name says it is one, and skipped if not.
+Invariant: tables give events, logs give clock events; what can be used in neither is quarantined. A file that is no
+trace is an error if it was named itself; in a folder it is quarantined if its name says it is one, and skipped if not.
 `order` of a JSONL row that says none is the place of its line in all lines, file after file.
 """
 

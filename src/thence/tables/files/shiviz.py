@@ -1,6 +1,6 @@
 """Logs with vector clocks, as ShiViz reads and GoVector prints them: an event has a host, a clock and a text.
 
-Law. A regular expression with the groups `host`, `clock` and `event` is searched for in the text, as the
+Invariant: a regular expression with the groups `host`, `clock` and `event` is searched for in the text, as the
 viewer does; a delimiter with the group `trace` parts executions. Every line that is not blank comes out:
 inside an event, as a delimiter, or as a quarantine record with its number and a reason.
 

@@ -1,6 +1,6 @@
 """Files as bytes, plain or packed by gzip or zstandard; and a record of what in them is unusable.
 
-Law. Nothing vanishes: what a reader cannot use becomes a `Quarantined` record that says where it was and why.
+Invariant: nothing vanishes: what a reader cannot use becomes a `Quarantined` record that says where it was and why.
 Whether a file is packed is said by its first bytes, not by its name.
 """
 

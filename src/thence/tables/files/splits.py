@@ -1,8 +1,8 @@
 """Parts of tables that can be read on their own: some whole lines of a JSONL file, or one row group of Parquet.
 
-Law. The splits of a file hold each of its rows once, in order. A split knows the number of its first line (in Parquet
-its row) and the `order` that the first line of its file has, so that whoever reads it, wherever, says the same lines
-and the same order as one who reads all files from the beginning.
+Invariant: the splits of a file hold each of its rows once, in order. A split knows the number of its first line (in
+Parquet its row) and the `order` that the first line of its file has, so that any reader says the same
+lines and the same order as one who reads all files from the beginning.
 """
 
 from __future__ import annotations

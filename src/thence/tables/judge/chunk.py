@@ -50,7 +50,8 @@ OPEN, SETTLED, DONE = range(3)
 
 STATE_CELLS = 24_000_000
 """Numbers that clocks, and who heard of whom when, may take in a chunk or between chunks; beyond, the run is judged
-whole, in blocks of columns. Joining takes up to 40 bytes for each."""
+whole, in blocks of columns. Joining takes up to 40 bytes for each.
+"""
 
 COLUMNS = ("process", "index", "kind", "message", "label", "order", "file", "line")
 
@@ -262,7 +263,7 @@ def _narrow(clocks: Clocks) -> Clocks:
 
 
 def _exports(rows: CodedRows, own: LabelRows, matched: Matched, opened: Copies, want: Collection[str]) -> Ints:
-    """Return the messages sent here that have open copies, or that somebody asks for, as they were sent."""
+    """Return the messages sent here that have open copies, or that other chunks ask for, as they were sent."""
     chosen = np.zeros(len(own.messages), np.bool_)
     chosen[opened.message] = True
     if want:

@@ -1,8 +1,8 @@
 """What an event of a chunk truly knows: its in-chunk clock, and what had entered the processes that it knows.
 
-Law. Let an event of a chunk know process p up to index i by its in-chunk clock. Then it truly knows, besides, all that
-p knew on entering the chunk and all that the messages imported at p up to i carried. So the true clock is the in-chunk
-clock joined with one stored vector for each process it knows.
+Invariant: Let an event of a chunk know process p up to index i by its in-chunk clock. Then it truly knows, besides, all
+that p knew on entering the chunk and all that the messages imported at p up to i carried. So the true clock is the
+in-chunk clock joined with one stored vector for each process it knows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One violation for people: its sentence, and the rows that show it as a text diagram.
 
-Law. Violations are numbered from 1 in the order (run, destination, missing), the same whoever judged. The decisive end,
-the two deliveries at the destination, is always drawn; where a path is long, rows in its middle are left out and that
-is said.
+Invariant: violations are numbered from 1 in the order (run, destination, missing), the same on either engine. The
+decisive end, the two deliveries at the destination, is always drawn; where a path is long, rows in its middle are left
+out and that is said.
 """
 
 from __future__ import annotations

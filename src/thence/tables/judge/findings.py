@@ -1,7 +1,7 @@
 """What an audit finds, as rows of one tagged table, and how a finding is written into it.
 
-Law. Every finding is one row; `tag` says which columns speak. Parts of an audit that still have to be put together
-(summaries of slices of time) travel in the same table, with their arrays in `payload`.
+Invariant: every finding is one row; `tag` says which columns speak. Parts of an audit that still have to be put
+together (summaries of slices of time) travel in the same table, with their arrays in `payload`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ VIOLATION, ABSENT, POSSIBLE, UNDELIVERED, DUPLICATE, MISDELIVERED, QUARANTINE, R
     "violation", "absent", "possible", "undelivered", "duplicate", "misdelivered", "quarantine", "run",
 )  # fmt: skip
 """`violation`: the missing message was delivered later. `absent`: it was never delivered, which no row of its run can
-hide. `possible`: it was never delivered, but a row that is missing or was set aside may hide that."""
+hide. `possible`: it was never delivered, but a row that is missing or was set aside may hide that.
+"""
 LISTED = (RUN, VIOLATION, ABSENT, POSSIBLE, UNDELIVERED, DUPLICATE, MISDELIVERED, QUARANTINE)
 """What is said in the end; the other tags are of parts that still have to be put together."""
 SUMMARY, IDS, WANT, TROUBLE, MOVED = "summary", "ids", "want", "trouble", "moved"

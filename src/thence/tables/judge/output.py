@@ -1,7 +1,7 @@
 """Findings as Parquet files: `runs.parquet` and one file for each list, written a few rows at a time.
 
-Law. A file holds what `--json` has under the same name, in the same order; `violations.parquet` has the paths too.
-A folder that holds Parquet files already is not written to.
+Invariant: a file holds what `--json` has under the same name, in the same order; `violations.parquet` has the paths
+too. A folder that holds Parquet files already is not written to.
 """
 
 from __future__ import annotations

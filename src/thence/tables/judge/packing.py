@@ -1,6 +1,6 @@
 """Tables as bytes, and tables split by where their rows go.
 
-Law. Nothing is lost: `unpacked(packed(table))` is the table, and the splits hold each row once, in its order.
+Invariant: nothing is lost: `unpacked(packed(table))` is the table, and the splits hold each row once, in its order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 from thence.tables.contract.numpy_types import Ints
 
 SELDOM = 256
-"""A change of partition or of step is seldom if it comes less often than once in so many rows."""
+"""A change of partition or of step is seldom if it comes less often than once in this many rows."""
 _STEPPING = ("index", "line")
 
 

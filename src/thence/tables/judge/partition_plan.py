@@ -19,13 +19,13 @@ from thence.tables.judge.coded_rows import by_run
 CHUNK_ROWS = 1_000_000
 """Rows of a chunk, and the size up to which a run is judged whole."""
 TASKS, TASK_ROWS = 8, 250_000
-"""Up to so many partitions each has its own task; beyond, tiny partitions share one."""
+"""Up to this many partitions each has its own task; beyond, tiny partitions share one."""
 FAR = 1 << 62
 """Differences of `order` below this can be taken in a long."""
 FAN = 16
 """Neighbouring chunks that one task merges: more are merged along a tree, level by level."""
 LEAST_CHUNKS = 4
-"""A large run is cut into so many chunks at least, so that there is work for several tasks."""
+"""A large run is cut into this many chunks at least, so that there is work for several tasks."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Plan:
 
 
 def evenly(partition: int, rows: int, low: int, high: int, chunk_rows: int) -> Large | None:
-    """Cut a range of `order` into equal ranges; None if it leaves out so many numbers that they could be unlike."""
+    """Cut a range of `order` into equal ranges; None if the numbers it leaves out could make them unequal."""
     span = high - low + 1
     if 2 * rows < span < FAR:
         return None

@@ -1,7 +1,7 @@
 """The causal chains that prove violations: each the shortest in messages from one send to another.
 
-Law. A path is a chain of rows from the send of `missing` to the send of `early`: from one row to the next, either both
-are of one process and `index` grows, or the second delivers the message that the first sends. No chain has fewer
+Invariant: a path is a chain of rows from the send of `missing` to the send of `early`: from one row to the next, either
+both are of one process and `index` grows, or the second delivers the message that the first sends. No chain has fewer
 messages. Only rows where the chain turns are named. The rows are those that the audit itself uses, in the order that it
 uses, so a row that was set aside proves nothing and a wrong `order` hides nothing.
 

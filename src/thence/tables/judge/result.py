@@ -238,7 +238,7 @@ class AuditResult:
         return [{**row, "path": path_rows(self._paths.get(key_of(row)))} for row in asked]
 
     def nth_violation(self, number: int) -> tuple[FindingRow, list[PathStep] | None] | None:
-        """Return a violation by its number, from 1, with its path; None if there are not so many."""
+        """Return a violation by its number, from 1, with its path; None if there are not this many."""
         row = next(islice(self.rows("violations"), number - 1, None), None)
         if row is None:
             return None

@@ -1,7 +1,7 @@
 """Parquet files whose row groups are chunks by themselves, or can be brought to their chunks without Spark's help.
 
-Law. Footers are read first. If every row group holds one run and ranges of `order` do not overlap within a run, each
-chunk is a list of row groups, read where it is judged. If they do overlap, the rows of each row group are split by
+Invariant: Footers are read first. If every row group holds one run and ranges of `order` do not overlap within a run,
+each chunk is a list of row groups, read where it is judged. If they do overlap, the rows of each row group are split by
 chunk first. A file that is no trace is set aside whole, a row group that cannot be read alone; both are said so.
 """
 

@@ -1,10 +1,10 @@
 """The scan: vector clocks along an order in which causes come first.
 
-Law. Let K[d] be what process d has learnt from the messages it delivered: K[d][s] is the index of the latest send of s
-that happened before the send of some message delivered at d. A message carries K of its sender, with the sender's
+Invariant: Let K[d] be what process d has learnt from the messages it delivered: K[d][s] is the index of the latest send
+of s that happened before the send of some message delivered at d. A message carries K of its sender, with the sender's
 own component set to the index of the send. Then the first delivery of m, sent by s at index t, is late at d exactly
-when K[d][s] >= t just before it: some other message delivered there was sent after m. K[d][d] holds only what came
-back to d through messages, so copies addressed to their own sender need no rule of their own.
+when K[d][s] >= t just before it: some other message delivered there was sent after m. K[d][d] holds only what came back
+to d through messages, so copies addressed to their own sender need no rule of their own.
 
 The component s of every clock depends on no other component: a block of columns can be scanned alone.
 

@@ -1,7 +1,7 @@
 """Work in threads, its results in order: for work that lets go of the interpreter.
 
-Law. Results come in the order of the items. No more than `count` items are in hand, and no more than that wait to be
-taken. The threads end with the process, so an interrupt need not wait for them.
+Invariant: results come in the order of the items. No more than `count` items are in hand, and no more than that wait to
+be taken. The threads end with the process, so an interrupt need not wait for them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Crew(Generic[T, R]):
         self.total: int | None = None
 
     def run(self) -> None:
-        """Work until there is nothing left, or nobody waits for it."""
+        """Work until there is nothing left, or nothing waits for it."""
         while (drawn := self._draw()) is not None:
             place, item = drawn
             result: R | BaseException

@@ -1,6 +1,6 @@
 """Which rows of a run the definition speaks of: the rules of `core.model.order.usable`, over arrays.
 
-Law. Rows come in the order in which they count as recorded. Set aside, in this order: a row unusable by itself;
+Invariant: rows come in the order in which they count as recorded. Set aside, in this order: a row unusable by itself;
 a second row with the same process and index; a row without its message or destinations; a second send of one
 message; a delivery or receipt of a message never sent, or under another label than its send. Cycles are for
 `derive`.

@@ -61,7 +61,7 @@ def judge(run: str | None, table: pa.Table, *, block: int | None = None) -> pa.T
 
 def in_order(own: LabelRows) -> tuple[LabelRows, Longs]:
     """Return the label in an order in which causes come first, and the rows that lie on cycles, left out."""
-    nobody = np.zeros(0, np.int64)
+    none_of_them = np.zeros(0, np.int64)
     arrays = (
         own.sends,
         own.process,
@@ -71,10 +71,10 @@ def in_order(own: LabelRows) -> tuple[LabelRows, Longs]:
         len(own.messages),
     )
     if increasing(own.process, own.index, own.width) and not _deliveries_first(own):
-        return own, nobody
+        return own, none_of_them
     order = order_of(*arrays)
     if len(order) == len(own.row):
-        return reordered(own, order), nobody
+        return reordered(own, order), none_of_them
     cyclic = on_cycles(*arrays)
     rest, _ = in_order(reordered(own, np.flatnonzero(~cyclic)))
     return rest, own.row[cyclic]

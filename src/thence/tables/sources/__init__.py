@@ -1,6 +1,6 @@
 """From what people have to arrivals: change events, spans, events that name their cause. Pure logic, no Spark.
 
-Law. Each adapter maps one foreign record to one row of the arrivals table (by="depends_on"): nothing is left out,
+Invariant: each adapter maps one foreign record to one row of the arrivals table (by="depends_on"): nothing is left out,
 nothing is guessed. A record that cannot be put in order becomes a row without a message id and with a `note` that
 says why; delivery quarantines it. `thence.spark.sources` applies the same rules to DataFrames, `thence.sources.kafka`
 to a consumer.

@@ -1,7 +1,7 @@
 """The row that every adapter makes: an arrival with explicit causes, or a record set aside with the reason.
 
-Law. One record gives one row. A row without a message id is one that delivery quarantines; its `note` says why, and
-its `kind` what the record is, so nothing is left out and nothing is set aside without a word.
+Invariant: one record gives one row. A row without a message id is one that delivery quarantines; its `note` says why,
+and its `kind` what the record is, so nothing is left out and nothing is set aside without a word.
 """
 
 from __future__ import annotations

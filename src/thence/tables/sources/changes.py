@@ -1,9 +1,9 @@
 """Debezium's records seen together: transactions in the order of their commits, or rows behind the rows they refer to.
 
-Law. `order="commit"`: the transactions of one connector form one chain, in the order of their commits as far as the
-records tell it (offsets of the transaction topic, else LSNs and places in the binary log); a snapshot comes before
-the first. `order="keys"`: `keyed.py`. `order="transaction"`: each transaction alone. Two equal rows of a snapshot of
-a table without key are two rows: the second is named with its number. `whole=True`: a transaction goes only if END and
+Invariant: `order="commit"`: the transactions of one connector form one chain, in the order of their commits as far as
+the records tell it (offsets of the transaction topic, else LSNs and places in the binary log); a snapshot comes before
+the first. `order="keys"`: `keyed.py`. `order="transaction"`: each transaction alone. Two equal rows of a snapshot of a
+table without key are two rows: the second is named with its number. `whole=True`: a transaction goes only if END and
 all of its changes are among the records; else its BEGIN waits for what is missing, by name.
 """
 

@@ -1,8 +1,8 @@
 """CloudEvents as arrivals: structured or as headers, with causation, correlation and W3C trace context.
 
-Law. The message is the event's `id`, since `causationid` names an id and no source: within one destination ids must
-be unique over all sources. It waits for its `causationid`. Its destination is the `correlationid`, else the trace of
-its `traceparent`, else its own id. Trace and span are kept as columns: a trace context names no event, so it orders
+Invariant: the message is the event's `id`, since `causationid` names an id and no source: within one destination ids
+must be unique over all sources. It waits for its `causationid`. Its destination is the `correlationid`, else the trace
+of its `traceparent`, else its own id. Trace and span are kept as columns: a trace context names no event, so it orders
 nothing.
 
 References: CloudEvents 1.0.2, "Required attributes", "Kafka protocol binding" (headers `ce_id` and so on, the content

@@ -1,8 +1,8 @@
 """Transactions of four databases: what Debezium calls them, and where their commits lie in the log.
 
-Law. Two ids name one transaction iff `transaction` gives the same text for both. Nothing is cut at a colon but an id of
-the form `number:number`, which only the PostgreSQL connector writes (`txId:LSN`, and the LSN differs from record to
-record). A mark is a place in a log; two marks can be compared iff they are of one log.
+Invariant: two ids name one transaction iff `transaction` gives the same text for both. Nothing is cut at a colon but an
+id of the form `number:number`, which only the PostgreSQL connector writes (`txId:LSN`, and the LSN differs from record
+to record). A mark is a place in a log; two marks can be compared iff they are of one log.
 
 | connector | id of a transaction | its mark |
 |---|---|---|

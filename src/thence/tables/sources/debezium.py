@@ -1,10 +1,10 @@
 """Debezium's records, one at a time, as arrivals: PostgreSQL, MySQL, MariaDB, SQL Server.
 
-Law. Within a transaction the k-th change (`transaction.total_order`) waits for the one before, the first for BEGIN, and
-END waits for the last of its `event_count` changes, so that it stands for the whole transaction. With `order="commit"`
-transactions also wait for each other, in the order of the transaction topic: BEGIN waits for the boundary at the offset
-before its own, where offsets are known and the topic has one partition; without offsets, the first change of a
-PostgreSQL transaction waits for the END that `source.sequence` names. Every record has an outcome:
+Invariant: Within a transaction the k-th change (`transaction.total_order`) waits for the one before, the first for
+BEGIN, and END waits for the last of its `event_count` changes, so that it stands for the whole transaction. With
+`order="commit"` transactions also wait for each other, in the order of the transaction topic: BEGIN waits for the
+boundary at the offset before its own, where offsets are known and the topic has one partition; without offsets, the
+first change of a PostgreSQL transaction waits for the END that `source.sequence` names. Every record has an outcome:
 
 | kind | what it is | outcome |
 |---|---|---|

@@ -1,7 +1,7 @@
 """Whether a Debezium record has the form that its readers rely on, so that a record of another form aborts nothing.
 
-Law. `misshapen` returns None, or a sentence that names the first field whose value cannot be read, what was found, and
-what would be accepted. It is asked before anything else looks into a record.
+Invariant: `misshapen` returns None, or a sentence that names the first field whose value cannot be read, what was
+found, and what would be accepted. It is asked before anything else looks into a record.
 """
 
 from __future__ import annotations

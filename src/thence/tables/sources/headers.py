@@ -1,7 +1,7 @@
 """What a Kafka record says of its causes, in its headers: the same names for our producer, our consumer and Spark.
 
-Law. `thence-message` is the id, `thence-sender` who sent it, `thence-causes` a JSON list of ids, `thence-stamp.D` the
-wire stamp of the copy for destination D (stamps may differ from destination to destination). A record without
+Invariant: `thence-message` is the id, `thence-sender` who sent it, `thence-causes` a JSON list of ids, `thence-stamp.D`
+the wire stamp of the copy for destination D (stamps may differ from destination to destination). A record without
 `thence-message` is named by where it lies, `topic/partition/offset`, so that two records are never taken for one.
 """
 

@@ -15,15 +15,15 @@
     parallel = CausalConsumer(group, ["events"], lambda: Gate("depends_on"), concurrency=32)
     parallel.run(handle)         # handlers in parallel, each after those of its causes: `kafka_parallel.py`
 
-Law. One consumer of a group is active and reads all partitions of its topics, since messages of two partitions may
-depend on each other; the others stand by, and one of them takes over where it stopped. `commit` writes, in one Kafka
-transaction, the state of the orderer (held records among it, and where each partition is read on) and what was
+Invariant: one consumer of a group is active and reads all partitions of its topics, since messages of two partitions
+may depend on each other; the others stand by, and one of them takes over where it stopped. `commit` writes, in one
+Kafka transaction, the state of the orderer (held records among it, and where each partition is read on) and what was
 forwarded. So after a crash of consumer or broker the next one goes on from the last commit: nothing is lost, and of
 what was forwarded to a topic (read with `isolation.level=read_committed`) nothing comes twice. A sink outside Kafka may
 see again what came after the last commit: it knows it by its message id.
 
-The active consumer is whoever Kafka assigns the one partition of the state topic, and the last whole state there is the
-one that holds. A consumer that was replaced is fenced: its `commit` raises `PeerError`.
+The active consumer is the one that Kafka assigns the one partition of the state topic, and the last whole state there
+is the one that holds. A consumer that was replaced is fenced: its `commit` raises `PeerError`.
 
 Departures. Offsets of the group are committed after the transaction, up to what was handed on, for other tools to see;
 reading goes on where the state says, behind what is held. They are not part of the transaction, because the client's
@@ -260,7 +260,7 @@ class CausalConsumer:
         self._consumer.assign([kafka.TopicPartition(*where, offset) for where, offset in sorted(self._next.items())])
 
     def _revoked(self, consumer: Assigned, partitions: list[PartitionOffset]) -> None:
-        """Somebody else goes on from the last commit; what was read since is theirs."""
+        """Another consumer goes on from the last commit; what was read since is theirs."""
         self._chosen = False
         self._forget()
         consumer.unassign()

@@ -1,7 +1,7 @@
 """A Kafka producer whose records say their causes.
 
-Law. What this process has produced and observed before is a cause of what it produces next: by name, the last record it
-produced and what it observed since; or, with a member, by the member's stamps.
+Invariant: what this process has produced and observed before is a cause of what it produces next: by name, the last
+record it produced and what it observed since; or, with a member, by the member's stamps.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Changes behind the rows they refer to: what foreign keys and the identity of a row say, and nothing more.
 
-Law. In the order of the log, a change waits for the latest earlier change of the same row, and for the latest earlier
-change of each row that its foreign keys name; where there is none, for the first later one in the same transaction
-(constraints can be checked at its end). A delete, and an update that gives a row another key, waits for the changes
-that named the row before. A parent that the records do not hold is waited for by name, `row/customer[7]`; if the
-reading starts in mid-topic it counts as delivered. Two changes that no key connects do not wait for each other,
+Invariant: in the order of the log, a change waits for the latest earlier change of the same row, and for the latest
+earlier change of each row that its foreign keys name; where there is none, for the first later one in the same
+transaction (constraints can be checked at its end). A delete, and an update that gives a row another key, waits for the
+changes that named the row before. A parent that the records do not hold is waited for by name, `row/customer[7]`; if
+the reading starts in mid-topic it counts as delivered. Two changes that no key connects do not wait for each other,
 whatever transactions they are of.
 
 A row is known by its record's key, and by the values of each set of columns that a foreign key refers to. A change with

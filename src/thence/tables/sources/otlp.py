@@ -1,7 +1,7 @@
 """OpenTelemetry spans (OTLP, JSON and protobuf) as arrivals: a span waits for its parent and for the spans it links to.
 
-Law. One row per span: message `trace/span`, sender the service, destination the trace, so that each trace is put in
-order alone. A link to another trace is then kept in `links` and not waited for, since nothing of that trace ever
+Invariant: one row per span: message `trace/span`, sender the service, destination the trace, so that each trace is put
+in order alone. A link to another trace is then kept in `links` and not waited for, since nothing of that trace ever
 comes to this destination; with a named `destination` all spans come to one, and such links are waited for too.
 
 A parent may never come: it was not sampled, or its service exports nowhere. `orphans` names those parents among spans

@@ -1,9 +1,9 @@
 """Children that seem to start before their parents: clock skew, or clocks that the recorded parents contradict.
 
-Law. Between two services one constant offset o of the clocks must explain all pairs: each parent at A with a child at
-B says o >= parent.start - child.start, each parent at B with a child at A says o <= child.start - parent.start. If
-some o satisfies all, early children are skew, and the least |o| is reported; if none does, or both spans are of one
-service, the recorded parents contradict the clocks: a violation.
+Invariant: Between two services one constant offset o of the clocks must explain all pairs: each parent at A with a
+child at B says o >= parent.start - child.start, each parent at B with a child at A says o <= child.start -
+parent.start. If some o satisfies all, early children are skew, and the least |o| is reported; if none does, or both
+spans are of one service, the recorded parents contradict the clocks: a violation.
 """
 
 from __future__ import annotations

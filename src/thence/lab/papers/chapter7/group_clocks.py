@@ -1,11 +1,11 @@
 """A vector clock for each group, over groups that overlap: the second row of table 7.1, as a protocol that runs.
 
-Law. Every message goes to the others of one group. A member keeps, for each group g and each process r of g, the count
-of the latest message of r to g in its causal past; a message carries all of these vectors. At q it is delivered once,
-for each group that q is in and each r of it, that message of r has been delivered at q.
+Invariant: every message goes to the others of one group. A member keeps, for each group g and each process r of g, the
+count of the latest message of r to g in its causal past; a message carries all of these vectors. At q it is delivered
+once, for each group that q is in and each r of it, that message of r has been delivered at q.
 
 Needs groups that are known in advance and may overlap, and messages to whole groups. Cost: the sizes of all groups
-together, whoever talks to whom. Not in the registry: `ks` carries less and needs neither.
+together, whichever processes communicate. Not in the registry: `ks` carries less and needs neither.
 """
 
 from __future__ import annotations

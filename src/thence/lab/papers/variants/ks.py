@@ -202,7 +202,7 @@ class BSSMulticast(BSS):
 
 
 class AnySender(ClockReceiver):
-    """`is-in` as printed: some n in D with c_m <= c_n, whoever sent it."""
+    """`is-in` as printed: some n in D with c_m <= c_n, from any sender."""
 
     def _unmet(self, needs: Needs) -> Needs:
         newest = max(self.delivered)

@@ -26,7 +26,7 @@ AuditProgress = Callable[[str, int, int | None], None]
 
 
 def silent(stage: str, rows: int, total: int | None) -> None:
-    """Tell nobody."""
+    """Report no progress."""
 
 
 class LocalAuditResult(AuditResult):

@@ -4,8 +4,8 @@
     report = cost("run.jsonl")                      # or paths, a table, events
     report.recommendation.protocol, report.protocols
 
-Law. The report is the one that Spark gives for the same rows (`thence.spark.cost`): both prepare and replay each run
-and label by the same functions, and put the same rows together.
+Invariant: the report is the one that Spark gives for the same rows (`thence.spark.cost`): both prepare and replay each
+run and label by the same functions, and put the same rows together.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 VARIABLE = "THENCE_ARCHIVE"
 _SCRATCH = "making-"
 STALE = 1800.0
-"""Seconds after which nobody is believed to be still making an archive."""
+"""Seconds after which no process is believed to be still making an archive."""
 
 
 class Use(StrEnum):
@@ -174,7 +174,7 @@ def _table(table: pa.Table) -> pa.Table:
 
 
 def _build_quietly() -> None:
-    """Make the archive for whoever started this process and has ended since."""
+    """Make the archive for the process that started this one and has ended since."""
     if hasattr(os, "nice"):
         os.nice(19)
     java = find_java()

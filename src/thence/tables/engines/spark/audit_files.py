@@ -1,8 +1,8 @@
 """Traces in files: Parquet whose row groups the workers open themselves, and whatever else a reader of ours can read.
 
-Law. The result is that of `audit` on the same rows. Footers are read first, here; if they say enough, no row passes
-through the JVM (`tables.judge.route`). Else the workers read the files and Spark moves the rows. A file that is no
-trace is set aside whole, and said so.
+Invariant: the result is that of `audit` on the same rows. Footers are read first, here; if they say enough, no row
+passes through the JVM (`tables.judge.route`). Else the workers read the files and Spark moves the rows. A file that is
+no trace is set aside whole, and said so.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from thence.tables.judge.row_groups import RowGroup, RowGroupPlace, read_footers
 
 COMPRESSION = "zstd"
 """Of packed rows, which Java copies several times; many tasks open them. (A run that one task judges whole is better
-off without.)"""
+off without.)
+"""
 PACK_ROWS = 1_000_000
 """Rows that a task packs at a time, about."""
 

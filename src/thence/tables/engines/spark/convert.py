@@ -1,9 +1,9 @@
-"""The events of a trace for whoever writes them, read, given an order and sorted by Spark.
+"""The events of a trace to be written: read, given an order and sorted by Spark.
 
     with events_to_write(spark, trace, by_order=True) as (count, events): ...
 
-Law. The events are those that `thence convert` writes in this process, in the same order: as they are read; sorted by
-`order` where several files are asked for; and where the first has no `order`, run by run in the order that
+Invariant: the events are those that `thence convert` writes in this process, in the same order: as they are read;
+sorted by `order` where several files are asked for; and where the first has no `order`, run by run in the order that
 `tables.explain.causality.with_order` derives. They come to the driver a partition at a time. What cannot be used is
 quarantined.
 """

@@ -8,7 +8,7 @@
     result.recommendation             # the cheapest protocol whose needs the trace meets, and why
     result.close()
 
-Law. A row of `costs` equals `thence.tables.costing.replay` on the usable rows of its run and label, and a row of
+Invariant: a row of `costs` equals `thence.tables.costing.replay` on the usable rows of its run and label, and a row of
 `runs` equals `thence.tables.costing.traffic`. Above `sample` deliveries a run and label is cut to a causally closed
 prefix, which `sampled` says. Runs that are not causal are measured too, but stand apart: neither the summary nor the
 recommendation counts them. Rows of `<run>/hops` are a protocol's own messages and are left out. A large run is cut

@@ -4,9 +4,9 @@
     ordered = deliver(arrivals, by="stamp", roster=["a", "b", "c"])
     delivered, rest = split(ordered)
 
-Law. Every input row comes out exactly once with the columns of `thence.tables.delivery.OUTPUT_COLUMNS` added; what a
-stream still holds back is shown by `waiting`. Outcomes are those of `thence.Orderer` on the same arrivals in the same
-order, key by key. A key is never split and keys never wait for each other: no global sort, no single partition.
+Invariant: every input row comes out exactly once with the columns of `thence.tables.delivery.OUTPUT_COLUMNS` added;
+what a stream still holds back is shown by `waiting`. Outcomes are those of `thence.Orderer` on the same arrivals in the
+same order, key by key. A key is never split and keys never wait for each other: no global sort, no single partition.
 
 Batch: a partition has the rows of its keys one after the other, sorted by arrival; they go through in Arrow batches of
 many keys, and memory follows one batch and the held rows. Stream: `stream.py`. Rows are processed in the order of

@@ -5,10 +5,10 @@
     ...
     listener.latest("query name or id")
 
-Law. Numbers come from Spark's progress events alone; nothing is computed twice. `held` is the sum over all keys since
-the listener began to listen (each micro-batch reports the change of the keys it touched); `oldest_seconds`,
-`state_bytes` and the counts are those of the keys of the last micro-batch. For everything that a checkpoint holds
-back, ask `waiting`.
+Invariant: numbers come from Spark's progress events alone; nothing is computed twice. `held` is the sum over all keys
+since the listener began to listen (each micro-batch reports the change of the keys it touched); `oldest_seconds`,
+`state_bytes` and the counts are those of the keys of the last micro-batch. For everything that a checkpoint holds back,
+ask `waiting`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How far Spark is with its work, told while it works: tasks done of those that are known.
 
-Law. Watching changes nothing: it asks the session's status tracker twice a second, from a thread that ends with the
-block. A session that has none (Spark Connect) is not watched.
+Invariant: Watching changes nothing: it asks the session's status tracker twice a second, from a thread that ends with
+the block. A session that has none (Spark Connect) is not watched.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The causal paths that prove violations, from the rows that the audit used: one task for each run, one pass in it.
 
-Law. `paths(frame, violations, windowed)` returns every violation it was given, once, with `path`; null where the rows
-do not bear it out. A run goes to its task whole, unless it was judged along its `order`: of such a run only the rows
-that lie between the two sends of some violation asked for.
+Invariant: `paths(frame, violations, windowed)` returns every violation it was given, once, with `path`; null where the
+rows do not bear it out. A run goes to its task whole, unless it was judged along its `order`: of such a run only the
+rows that lie between the two sends of some violation asked for.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STEP = "struct<process:string,index:bigint,kind:string,message:string>"
 DDL = f"run string, destination string, early string, missing string, path array<{STEP}>"
 KEY = ("run", "destination", "early", "missing")
 WINDOWS = 200
-"""So many violations of a run are looked up one by one; for more, all rows from the first to the last are taken."""
+"""This many violations of a run are looked up one by one; for more, all rows from the first to the last are taken."""
 SCHEMA = pa.schema([*((name, pa.string()) for name in KEY), ("path", STEPS)])
 
 

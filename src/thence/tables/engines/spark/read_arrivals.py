@@ -1,8 +1,8 @@
 """Arrivals in files: JSON lines and Parquet as DataFrames, batch or stream, with the rosters they carry.
 
-Law. Columns that are not the contract's are payload and keep whatever type they have. In JSON a stamp is base64, a
-clock is an object; the first line may say the `roster`. Parquet that thence wrote carries its rosters as metadata.
-A line that is no JSON object is a row with nothing but its text, in a column that a table has if there is such a line,
+Invariant: columns that are not the contract's are payload and keep whatever type they have. In JSON a stamp is base64,
+a clock is an object; the first line may say the `roster`. Parquet that thence wrote carries its rosters as metadata. A
+line that is no JSON object is a row with nothing but its text, in a column that a table has if there is such a line,
 and a stream always, for one may come.
 """
 
@@ -31,7 +31,7 @@ from thence.tables.files.arrival_reader import (
 )
 
 _LINES = "__thence_line"
-"""Where Spark is to put lines without an object while nobody knows yet which names are taken."""
+"""Where Spark is to put lines without an object before it is known which names are taken."""
 _WHERE = "columnNameOfCorruptRecord"
 _STRICT = {"allowSingleQuotes": "false"}
 """What Spark would take for JSON, and this process does not."""

@@ -1,7 +1,8 @@
 """Trace files as a DataFrame: splits of files, which the workers open themselves and read side by side.
 
-Law. The rows are those of `tables.files.batches` on the same files: every event, and every row or file that is none
-with its `reason`. `line` and `order` are the same however the files are cut. No name of a file is ever read by Hadoop.
+Invariant: the rows are those of `tables.files.batches` on the same files: every event, and every row or file that is
+none with its `reason`. `line` and `order` are the same however the files are cut. No name of a file is ever read by
+Hadoop.
 """
 
 from __future__ import annotations

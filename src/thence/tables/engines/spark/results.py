@@ -1,7 +1,7 @@
 """What an audit on Spark found: the result of every audit, and each of its lists as a DataFrame.
 
-Law. Every frame is a view of one persisted, tagged frame. Rows reach the driver only when they are asked for one by
-one, and then a few at a time, unless they are few altogether.
+Invariant: every frame is a view of one persisted, tagged frame. Rows reach the driver only when they are asked for one
+by one, and then a few at a time, unless they are few altogether.
 """
 
 from __future__ import annotations

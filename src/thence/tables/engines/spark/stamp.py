@@ -3,8 +3,8 @@
     arrivals = stamp(events)                      # depends_on: the last causes of each copy at its destination
     arrivals = stamp(events, roster=[...])        # and the same as a wire stamp
 
-Law. One row per copy: run, destination, arrival (the index of its `receive` row there, else of its first `deliver` row,
-else null), message, sender, label, depends_on, stamp (null without a roster). See
+Invariant: one row per copy: run, destination, arrival (the index of its `receive` row there, else of its first
+`deliver` row, else null), message, sender, label, depends_on, stamp (null without a roster). See
 `thence.tables.delivery.minimal_stamps` for what the causes are. Runs are worked on apart, each in one task.
 """
 

@@ -1,7 +1,7 @@
 """What a stream is told beyond the policy: times by the machine's own clock, and where to hear what will not come.
 
-Law. These are outside the equality of batch, stream and Orderer: they read a clock, or an operator's word. The clock is
-that of the micro-batch, which Spark records, so that a micro-batch that is replayed gives the same rows.
+Invariant: These are outside the equality of batch, stream and Orderer: they read a clock, or an operator's word. The
+clock is that of the micro-batch, which Spark records, so that a micro-batch that is replayed gives the same rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Errors of ours that were raised in a Python worker, made errors of ours again.
 
-Law. Spark hands over what a worker raised as text alone, a line of a traceback with the name of its class. That text is
-read here and nowhere else; whatever is not of ours goes on as it is.
+Invariant: Spark hands over what a worker raised as text alone, a line of a traceback with the name of its class. That
+text is read here and nowhere else; whatever is not of ours goes on as it is.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Foreign records as DataFrames of arrivals: Kafka, Debezium, CloudEvents, events that name their cause, OTLP.
 
-Law. The rules are those of `thence.sources`; each operator here gives, row for row, what its plain form gives. A
+Invariant: the rules are those of `thence.sources`; each operator here gives, row for row, what its plain form gives. A
 batch and a stream take the same call where a record alone tells enough, and an operator says so where it does not.
 Expressions do what expressions can; the rest is the plain function in the workers. Nothing here collects,
 nor needs a driver's JVM.

@@ -1,8 +1,8 @@
 """Debezium's records as a DataFrame of arrivals.
 
-Law. A stream reads record by record (`thence.sources.from_change`): it needs Kafka's offsets for `order="commit"`. A
-batch sees the records together (`thence.sources.from_changes`), those of a connector in one task, as delivery will have
-them anyway.
+Invariant: a stream reads record by record (`thence.sources.from_change`): it needs Kafka's offsets for
+`order="commit"`. A batch sees the records together (`thence.sources.from_changes`), those of a connector in one task,
+as delivery will have them anyway.
 
 A stream has no `order="keys"`. What a change waits for by keys is the latest change before it of the rows it touches
 and names, and as long as a transaction that committed before has not come whole, it may be the one that holds that

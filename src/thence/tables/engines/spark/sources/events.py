@@ -1,8 +1,8 @@
 """CloudEvents, and other events that name their cause, as DataFrames of arrivals: JSON texts read by expressions.
 
-Law. Row for row what `thence.sources.from_cloudevent` and `thence.sources.from_event` give, batch or stream. Where a
-framework names causes by another field than the id, the messages of a conversation must be seen together: a batch hands
-each conversation to `thence.sources.from_events`, a stream is refused.
+Invariant: Row for row what `thence.sources.from_cloudevent` and `thence.sources.from_event` give, batch or stream.
+Where a framework names causes by another field than the id, the messages of a conversation must be seen together: a
+batch hands each conversation to `thence.sources.from_events`, a stream is refused.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     arrivals = from_kafka(read_kafka(spark, kafka_options("broker:9092", ["events"])), destination="billing")
     ordered = deliver(arrivals, by="depends_on")
 
-Law. One query reads all partitions whose messages may depend on each other. Key, value, topic, partition and offset
-stay as columns. `arrival` follows the offsets: within a partition it is their order, between partitions any order will
-do, and this one is the same at every reading.
+Invariant: one query reads all partitions whose messages may depend on each other. Key, value, topic, partition and
+offset stay as columns. `arrival` follows the offsets: within a partition it is their order, between partitions any
+order will do, and this one is the same at every reading.
 
 The connector is `org.apache.spark:spark-sql-kafka-0-10_2.13` of your Spark version, on the class path of the session.
 """

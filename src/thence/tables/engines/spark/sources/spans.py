@@ -1,8 +1,8 @@
 """OTLP spans as a DataFrame of arrivals, their orphans, and their clocks.
 
-Law. Row for row what `thence.sources.from_spans` gives; `orphans` and `skews` are those of the plain form, as joins.
-JSON is read by expressions, protobuf by the plain function in the workers. An export that cannot be read gives one row
-of kind `unreadable`, and no row is lost without a word.
+Invariant: Row for row what `thence.sources.from_spans` gives; `orphans` and `skews` are those of the plain form, as
+joins. JSON is read by expressions, protobuf by the plain function in the workers. An export that cannot be read gives
+one row of kind `unreadable`, and no row is lost without a word.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Records that a plain form must see together: its rows beside the records of a group, as columns of an Arrow table.
 
-Law. A record gets the columns of its own arrival, and keeps its own; moments among them stay what they are, whatever
-the zone of the session. Nothing here asks for a session: it is imported by workers too.
+Invariant: a record gets the columns of its own arrival, and keeps its own; moments among them stay what they are,
+whatever the zone of the session. Nothing here asks for a session: it is imported by workers too.
 """
 
 from __future__ import annotations
