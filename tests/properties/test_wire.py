@@ -60,9 +60,8 @@ def test_a_mutated_stamp_that_decodes_is_received_or_refused(name: str) -> None:
         if not survives(name, data, roster):
             continue
         member = protocol(roster, rng.randrange(len(roster)))
-        copy = member.decode(data, source=0)
         try:
-            member.receive(copy)
+            member.receive(member.decode(data, source=0))
         except ThenceError:
             continue
         taken += 1

@@ -17,7 +17,7 @@ Invariant. A log has one form, and the reader accepts no other. It is, lowest bi
 Numbers and sets have the codes of `bits_cy.py`. The widths follow from the numbers themselves (`_width`), so a reader
 can check them.
 
-Chosen by measurement (benchmarks/wire): adaptive range coding saves little more and takes several times the CPU.
+Chosen by measurement (benchmarks/wire): an adaptive model of the same facts would need 0.87 to 0.96 of these bytes.
 """
 
 from __future__ import annotations

@@ -134,15 +134,15 @@ def coded_explicit(
     me: cython.int
     cause: cython.int
     bad: cython.bint
-    mine: cython.int[::1] = memoryview(own)
+    own_codes: cython.int[::1] = memoryview(own)
     starts: cython.int[::1] = memoryview(start)
     causes: cython.int[::1] = memoryview(need)
     flagged: cython.bint = flags is not None
     flag: cython.schar[::1] = memoryview(array("b") if flags is None else flags)
     named: cython.int[::1] = memoryview(array("i"))  # by the row that named a cause last
     odd: dict = {}
-    for row in range(len(mine)):
-        me = mine[row]
+    for row in range(len(own_codes)):
+        me = own_codes[row]
         end = starts[row + 1]
         starts[row] = first = kept
         bad = me < 0 or (flagged and flag[me] != 0)
@@ -164,8 +164,8 @@ def coded_explicit(
         if bad:
             kept = first
             odd[row] = NO_MESSAGE if me < 0 else alone(row)
-            mine[row] = -1 if me < 0 else -2 - me
-    starts[len(mine)] = kept
+            own_codes[row] = -1 if me < 0 else -2 - me
+    starts[len(own_codes)] = kept
     return CodedRows(lexicon, own, start, need, odd)
 
 
@@ -212,11 +212,11 @@ def coded_clocks(
     count: cython.longlong
     last: cython.longlong
     plain: cython.bint
-    mine: cython.int[::1] = memoryview(own)
+    own_codes: cython.int[::1] = memoryview(own)
     starts: cython.int[::1] = memoryview(start)
     code: cython.int[::1] = memoryview(codes)
     value: cython.longlong[::1] = memoryview(counts)
-    numbers = array("q", bytes(8 * len(mine)))
+    numbers = array("q", bytes(8 * len(own_codes)))
     number: cython.longlong[::1] = memoryview(numbers)
     names: list = lexicon.names()
     ranks = array("q", bytes(8 * len(names) + 8))
@@ -224,8 +224,8 @@ def coded_clocks(
         ranks[place] = last
     rank: cython.longlong[::1] = memoryview(ranks)
     odd: dict = {}
-    for row in range(len(mine)):
-        me = mine[row]
+    for row in range(len(own_codes)):
+        me = own_codes[row]
         end = starts[row + 1]
         starts[row] = first = kept
         last, plain = -1, me >= 0
@@ -244,7 +244,7 @@ def coded_clocks(
         begin = end
         if not plain or number[row] < 1:
             kept = first
-            mine[row] = -1
+            own_codes[row] = -1
             odd[row] = alone(row)
-    starts[len(mine)] = kept
+    starts[len(own_codes)] = kept
     return CodedRows(lexicon, own, start, codes, odd, numbers, counts)
