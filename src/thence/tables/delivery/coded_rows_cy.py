@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-# boundscheck: starts, codes and offsets come from Arrow's own encoders, and each array is as long as its neighbours say.
+# boundscheck: starts, codes and offsets are those of Arrow's encoders, and each array is as long as its neighbours say.
 # wraparound: no index is negative.
 # initializedcheck: every array is set when its object is made.
 # mypy: ignore-errors
