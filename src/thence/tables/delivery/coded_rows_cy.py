@@ -61,7 +61,7 @@ class CodedRows:
             return self.odd[place]
         span = range(self.start[place], self.start[place + 1])
         names = [self.lexicon.name(self.need[at]) for at in span]
-        counts = [self.wanted[at] for at in span] if len(self.wanted) else None
+        counts = [self.wanted[at] for at in span] if len(self.number) else None
         number = self.number[place] if len(self.number) else 1
         return (None, self.lexicon.name(self.own[place]), number, names, counts, None)
 
