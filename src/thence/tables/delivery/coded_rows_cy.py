@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-# boundscheck: starts, codes and offsets come from Arrow's encoders, and each array is as long as its neighbours say.
+# boundscheck: starts, codes and offsets are those of Arrow's encoders, and each array is as long as its neighbours say.
 # wraparound: no index is negative.
 # initializedcheck: every array is set when its object is made.
 # mypy: ignore-errors
@@ -59,9 +59,9 @@ class CodedRows:
         """Return what is said of one row, in the batch's numbers: for tests."""
         if self.own[place] < 0:
             return self.odd[place]
-        span = slice(self.start[place], self.start[place + 1])
-        names = [self.lexicon.name(each) for each in self.need[span]]
-        counts = list(self.wanted[span]) if len(self.wanted) else None
+        span = range(self.start[place], self.start[place + 1])
+        names = [self.lexicon.name(self.need[at]) for at in span]
+        counts = [self.wanted[at] for at in span] if len(self.number) else None
         number = self.number[place] if len(self.number) else 1
         return (None, self.lexicon.name(self.own[place]), number, names, counts, None)
 
