@@ -67,6 +67,7 @@ check: install ## format, lint, types, import rules, the tables of packages, lin
 	$(BIN)/python tools/architecture.py --check
 	$(BIN)/python tools/overtaking.py --check
 	$(BIN)/python tools/benchmark_pages.py --check
+	$(BIN)/python tools/reference_pages.py --check
 	$(BIN)/python tools/links.py
 	$(BIN)/python tools/words.py
 
