@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
@@ -77,7 +76,7 @@ def reshard(
         _write_rows(session, old, shards, made / "rows")
         _write_state(session, made, timed=_timed(old))
         _put_in_place(made / "checkpoint" / STATE, committed + 1, str(made / "checkpoint"), str(target))
-        _copy_the_rest(old, made / "checkpoint", str(session.conf.get(PARTITIONS)))
+        _copy_the_rest(old, made / "checkpoint", target, str(session.conf.get(PARTITIONS)))
         (made / "checkpoint").rename(target)
     finally:
         shutil.rmtree(made, ignore_errors=True)
@@ -247,7 +246,7 @@ def _put_in_place(state: Path, version: int, before: str, now: str) -> None:
             note.with_name(f".{note.name}.crc").unlink(missing_ok=True)
 
 
-def _copy_the_rest(old: Path, made: Path, partitions: str) -> None:
+def _copy_the_rest(old: Path, made: Path, target: Path, partitions: str) -> None:
     """Copy offsets, commits, sources and the query's id; a micro-batch runs in the partitions of the new state."""
     for name in os.listdir(made):
         if name != "state":
@@ -264,14 +263,13 @@ def _copy_the_rest(old: Path, made: Path, partitions: str) -> None:
             about["conf"][PARTITIONS] = partitions
             file.write_text("\n".join([version, json.dumps(about, separators=(",", ":")), *sources]))
             file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    # Spark notes commands by their paths when it plans a micro-batch, and reads them again if that was not committed.
     if (old / "give-up").is_dir():
-        read = {
-            name
-            for file in (old / "sources").rglob("*")
-            if file.is_file() and not file.name.startswith(".")
-            for name in re.findall(r"/([0-9a-f]+\.json)\"", file.read_text())
-        }
-        (made / "give-up").mkdir()
-        for command in (old / "give-up").glob("*.json"):
-            if command.name not in read:
-                shutil.copy2(command, made / "give-up" / command.name)
+        shutil.copytree(old / "give-up", made / "give-up")
+        for note in (made / "sources").rglob("*"):
+            if note.is_file() and not note.name.startswith("."):
+                text = note.read_text()
+                moved = text.replace(f"{old}/give-up/", f"{target}/give-up/")
+                if moved != text:
+                    note.write_text(moved)
+                    note.with_name(f".{note.name}.crc").unlink(missing_ok=True)
