@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from thence.core.model.order import Judgement
-    from thence.lab.simulator import Result, Scenario
+    from thence.lab.simulator import Result
     from thence.show.results_page import Section
 
 EXAMPLE = "thence demo --out demo"
@@ -84,33 +84,9 @@ def command(
         finish(1)
 
 
-def scenario_for(protocol: str, seed: int) -> Scenario | None:
-    """Return a small run that meets the needs of a protocol; None if no simulated scenario does."""
-    from thence.core.protocols.registry import lookup
-    from thence.errors import MisuseError
-    from thence.lab.simulator import Scenario
-
-    needs = lookup(protocol).needs
-    fanout = "broadcast" if "broadcast only" in needs else "unicast" if "unicast only" in needs else "uniform"
-    scenario = Scenario(
-        protocol=protocol,
-        processes=6,
-        messages=150,
-        fanout=fanout,
-        fifo="fifo" in needs,
-        seed=seed,
-        run=protocol,
-        bound=100 if protocol == "bounded" else None,
-    )
-    try:
-        scenario.check()
-    except MisuseError:
-        return None
-    return scenario
-
-
 def simulate_and_judge(made: Demo) -> None:
     """Run every protocol on the same workload, record it, and judge the record by definition."""
+    from thence.cli.protocols import scenario_for
     from thence.cli.simulate import print_table
     from thence.core.model.order import judge
     from thence.core.protocols.registry import REGISTRY

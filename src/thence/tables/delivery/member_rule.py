@@ -1,6 +1,6 @@
 """A receiver that has a rule of its own (`ses` compares times), behind the same interface.
 
-Invariant: it is the protocol's receiver, untouched: rows leave when it says so. What it can not do is let a row go
+Invariant: it is the protocol's receiver, untouched: rows leave when it says so. What it cannot do is let a row go
 without its causes, so policies that release are refused for it.
 """
 

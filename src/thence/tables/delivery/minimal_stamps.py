@@ -1,7 +1,7 @@
 """The least that each copy must say of its causes, worked out afterwards from a trace or from explicit causes.
 
 Invariant: Let m be sent to d. Its causes at d are the messages to d whose send happened before that of m; of these only
-the last are kept, those with no other between them and m. A cause that d never gets is not among them, so it can not
+the last are kept, those with no other between them and m. A cause that d never gets is not among them, so it cannot
 block d; what lies behind it is, so it hides nothing. Waiting for the last ones is waiting for all.
 
 Two inputs: the events of one run (sends, and deliveries that carried causality on), or messages that name their causes.
