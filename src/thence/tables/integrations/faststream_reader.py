@@ -54,7 +54,7 @@ class Handling:
         self.task: asyncio.Task[None] | None = None
 
     def reset(self) -> None:
-        """Begin another attempt."""
+        """Forget the last attempt before the next begins."""
         self.turn, self.error, self.processed = None, None, False
 
     def offered(self, turn: Turn, row: Fields) -> None:
