@@ -21,7 +21,8 @@ from support import shop as shops
 
 from thence import Orderer
 from thence.sinks import sql
-from thence.sources import Record, WholeTransactions, from_changes, whole_transactions
+from thence.sources import Record, WholeTransactions, from_change, from_changes, whole_transactions
+from thence.tables.sinks.micro_batches import MicroBatchSink
 
 
 class Crash(BaseException):
@@ -170,3 +171,75 @@ def test_by_keys_the_target_holds_whole_transactions_behind_their_causes(seed: i
 
 def _truncates(shop: shops.Shop) -> bool:
     return any('"op": "t"' in str(each.value) for each in shop.records)
+
+
+# -- micro-batches of a stream
+
+
+def micro_batches(records: list[Record], random: Random) -> list[list[dict[str, Any]]]:
+    """Return what a stream delivers for records that arrive in this order, cut anywhere."""
+    orderer, batches = Orderer("depends_on", key=["destination"]), list[list[dict[str, Any]]]()
+    for record in records:
+        row = dict(from_change(record, order="commit"))
+        row |= {"value": record.value, "key": record.key, "topic": record.topic, "partition": record.partition}
+        made = orderer.push(row | {"offset": record.offset})
+        if not batches or random.random() < 0.2:
+            batches.append([])
+        batches[-1] += [dict(each) for each in made]
+    return batches
+
+
+def write_all(file: Path, batches: list[list[dict[str, Any]]], crash: Callable[[], bool]) -> tuple[Path, int]:
+    """Write micro-batches; return the disk and how many of them Spark would know as written."""
+    engine, written = engine_of(file), 0
+
+    def maybe(*_: Any) -> None:
+        if crash():
+            copy = file.with_name(f"{int(file.stem) + 1}.db")
+            for suffix in ("", "-journal"):
+                if file.with_name(file.name + suffix).exists():
+                    shutil.copy(file.with_name(file.name + suffix), copy.with_name(copy.name + suffix))
+            raise Crash(copy)
+
+    sink = MicroBatchSink(engine, shops.TABLES)
+    try:
+        for event in ("before_cursor_execute", "after_cursor_execute", "commit"):
+            sa.event.listen(engine, event, maybe)
+        for each in batches:
+            sink.write(each)
+            written += 1
+    except Crash as error:
+        return apply_all_again(Path(str(error))), written
+    finally:
+        sink.close()
+    return file, written
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**9), commits=st.integers(1, 12), crashes=st.lists(st.integers(0, 300), max_size=4))
+def test_micro_batches_leave_a_prefix_of_the_commits_at_every_crash(
+    seed: int, commits: int, crashes: list[int]
+) -> None:
+    shop, random = shops.random_shop(seed, commits, snapshot=False), Random(seed)
+    batches = micro_batches(interleaved(shop.records, random), random)
+    with target() as file:
+        at = reached = 0
+        for limit in [*crashes, None]:
+            left = [limit]
+
+            def crash(left: list[int | None] = left) -> bool:
+                if left[0] is None:
+                    return False
+                left[0] -= 1
+                return left[0] < 0
+
+            again = max(0, at - (random.random() < 0.3))  # Spark may not have noted the last one
+            file, written = write_all(file, batches[again:], crash)
+            at = again + written
+            prefixes = [n for n, state in enumerate(shop.states) if state == state_of(file)]
+            assert prefixes, f"seed {seed}: the target is no prefix of the commits"
+            assert max(prefixes) >= reached, f"seed {seed}: a committed transaction was lost"
+            reached = min(n for n in prefixes if n >= reached)
+        assert state_of(file) == shop.states[-1]
+        with engine_of(file).connect() as connection:
+            assert connection.exec_driver_sql("select * from thence_open_changes").all() == []
