@@ -55,7 +55,7 @@ def into_table(
         trigger: the trigger of a stream, as in `{"availableNow": True}`; by default it goes on until it is stopped.
     """
     on = list(on)
-    key = delivery_key(ordered)
+    key = _key(ordered)
     _check(ordered, mode, on, checkpoint)
     _create(ordered, table, format)
     work = _merging(table, key, on) if mode == "merge" else None
@@ -78,12 +78,12 @@ def into_table(
     return (writer if format is None else writer.format(format)).toTable(table)
 
 
-def delivery_key(ordered: DataFrame) -> list[str]:
+def _key(ordered: DataFrame) -> list[str]:
     """Return the delivery key that `deliver` noted beside its columns."""
     made = ordered.schema["blocker"].metadata.get(MADE) if "blocker" in ordered.columns else None
     if made is None or "position" not in ordered.columns:
         raise MisuseError(
-            "this takes what deliver returned, with its columns position and blocker; "
+            "into_table takes what deliver returned, with its columns position and blocker; "
             f"found: {', '.join(ordered.columns)}"
         )
     return list(json.loads(made)["key"])
