@@ -401,7 +401,11 @@ class Member(Fielded, abc.ABC):
         return []
 
     def connect(self, process: str) -> list[Effect]:
-        """Open a link of the overlay to a process; protocols without an overlay refuse it."""
+        """Open a link of the overlay to a process; protocols without an overlay refuse it.
+
+        Args:
+            process: the name of the process at the other end.
+        """
         raise MisuseError(f"protocol {self.name} has no overlay; pc-broadcast has")
 
     def leave(self, process: str) -> list[Effect]:
