@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from thence.tables.contract.columns import EVENT_COLUMNS, Column
 from thence.tables.files.checked_batches import event_batch, located, refused_batch
@@ -25,6 +25,9 @@ from thence.tables.files.jsonl import Located
 from thence.tables.files.memory import SHARE, free_memory
 from thence.tables.files.source import BROKEN, Quarantined, first_line
 from thence.tables.files.splits import Split
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq  # 12 ms, with ssl and S3: loaded where a file is opened, not for lines
 
 ROWS = 1 << 16
 """Rows of a batch at most."""
@@ -68,6 +71,8 @@ def row_groups(path: Path, columns: Sequence[Column] = EVENT_COLUMNS) -> list[Sp
 
 @lru_cache(64)
 def _footer(path: str, size: int, changed: int) -> pq.FileMetaData:
+    import pyarrow.parquet as pq
+
     return pq.read_metadata(path)
 
 
@@ -82,6 +87,8 @@ def _read(split: Split, columns: Sequence[Column]) -> pa.Table | Quarantined:
 
     Texts stay in the dictionaries that Parquet has them in: written out, one long text could stand in every row.
     """
+    import pyarrow.parquet as pq
+
     last = split.first + (split.length or 0) - 1
     try:
         whole = footer(split.file)
