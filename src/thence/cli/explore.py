@@ -40,6 +40,7 @@ def command(
     to_self: Annotated[bool, typer.Option("--self", help="Processes may address themselves.")] = False,
     crashes: Annotated[int, typer.Option(help="How many processes may crash.")] = 0,
     loss: Annotated[int, typer.Option(help="How many copies may be lost.")] = 0,
+    links: Annotated[int, typer.Option(help="How many links of an overlay may be opened.")] = 0,
     groups: Annotated[str, typer.Option(help="Groups for protocols that need them: ab|c.")] = "",
     detector: Annotated[str, typer.Option(help="Failure detector: eager, falling or any.")] = "eager",
     changes: Annotated[int, typer.Option(help="How often the detector `any` changes its mind at each process.")] = 1,
@@ -82,7 +83,7 @@ def command(
         return
     setting = Setting(
         protocol, processes, messages, destinations, to_self=to_self, fifo=fifo, loss=loss, crashes=crashes,
-        detector=detector, changes=changes, groups=groups, options=options_of(option),
+        links=links, detector=detector, changes=changes, groups=groups, options=options_of(option),
         variant=_variant(protocol, admitted=variants),
     )  # fmt: skip
     judged = properties_of(properties) if properties else None
@@ -204,6 +205,7 @@ def coverage_lines(coverage: Coverage) -> list[str]:
     if setting.crashes:
         network.append(f"up to {_count(setting.crashes, 'crash', 'crashes')}, detector {setting.detector}")
     network += [f"up to {_count(setting.loss, 'copy', 'copies')} lost"] if setting.loss else []
+    network += [f"up to {_count(setting.links, 'link', 'links')} opened"] if setting.links else []
     covered = "all of it" if coverage.complete else f"a part of it: {coverage.stopped}"
     executions = "" if coverage.counted is None else f"{coverage.counted} executions, "
     rate = coverage.states / coverage.seconds if coverage.seconds else 0

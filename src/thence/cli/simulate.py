@@ -51,6 +51,7 @@ def command(
     labels: Annotated[int, typer.Option(help="Independent causal orders side by side.")] = 0,
     bound: Annotated[int | None, typer.Option(metavar="B", help="Of `bounded`: sends in an epoch.")] = None,
     crashes: Annotated[int, typer.Option(help="Processes that stop at a random time.")] = 0,
+    links: Annotated[int, typer.Option(help="Links of an overlay that are opened at random times.")] = 0,
     loss: Annotated[float, typer.Option(help="Share of copies lost; only for protocols that bear it.")] = 0.0,
     duplicates: Annotated[float, typer.Option(help="Share of copies that arrive twice.")] = 0.0,
     partition: Annotated[
@@ -99,6 +100,7 @@ def command(
         labels=labels,
         bound=bound,
         crashes=crashes,
+        links=links,
         loss=loss,
         duplicates=duplicates,
         partitions=tuple(partition or ()),

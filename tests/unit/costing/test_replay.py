@@ -26,7 +26,7 @@ CAUSES_ONLY = [
     for name, entry in REGISTRY.items()
     if entry.guarantee == "causal"
     and entry.waits == "causes only"
-    and not {"groups", "failure detector"} & {*entry.needs}
+    and not {"groups", "overlay", "failure detector"} & {*entry.needs}
 ]
 
 

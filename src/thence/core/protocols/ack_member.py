@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import ClassVar, Self
 
 from thence.core.model.faults import groups_of
-from thence.core.model.message import Cause, Copy, MessageId, Stamp
+from thence.core.model.message import Cause, Copy, MessageId, Stamp, copies_of
 from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster
 from thence.core.protocols.ack_receiver import GATHERED, OK, AckReceiver, Mail, leaders
@@ -98,7 +98,7 @@ class AckMember(Member):
             self.own[self.count] = (destinations, 0)
             if len(self.own) > GATHERED:
                 self._settle_own()
-        copies = self._copies(destinations, lambda d: stamp)
+        copies = copies_of(self.me, self.count, destinations, lambda d: stamp, self.label)
         return Sent(MessageId(self.me, self.count), destinations, copies, self.label, ticket)
 
     def _secured(self, to: int, okayed: int) -> bool:

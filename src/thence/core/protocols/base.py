@@ -400,6 +400,14 @@ class Member(Fielded, abc.ABC):
             order._join()
         return []
 
+    def connect(self, process: str) -> list[Effect]:
+        """Open a link of the overlay to a process; protocols without an overlay refuse it.
+
+        Args:
+            process: the name of the process at the other end.
+        """
+        raise MisuseError(f"protocol {self.name} has no overlay; pc-broadcast has")
+
     def leave(self, process: str) -> list[Effect]:
         """Let a process leave: no process sends to it any more, and facts about it are forgotten for good.
 
@@ -564,9 +572,7 @@ class Member(Fielded, abc.ABC):
         known = 0 <= copy.sender < self.size
         return name_of(self.roster.name(copy.sender) if known else f"position {copy.sender}", copy.count)
 
-    def _copies(self, destinations: int, stamp: Callable[[int], object]) -> tuple[Copy, ...]:
-        return copies_of(self.me, self.count, destinations, stamp, self.label)
-
     def _sent(self, destinations: int, stamp: Callable[[int], object]) -> Sent:
         """Return the message just counted, with a copy for each destination that carries `stamp(destination)`."""
-        return Sent(MessageId(self.me, self.count), destinations, self._copies(destinations, stamp), self.label)
+        copies = copies_of(self.me, self.count, destinations, stamp, self.label)
+        return Sent(MessageId(self.me, self.count), destinations, copies, self.label)

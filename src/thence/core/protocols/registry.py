@@ -33,6 +33,7 @@ from thence.core.protocols.history import History
 from thence.core.protocols.ks import KS
 from thence.core.protocols.ks_ft import KsFt
 from thence.core.protocols.ks_hardware import KSHardware
+from thence.core.protocols.pc_broadcast import PCBroadcast
 from thence.core.protocols.prs import PRS
 from thence.core.protocols.rst import RST
 from thence.core.protocols.serial_broadcast import SerialBroadcast
@@ -53,6 +54,7 @@ Need = Literal[
     "coordinator",
     "groups",
     "topology",
+    "overlay",
     "failure detector",
     "own sends at the receiver",
 ]
@@ -129,6 +131,14 @@ REGISTRY: dict[str, ProtocolEntry] = {
             "Birman, Schiper, Stephenson 1991",
             needs=("broadcast only", "fixed membership"),
             cost="n",
+        ),
+        ProtocolEntry(
+            PCBroadcast,
+            "flooding over safe FIFO links",
+            "Nédelec, Molli, Mostéfaoui 2018",
+            needs=("broadcast only", "fifo", "overlay", "fixed membership"),
+            receive_only=False,
+            cost="0; a copy over each link",
         ),
         ProtocolEntry(PRS, "direct predecessors per destination", "Prakash, Raynal, Singhal 1997", cost="<= n^2 facts"),
         ProtocolEntry(

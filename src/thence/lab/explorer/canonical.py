@@ -108,7 +108,7 @@ class SystemKeys:
         nodes = [0] * moves.n
         for p, node in enumerate(system.nodes):
             nodes[perm[p]] = node.ids.get(perm) or moves.name(node, perm)
-        rest: tuple[int, ...] = (system.left, system.drops, self._past(system.past, perm))
+        rest: tuple[int, ...] = (system.left, system.drops, system.links, self._past(system.past, perm))
         if system.needed is not None:
             rest += (moves.intern(system.needed.renamed(moves.space, perm)),)
         if moves.crashing:

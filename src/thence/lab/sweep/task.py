@@ -34,7 +34,8 @@ RESULT, TRACE, TIMING = "result.parquet", "trace.parquet", "timing.parquet"
 SETTING = {
     "protocol": "string", "processes": "int", "messages": "bigint", "fanout": "string", "workload": "string",
     "rate": "double", "delay": "string", "fifo": "boolean", "to_self": "boolean", "labels": "int", "bound": "bigint",
-    "crashes": "int", "loss": "double", "duplicates": "double", "partitions": "string", "options": "string",
+    "crashes": "int", "links": "int", "loss": "double", "duplicates": "double", "partitions": "string",
+    "options": "string",
 }  # fmt: skip
 """what a scenario says but for its seed and name; partitions and options as JSON"""
 OUTCOME = {

@@ -42,7 +42,7 @@ NEVER: dict[str, str] = {
 }
 GROWTH = 0.1
 MARGIN = 0.05
-UNSHOWN: frozenset[Need] = frozenset({"coordinator", "groups", "failure detector"})
+UNSHOWN: frozenset[Need] = frozenset({"coordinator", "groups", "overlay", "failure detector"})
 """needs that no trace shows to be met"""
 
 
