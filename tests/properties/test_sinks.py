@@ -22,7 +22,7 @@ from support import shop as shops
 
 from thence import Orderer
 from thence.sinks import sql
-from thence.sources import Record, Transaction, WholeTransactions, from_change, from_changes, whole_transactions
+from thence.sources import Record, WholeTransaction, WholeTransactions, from_change, from_changes, whole_transactions
 from thence.tables.sinks.micro_batches import MicroBatchSink
 
 
@@ -204,7 +204,7 @@ def test_by_keys_every_crash_leaves_whole_transactions_closed_under_causes(seed:
     shops_made = (shops.random_shop(seed + n, 8, emails=10**9, immediate=True) for n in range(100))
     shop, random = next(made for made in shops_made if not _truncates(made)), Random(seed)
 
-    def units() -> Iterator[Transaction]:
+    def units() -> Iterator[WholeTransaction]:
         rows = from_changes(shop.records, order="keys", foreign_keys=KEYS, whole=True)
         arrivals = [{**row, **record._asdict()} for row, record in zip(rows, shop.records, strict=True)]
         random.shuffle(arrivals)
@@ -221,7 +221,7 @@ def test_by_keys_every_crash_leaves_whole_transactions_closed_under_causes(seed:
         assert state_of(file) == shop.states[-1]
 
 
-def crashing(file: Path, units: Iterator[Transaction], crash: Callable[[], bool]) -> Path:
+def crashing(file: Path, units: Iterator[WholeTransaction], crash: Callable[[], bool]) -> Path:
     """Apply transactions; return the disk at the end, or where it crashes."""
     engine = engine_of(file)
     try:

@@ -15,7 +15,7 @@ import json
 
 import sqlalchemy as sa
 
-from thence.tables.sources import Transaction
+from thence.tables.sources import WholeTransaction
 from thence.tables.sources.commits import LogPosition
 
 _LENGTH = 190  # a primary key of two such columns fits every engine of MySQL
@@ -43,14 +43,14 @@ class Positions:
         """Work on this table."""
         self.table = table
 
-    def claim(self, connection: sa.Connection, unit: Transaction) -> bool:
+    def claim(self, connection: sa.Connection, unit: WholeTransaction) -> bool:
         """Note that the target has a transaction from now on; False if it has it already."""
         place = _place(unit)
         if place is not None:
             return self._advance(connection, unit, place)
         return self._insert(connection, unit, _name(unit), "")
 
-    def has(self, connection: sa.Connection, unit: Transaction) -> bool:
+    def has(self, connection: sa.Connection, unit: WholeTransaction) -> bool:
         """Tell whether the target has a transaction."""
         place = _place(unit)
         found = self._found(connection, unit.source, _name(unit) if place is None else place.log)
@@ -63,7 +63,7 @@ class Positions:
         here = (table.source == source) & (table.log == _short(log))
         return connection.execute(sa.select(table.place).where(here)).scalar()
 
-    def _advance(self, connection: sa.Connection, unit: Transaction, place: LogPosition) -> bool:
+    def _advance(self, connection: sa.Connection, unit: WholeTransaction, place: LogPosition) -> bool:
         table, log = self.table.c, _short(place.log)
         here = (table.source == unit.source) & (table.log == log)
         while True:
@@ -78,7 +78,7 @@ class Positions:
             if connection.execute(moved.values(**values, transactions=table.transactions + 1)).rowcount:
                 return True
 
-    def _insert(self, connection: sa.Connection, unit: Transaction, log: str, place: str) -> bool:
+    def _insert(self, connection: sa.Connection, unit: WholeTransaction, log: str, place: str) -> bool:
         if self._found(connection, unit.source, log) is not None:
             return False
         values = {"source": unit.source, "log": _short(log), "place": place, "transactions": 1}
@@ -97,12 +97,12 @@ class Positions:
         return None
 
 
-def _place(unit: Transaction) -> LogPosition | None:
+def _place(unit: WholeTransaction) -> LogPosition | None:
     """Return where a transaction lies in a log of which one row says how far the target is."""
     return unit.place if unit.kind == "transaction" and unit.in_commit_order else None
 
 
-def _name(unit: Transaction) -> str:
+def _name(unit: WholeTransaction) -> str:
     return unit.kind if unit.kind == "snapshot" else f"{unit.kind} {unit.id or unit.name}"
 
 
