@@ -18,7 +18,7 @@ from sqlalchemy.dialects import mysql
 from thence.errors import MisuseError, TraceError
 from thence.tables.delivery.outcome import PLACED
 from thence.tables.sinks.sql_sink import OnRefusal, sql
-from thence.tables.sinks.target import Target
+from thence.tables.sinks.target import TargetTables
 from thence.tables.sources import Record
 from thence.tables.sources.debezium import value_of
 from thence.tables.sources.whole import Units
@@ -37,7 +37,7 @@ class MicroBatchSink:
     def __init__(
         self,
         engine: sa.Engine,
-        tables: Target,
+        tables: TargetTables,
         *,
         positions: str = "thence_positions",
         open_changes: str = "thence_open_changes",
