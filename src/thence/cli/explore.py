@@ -70,7 +70,7 @@ def command(
     json_file: JsonFile = None,
 ) -> None:
     """Try all interleavings of a small system; say what was covered, and show the smallest failure."""
-    from thence.lab.explorer.properties import chosen
+    from thence.lab.explorer.properties import properties_of
     from thence.lab.explorer.setting import Setting
 
     _only_one(replay=replay, step=step, graph=graph, cover=cover)
@@ -86,7 +86,7 @@ def command(
         links=links, detector=detector, changes=changes, groups=groups, options=options_of(option),
         variant=_variant(protocol, admitted=variants),
     )  # fmt: skip
-    judged = chosen(properties) if properties else None
+    judged = properties_of(properties) if properties else None
     if step:
         from thence.cli.explore_step import by_hand
 
@@ -148,9 +148,9 @@ def _explored(
     """Explore; with `cover`, watch the lines that the source of the protocol marks."""
     if not cover:
         return *_find(setting, judged, limit), []
-    from thence.lab.explorer.step_coverage import watched
+    from thence.lab.explorer.step_coverage import count_steps
 
-    with watched(setting.entry.protocol) as steps:
+    with count_steps(setting.entry.protocol) as steps:
         return *_find(setting, judged, limit), steps
 
 
@@ -252,7 +252,7 @@ def result_row(coverage: Coverage, smallest: Smallest | None) -> Row:
 
 
 def _write_page(witness: Witness, page: Path | None, out: Console) -> None:
-    from thence.show.spacetime import page as drawn
+    from thence.show.spacetime import spacetime_page as drawn
 
     if page is None:
         return

@@ -10,7 +10,7 @@ import typer
 
 from thence.cli._common import JsonFile, console, finish, options_of, progress, write_json
 from thence.cli._console import Console, table
-from thence.cli._packages import needs
+from thence.cli._packages import require_packages
 from thence.errors import MisuseError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from thence.tables.result_table import ResultTable
 
 EXAMPLE = "thence simulate --protocol ks --processes 8 --messages 1000 --fanout uniform --seed 1 --trace trace.jsonl"
-SHOWN = 10
+SHOWN_REASONS = 10
 
 
 def command(
@@ -84,7 +84,7 @@ def command(
         raise MisuseError("--stamps puts dependencies into a trace; give --trace FILE, too")
     for path in (trace, arrivals):
         if path is not None and format_of(path) == "parquet":
-            needs("pyarrow")
+            require_packages("pyarrow")
     if not 0.0 <= warmup < 1.0:
         raise MisuseError(f"warm-up {warmup} is not a share; from 0 up to, but not, 1 is accepted")
     scenario = Scenario(
@@ -146,10 +146,10 @@ def _tell(result: Result, written: dict[str, int], out: Console) -> None:
     if stuck:
         out.print("Deadlock." if result.outcome.deadlock else "Something waits for ever for what was lost.")
         alike = Counter(explain(process, pending) for process, pending in stuck)
-        for text, count in list(alike.items())[:SHOWN]:
+        for text, count in list(alike.items())[:SHOWN_REASONS]:
             out.print(f"  {text}" + (f" (and {count - 1} more like it)" if count > 1 else ""))
-        if len(alike) > SHOWN:
-            out.print(f"  ... and {sum(list(alike.values())[SHOWN:])} more")
+        if len(alike) > SHOWN_REASONS:
+            out.print(f"  ... and {sum(list(alike.values())[SHOWN_REASONS:])} more")
     for path, rows in written.items():
         out.print(f"{rows} rows written to {path}")
     recorder = result.recorder

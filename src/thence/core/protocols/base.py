@@ -27,10 +27,10 @@ from thence.core.wire.codec import MASK, Fielded, Shape
 from thence.core.wire.sets import Rename
 from thence.errors import MisuseError, PeerError
 
-LARGEST = 1 << 62
+COUNT_MAX = 1 << 62
 """The largest number taken from outside. One more must still fit into 63 bits: a member may count on from there."""
-REACHED = LARGEST + (LARGEST >> 1)
-"""The largest number accepted in a restored state: beyond what counting on from `LARGEST` reaches."""
+REACHED = COUNT_MAX + (COUNT_MAX >> 1)
+"""The largest number accepted in a restored state: beyond what counting on from `COUNT_MAX` reaches."""
 
 
 class Receiver(Fielded, abc.ABC):
@@ -317,7 +317,7 @@ class Member(Fielded, abc.ABC):
         size, sender, destinations = self.size, copy.sender, copy.destinations
         if not (0 <= sender < size and 0 <= copy.source < size):
             raise PeerError(f"a copy of {sender} from {copy.source} names a position outside a roster of {size}")
-        if not 0 < copy.count <= (self.count if sender == self.me else LARGEST):
+        if not 0 < copy.count <= (self.count if sender == self.me else COUNT_MAX):
             sent = f"{self.roster.name(self.me)} has sent {self.count}" if sender == self.me else "it is too large"
             raise PeerError(f"there is no message {self._name(copy)}: {sent}; messages count from 1")
         if destinations <= 0 or destinations >> size:

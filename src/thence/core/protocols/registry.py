@@ -67,7 +67,7 @@ FOR_USE: dict[str, str] = {
     "fifo": "order per sender is enough; it does not keep causal order",
 }
 """The protocols one would use, each with when to use it. The others in `REGISTRY` exist to be compared with these."""
-ACCEPTED: dict[Shape, tuple[type, str]] = {
+ACCEPTED_OPTIONS: dict[Shape, tuple[type, str]] = {
     INT: (int, "a whole number, at least 1,"),
     BOOL: (bool, "True or False"),
     ADDED: (bool, "True or False"),
@@ -318,7 +318,7 @@ def check_options(entry: ProtocolEntry, options: Mapping[str, Option]) -> None:
         if option not in shapes:
             known = ", ".join(shapes) or "none"
             raise MisuseError(f"protocol {entry.name} has no option {option!r}; its options: {known}")
-        kind, wanted = ACCEPTED[shapes[option]]
+        kind, wanted = ACCEPTED_OPTIONS[shapes[option]]
         if type(value) is not kind:
             raise MisuseError(f"option {option} of protocol {entry.name} is {value!r}; {wanted} is accepted")
 

@@ -131,7 +131,7 @@ class SystemKeys:
         table = self._pasts.setdefault(perm, {})
         number = table.get(past)
         if number is None:
-            number = table[past] = self.moves.intern(judge_memory.renamed(past, self.moves.space, perm))
+            number = table[past] = self.moves.intern(judge_memory.renamed_past(past, self.moves.space, perm))
         return number
 
     def _faults(self, masks: tuple[int, ...], perm: Perm) -> int:

@@ -256,7 +256,7 @@ class Moves:
                 problem = problem or self.judge.delivery(past, process, slot)
                 if problem is not None:
                     continue
-                past = judge_memory.delivered(past, self.space, process, slot, self.guarantee, tell=self.crashing)
+                past = judge_memory.after_delivery(past, self.space, process, slot, self.guarantee, tell=self.crashing)
                 if needed is not None:
                     last = not any(other == slot for other, _ in past.carried)
                     needed = needed.delivered(self.space, process, slot, last=last)

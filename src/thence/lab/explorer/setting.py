@@ -47,7 +47,7 @@ class Step(NamedTuple):
     """what is received or lost"""
 
 
-MOST_PROCESSES = 8
+MOST_EXPLORED = 8
 """Their renamings, 40,320, are looked at for each state."""
 MOST_MESSAGES = 1000
 """Far more than can be explored; the tables of facts grow with their square."""
@@ -178,8 +178,8 @@ class Setting:
 
     def check_size(self) -> None:
         """Refuse a system too large to be looked at whole; a random walk may be larger."""
-        if self.processes > MOST_PROCESSES:
-            raise MisuseError(f"{self.processes} processes; from 1 to {MOST_PROCESSES} are explored, each renaming too")
+        if self.processes > MOST_EXPLORED:
+            raise MisuseError(f"{self.processes} processes; from 1 to {MOST_EXPLORED} are explored, each renaming too")
         if self.messages > MOST_MESSAGES:
             raise MisuseError(f"{self.messages} messages; up to {MOST_MESSAGES} are accepted")
 

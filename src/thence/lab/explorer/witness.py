@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from thence.core.model.events import Event, Kind, render
+from thence.core.model.events import Event, EventKind, render
 from thence.core.model.message import MESSAGE, Copy
 from thence.core.model.message_names import name_of
 from thence.core.model.order import Violation
@@ -19,7 +19,7 @@ from thence.core.protocols.effects import Answer, Deliver, Sent
 from thence.errors import MisuseError, TraceError
 from thence.lab.explorer.judge import Problem
 from thence.lab.explorer.moves import Moves
-from thence.lab.explorer.properties import chosen
+from thence.lab.explorer.properties import properties_of
 from thence.lab.explorer.setting import CopyName, Setting, Start, Step
 from thence.lab.explorer.system import UNTOLD, System
 from thence.lab.explorer.variant import Variant
@@ -106,7 +106,7 @@ def _clear(result: Replay, moves: Moves, step: Step, copy: Copy) -> ClearStamp |
 def _event(
     result: Replay,
     process: str,
-    kind: Kind,
+    kind: EventKind,
     message: str | None = None,
     to: tuple[str, ...] | None = None,
     stamp: ClearStamp | None = None,
@@ -273,7 +273,7 @@ def loads(text: str, variants: Mapping[str, Variant] | None = None) -> Witness:
         steps = tuple(_read_step(step, setting) for step in row["steps"])
         trust = tuple(UNTOLD if names is None else roster.mask(names) for names in row["trust"])
         return Witness(
-            setting, tuple(sorted(chosen(row["properties"]))), Start(roster.mask(row["faulty"]), trust), steps
+            setting, tuple(sorted(properties_of(row["properties"]))), Start(roster.mask(row["faulty"]), trust), steps
         )
     except json.JSONDecodeError as error:
         raise TraceError(f"not JSON: {error.msg} at line {error.lineno}, position {error.colno}") from None

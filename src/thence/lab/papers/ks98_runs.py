@@ -18,8 +18,8 @@ from thence.lab.papers.ks98_processing import processing
 from thence.lab.papers.paper import Scale
 from thence.lab.simulator import Observer, RunRecorder, Scenario, Simulation
 
-SIZES = ((5, 10), (5, 10, 20, 40), (5, 10, 20, 40, 60))
-PROCESSED = ((5, 6, 7, 8, 10), (5, 6, 8, 10, 20, 40), (5, 6, 8, 10, 20, 40, 60))
+KS98_SIZES = ((5, 10), (5, 10, 20, 40), (5, 10, 20, 40, 60))
+PROCESSING_SIZES = ((5, 6, 7, 8, 10), (5, 6, 8, 10, 20, 40), (5, 6, 8, 10, 20, 40, 60))
 """two sizes more than the degree that a claim speaks of, so that a higher degree shows"""
 SPECIAL: dict[str, str] = {
     "bss": "broadcast",
@@ -139,7 +139,7 @@ def special(protocol: str, n: int, messages: int, seed: int) -> Row:
 def measure(scale: Scale) -> dict[str, DataRows]:
     """Compare with the minimum, run the special cases, and build the worst case."""
     seeds = scale.seeds(2, 12, 60)
-    sizes = scale.sizes(SIZES)
+    sizes = scale.sizes(KS98_SIZES)
     return {
         "exact": [
             compared(Scenario("ks", 3 + seed % 4, 50, fanout=fanout, fifo=fifo, delay=delay, seed=seed))
@@ -148,5 +148,5 @@ def measure(scale: Scale) -> dict[str, DataRows]:
         ],
         "special": [special(p, n, 6 * n, scale.seed) for p in SPECIAL for n in sizes],
         "worst case": [{"processes": n, "facts": worst_case(n, "ks")} for n in sizes],
-        "processing": [processing(n) for n in scale.sizes(PROCESSED)],
+        "processing": [processing(n) for n in scale.sizes(PROCESSING_SIZES)],
     }  # fmt: skip

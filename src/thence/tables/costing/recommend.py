@@ -96,7 +96,7 @@ class Recommendation:
         return row
 
 
-def total(costs: Iterable[Cost]) -> Cost:
+def total_cost(costs: Iterable[Cost]) -> Cost:
     """Add up the costs of one protocol over runs and labels; refused anywhere is refused."""
     parts = list(costs)
     bad = next((part for part in parts if part.status != "measured"), None)
