@@ -17,6 +17,7 @@ from thence.errors import PeerError
 TOTAL = int(os.environ.get("THENCE_FUZZ", "1000000"))
 SEED = int(os.environ.get("THENCE_SEED", "1"))
 SIZES = (3, 5, 8, 20)
+HOW = "compiled" if reader_cy.__file__.endswith((".so", ".pyd")) else "uncompiled"
 SCENES = 10
 """systems in mid-run that the cases of a protocol are spread over, times four sizes"""
 
@@ -36,7 +37,9 @@ def test_no_stamp_and_no_snapshot_breaks_a_member(name: str) -> None:
         for key in ("microseconds", "microseconds_per_byte", "memory_per_byte"):
             worst[key] = max(worst.get(key, 0), round(getattr(hostile.worst, key), 1))
     assert cases["stamp"] + cases["snapshot"] >= each * SCENES
-    keep("hostile", name, {"seed": SEED, **cases, **{f"worst {key}": value for key, value in worst.items()}})
+    keep(
+        "hostile", f"{name}, {HOW}", {"seed": SEED, **cases, **{f"worst {key}": value for key, value in worst.items()}}
+    )
 
 
 @pytest.mark.timeout(3600)
@@ -58,5 +61,4 @@ def test_every_mutated_stamp_is_refused_or_encodes_back(name: str) -> None:
             ended["taken"] += 1
             assert member.encode(taken) == changed, f"{name} of {processes}, seed {SEED}: {changed.hex()}"
     assert ended.total() >= TOTAL // 2
-    how = "compiled" if reader_cy.__file__.endswith((".so", ".pyd")) else "uncompiled"
-    keep("decoded", f"{name}, {how}", {"seed": SEED, **dict(sorted(ended.items()))})
+    keep("decoded", f"{name}, {HOW}", {"seed": SEED, **dict(sorted(ended.items()))})

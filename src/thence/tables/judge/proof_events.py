@@ -84,11 +84,11 @@ class RowGroupRows(StoredRows):
         self.group, self.run, self.low, self.high = group, group.run, group.low, group.high
 
     def load(self) -> pa.Table:
-        """Read it again."""
+        """Read the row group again from its file."""
         return read_groups([self.group.place])
 
     def sends(self, names: pa.Array) -> dict[str, int]:
-        """Read three columns."""
+        """Return the `order` of the sends of these messages, found by reading three columns."""
         import pyarrow.parquet as pq  # lines need none of it
 
         place = self.group.place
