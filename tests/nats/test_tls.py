@@ -19,7 +19,7 @@ from thence.live.init import HOSTS, SERVER, initialise
 from thence.runtime import Endpoint, load
 
 assert folder is not None
-LIMITS = "[limits]\nstop_seconds = 0.2\n"
+LIMITS = "[limits]\nstop_seconds = 0.2\nhandshake_seconds = 3.0\n"
 
 
 class Set:
@@ -124,9 +124,40 @@ def test_a_server_that_asks_for_no_tls_gets_no_password(made: Set) -> None:
 
     async def go() -> None:
         async with await asyncio.start_server(serve, "127.0.0.1", made.port), Endpoint(made.files[0]) as a:
-            await until(lambda: len(heard) >= 2)
+            await until(lambda: len(heard) >= 3)  # it tries again, though this server never answers
             await until(lambda: "handshake_first" in str(a.process.links[1].refusal))
 
     run(go())
     assert b"CONNECT" not in b"".join(heard)
     assert password not in b"".join(heard)
+
+
+def test_a_server_that_answered_no_handshake_is_used_when_it_answers_again(made: Set) -> None:
+    """While it is away, its port takes connections and says nothing, as a proxy before it may do."""
+    for file in made.files:
+        file.write_text(file.read_text() + "heartbeat_seconds = 0.1\nsilence_seconds = 1.0\n")
+    made.server.start()
+
+    async def go() -> None:
+        taken = asyncio.Event()
+
+        async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            taken.set()
+            await reader.read()
+            writer.close()
+
+        async with Endpoint(made.files[0]) as a, Endpoint(made.files[1]) as b:
+            await a.send({"b"}, b"1")
+            await take(b, 1)
+            await asyncio.to_thread(made.server.kill)
+            hole = await asyncio.start_server(silent, "127.0.0.1", made.port)
+            await a.send({"b"}, b"2")
+            async with asyncio.timeout(60):
+                await taken.wait()
+            await asyncio.sleep(3.0)  # longer than the client of nats-py waits
+            hole.close()
+            await asyncio.to_thread(made.server.start)
+            async with asyncio.timeout(60):
+                assert [m.payload for m in await take(b, 1)] == [b"2"]
+
+    run(go())

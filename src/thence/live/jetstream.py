@@ -102,7 +102,8 @@ class JetStreamTransport:
 
         while True:
             try:
-                await self._connect()
+                async with asyncio.timeout(self.config.limits.handshake_seconds):  # its client may wait for ever
+                    await self._connect()
                 await self._declare()
                 await self._compare_states()
                 break
@@ -230,7 +231,8 @@ class JetStreamTransport:
         client, self.client = self.client, None
         if client is not None:
             with suppress(Exception):
-                await client.close()
+                async with asyncio.timeout(1.0):
+                    await client.close()
 
     def shut(self) -> None:
         """End at once."""
