@@ -20,7 +20,7 @@ from thence.live.link import Link
 if TYPE_CHECKING:
     from thence.live.endpoint import Endpoint
 
-LINE_LIMIT = 1 << 16
+QUESTION_LIMIT = 1 << 16
 Answered = Row
 """what goes out as JSON"""
 
@@ -34,13 +34,13 @@ class Admin:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Listen."""
+        """Create the socket and answer requests on it."""
         self.path.unlink(missing_ok=True)
         if len(str(self.path)) > 100:
             raise MisuseError(f"admin is {self.path}, which is longer than the 100 characters a socket's name may have")
         before = os.umask(0o177)
         try:
-            self._server = await asyncio.start_unix_server(self._serve, str(self.path), limit=LINE_LIMIT)
+            self._server = await asyncio.start_unix_server(self._serve, str(self.path), limit=QUESTION_LIMIT)
         finally:
             os.umask(before)
 
@@ -68,7 +68,7 @@ class Admin:
         return {"error": "ask is one of why, abandon"}
 
     async def stop(self) -> None:
-        """Listen no more."""
+        """Stop answering and remove the socket."""
         if self._server is not None:
             self._server.close()
             self.path.unlink(missing_ok=True)

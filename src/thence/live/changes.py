@@ -25,8 +25,8 @@ from thence.live.tls import context, proven_name
 if TYPE_CHECKING:
     from thence.live.process import LiveProcess
 
-PAUSE = 0.3
-SECONDS = 10.0
+ASK_AGAIN_SECONDS = 0.3
+CONNECT_SECONDS = 10.0
 
 
 class Asker:
@@ -44,7 +44,7 @@ class Asker:
         self._say({"waiting": core.membership.waits_for(), "roster": list(core.roster)})
 
     def fail(self, error: ThenceError) -> None:
-        """Say why not."""
+        """Answer with the error, or name the process to ask instead."""
         core = self._process.core
         proposer = core.roster.name(core.membership.proposer)
         self._say({"error": str(error)} if proposer == core.roster.name(core.me) else {"ask": proposer})
@@ -128,13 +128,13 @@ async def _persuade(
         if late != before:
             waiting(late)
             before = late
-        await asyncio.sleep(PAUSE)
+        await asyncio.sleep(ASK_AGAIN_SECONDS)
 
 
 async def _ask(config: Config, peer: str, body: bytes) -> Row:
     address: Address = config.addresses[peer]
     made = None if config.tls is None else context(config.tls, ssl.PROTOCOL_TLS_CLIENT)
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(CONNECT_SECONDS):
         reader, writer = await asyncio.open_connection(address.host, address.port, ssl=made)
         try:
             proven = proven_name(writer.get_extra_info("ssl_object"))

@@ -18,12 +18,12 @@ from thence.live.config import Address
 if TYPE_CHECKING:
     from thence.live.endpoint import Endpoint
 
-LINE_LIMIT = 1 << 13
-SECONDS = 5.0
+REQUEST_LIMIT = 1 << 13
+REQUEST_SECONDS = 5.0
 
 
 class Health:
-    """Answers for one endpoint."""
+    """The HTTP server that answers health checks of one endpoint."""
 
     def __init__(self, endpoint: Endpoint, address: Address) -> None:
         """Take the endpoint and where to listen."""
@@ -31,16 +31,16 @@ class Health:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Listen."""
+        """Listen at the configured address and answer requests."""
         host, port = self.address.host, self.address.port
         try:
-            self._server = await asyncio.start_server(self._serve, host, port, limit=LINE_LIMIT)
+            self._server = await asyncio.start_server(self._serve, host, port, limit=REQUEST_LIMIT)
         except OSError as error:
             raise MisuseError(f"health is {self.address}: {error.strerror or error}") from error
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(REQUEST_SECONDS):
                 asked = (await reader.readline()).split()
                 while (await reader.readline()).strip():
                     pass  # headers
@@ -78,6 +78,6 @@ class Health:
         return fine and not stopping and not full, {**body, "stopping": stopping, "journal_full": full, "away": away}
 
     async def stop(self) -> None:
-        """Listen no more."""
+        """Close the listening socket, if it was opened."""
         if self._server is not None:
             self._server.close()

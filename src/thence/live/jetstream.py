@@ -36,7 +36,7 @@ from thence.live.nats_server import (
     stream_settings,
 )
 from thence.live.process import LiveProcess
-from thence.live.tls import Contexts, told
+from thence.live.tls import Contexts, tls_problem
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 ACK_WAIT = 2.0
 """seconds after which the server delivers an item again that was not acknowledged"""
 PAUSE = 0.2
-BATCH = 256
+FETCHED_AT_ONCE = 256
 STATE_EVERY = 2.0
 
 
@@ -132,7 +132,7 @@ class JetStreamTransport:
 
     def _away(self, error: Exception) -> None:
         """Note what keeps this process from the servers: in the log, and for `thence why`."""
-        text = told(error) if isinstance(error, ssl.SSLError) else f"{type(error).__name__} {error}".strip()
+        text = tls_problem(error) if isinstance(error, ssl.SSLError) else f"{type(error).__name__} {error}".strip()
         log.debug("NATS: %s", text)
         if self.client is not None and self.client.is_connected:
             return
@@ -200,7 +200,7 @@ class JetStreamTransport:
                 filter_subject=self.names.item("*", me),
                 ack_policy=AckPolicy.EXPLICIT,
                 ack_wait=ACK_WAIT,
-                max_ack_pending=2 * BATCH * (len(self._sessions) + 1),
+                max_ack_pending=2 * FETCHED_AT_ONCE * (len(self._sessions) + 1),
             ),
         )
         client = self._client()
@@ -235,7 +235,7 @@ class JetStreamTransport:
                     await client.close()
 
     def shut(self) -> None:
-        """End at once."""
+        """Close the connection at once, without sending what is left."""
         self._lose("the endpoint has failed")
         self._tasks.append(asyncio.get_running_loop().create_task(self._drop()))
 
@@ -254,7 +254,7 @@ class JetStreamTransport:
 
     @property
     def js(self) -> JetStreamContext:
-        """The interface to streams."""
+        """The client's interface to streams, with a time limit of 5 seconds."""
         return self._client().jetstream(timeout=5)
 
     def _up(self) -> None:
@@ -315,7 +315,7 @@ class JetStreamTransport:
                 await asyncio.sleep(PAUSE)
                 continue
             try:
-                messages = await subscription.fetch(BATCH, timeout=5)
+                messages = await subscription.fetch(FETCHED_AT_ONCE, timeout=5)
             except (Error, OSError, TimeoutError) as error:
                 if not isinstance(error, TimeoutError):
                     log.debug("NATS: %s", error)

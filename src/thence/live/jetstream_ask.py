@@ -18,7 +18,7 @@ from thence.live.changes import Asker, read_question
 from thence.live.config import Config
 from thence.live.frames import HELLO_LIMIT
 from thence.live.nats_server import Subjects, connection_settings, read_password
-from thence.live.tls import client_context, told
+from thence.live.tls import client_context, tls_problem
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from thence.live.jetstream import JetStreamTransport
 
-SECONDS = 3.0
+ANSWER_SECONDS = 3.0
 
 
 class JetStreamQuestions:
@@ -45,7 +45,7 @@ class JetStreamQuestions:
         try:
             client = await self._connect()
             try:
-                async with asyncio.timeout(SECONDS):
+                async with asyncio.timeout(ANSWER_SECONDS):
                     return await self._answer(client, peer, body)
             finally:
                 await client.close()
@@ -80,7 +80,7 @@ class JetStreamQuestions:
             if self._reached:
                 raise
             why = found[-1] if found else error  # of no use is that no server is left to try
-            reason = told(why) if isinstance(why, ssl.SSLError) else f"{type(why).__name__} {why}".strip()
+            reason = tls_problem(why) if isinstance(why, ssl.SSLError) else f"{type(why).__name__} {why}".strip()
             raise MisuseError(
                 f"no server of nats.servers ({', '.join(self.nats.servers)}) answers: {reason}"
             ) from error

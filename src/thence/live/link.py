@@ -25,7 +25,7 @@ from thence.live.outbox import Outbox, OutboxItem
 if TYPE_CHECKING:
     from thence.live.core import Core
 
-WINDOW = 1 << 20
+WINDOW_BYTES = 1 << 20
 
 
 def within(before: int, size: int, credit: int, written: int) -> bool:
@@ -64,7 +64,9 @@ class LinkRefused(PeerError):
 class Link:
     """What one process knows of the exchange with one peer."""
 
-    def __init__(self, name: str, outbox: Outbox, received: int, identity: str | None, *, window: int = WINDOW) -> None:
+    def __init__(
+        self, name: str, outbox: Outbox, received: int, identity: str | None, *, window: int = WINDOW_BYTES
+    ) -> None:
         """Take what the journal says: all of it is committed."""
         self.name, self.outbox, self.identity, self.window = name, outbox, identity, window
         self.durable = outbox.sent

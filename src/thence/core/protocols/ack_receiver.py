@@ -49,7 +49,7 @@ def kinds_of(stamp: Shape) -> dict[str, Shape]:
     return {MESSAGE: stamp, OK: RecordShape(stamp, COUNTS)}
 
 
-NOTHING: dict[int, int] = {}
+NO_COUNTS: dict[int, int] = {}
 GATHERED = 8
 """records of one sender that may gather before they are looked through"""
 
@@ -82,7 +82,7 @@ class Mails(Shape):
                 self.record.write(mails[count], out, size)
 
     def read(self, reader: Reader) -> list[dict[int, Mail]]:
-        """Read them."""
+        """Read the messages, which must ascend by sender and count."""
         mails: list[Mail] = [self.record.read(reader) for _ in range(reader.length())]
         keys = [(mail.copy.sender, mail.copy.count) for mail in mails]
         if keys != sorted(set(keys)):
@@ -93,7 +93,7 @@ class Mails(Shape):
         return found
 
     def freeze(self, value: list[dict[int, Mail]], rename: Rename) -> Hashable:
-        """Freeze as a set."""
+        """Freeze the messages as a set: their order has no meaning."""
         return frozenset(self.record.freeze(mail, rename) for mails in value for mail in mails.values())
 
     def fork(self, value: list[dict[int, Mail]]) -> list[dict[int, Mail]]:
@@ -253,7 +253,7 @@ class AckReceiver(Receiver):
 
     def heard(self, source: int, counts: dict[int, int]) -> None:
         """Take the delivery counts that came with an OK, unless younger ones came before: they only grow."""
-        before = self.known.get(source, NOTHING)
+        before = self.known.get(source, NO_COUNTS)
         if counts is not before and sum(counts.values()) > sum(before.values()):
             self.known[source] = counts  # never changed in place: it may be the source's own
 

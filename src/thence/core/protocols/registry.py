@@ -33,6 +33,7 @@ from thence.core.protocols.history import History
 from thence.core.protocols.ks import KS
 from thence.core.protocols.ks_ft import KsFt
 from thence.core.protocols.ks_hardware import KSHardware
+from thence.core.protocols.pc_broadcast import PCBroadcast
 from thence.core.protocols.prs import PRS
 from thence.core.protocols.rst import RST
 from thence.core.protocols.serial_broadcast import SerialBroadcast
@@ -53,6 +54,7 @@ Need = Literal[
     "coordinator",
     "groups",
     "topology",
+    "overlay",
     "failure detector",
     "own sends at the receiver",
 ]
@@ -65,7 +67,7 @@ FOR_USE: dict[str, str] = {
     "fifo": "order per sender is enough; it does not keep causal order",
 }
 """The protocols one would use, each with when to use it. The others in `REGISTRY` exist to be compared with these."""
-ACCEPTED: dict[Shape, tuple[type, str]] = {
+ACCEPTED_OPTIONS: dict[Shape, tuple[type, str]] = {
     INT: (int, "a whole number, at least 1,"),
     BOOL: (bool, "True or False"),
     ADDED: (bool, "True or False"),
@@ -129,6 +131,14 @@ REGISTRY: dict[str, ProtocolEntry] = {
             "Birman, Schiper, Stephenson 1991",
             needs=("broadcast only", "fixed membership"),
             cost="n",
+        ),
+        ProtocolEntry(
+            PCBroadcast,
+            "flooding over safe FIFO links",
+            "Nédelec, Molli, Mostéfaoui 2018",
+            needs=("broadcast only", "fifo", "overlay", "fixed membership"),
+            receive_only=False,
+            cost="0; a copy over each link",
         ),
         ProtocolEntry(PRS, "direct predecessors per destination", "Prakash, Raynal, Singhal 1997", cost="<= n^2 facts"),
         ProtocolEntry(
@@ -262,7 +272,11 @@ REGISTRY: dict[str, ProtocolEntry] = {
 
 
 def lookup(name: str) -> ProtocolEntry:
-    """Return the entry of a protocol, or say which names there are."""
+    """Return the entry of a protocol; raise `MisuseError` with the known names if there is no such protocol.
+
+    Args:
+        name: the protocol's name, as `thence protocols` lists it.
+    """
     try:
         return REGISTRY[name]
     except KeyError:
@@ -277,7 +291,19 @@ def create(
     labels: Iterable[str] | None = None,
     **options: Option,
 ) -> Member:
-    """Make a member of a registered protocol; `labels` are those it accepts beside its own, all unless given."""
+    """Make a member of a registered protocol.
+
+        a, b = (thence.protocols.create("ks", ["a", "b"], name) for name in "ab")
+        sent = a.send(["b"])
+        b.receive(b.decode(a.encode(sent.copies[0]), source="a"))    # [Deliver(...)]
+
+    Args:
+        name: the protocol's name, as `thence protocols` lists it.
+        roster: the processes, in the order that all members use.
+        process: the name or position of this member's process.
+        labels: the labels that are accepted beside the member's own; all if not given.
+        options: what this protocol takes beside these, as in `bound=3`; `label` is the order that the member keeps.
+    """
     entry = lookup(name)
     check_options(entry, {option: value for option, value in options.items() if option != "label"})
     member = entry.protocol(roster if isinstance(roster, Roster) else Roster(roster), process, **options)
@@ -292,13 +318,19 @@ def check_options(entry: ProtocolEntry, options: Mapping[str, Option]) -> None:
         if option not in shapes:
             known = ", ".join(shapes) or "none"
             raise MisuseError(f"protocol {entry.name} has no option {option!r}; its options: {known}")
-        kind, wanted = ACCEPTED[shapes[option]]
+        kind, wanted = ACCEPTED_OPTIONS[shapes[option]]
         if type(value) is not kind:
             raise MisuseError(f"option {option} of protocol {entry.name} is {value!r}; {wanted} is accepted")
 
 
 def require(name: str, given: Iterable[Need], *, driver: str) -> ProtocolEntry:
-    """Refuse a protocol whose needs a driver does not meet, saying which."""
+    """Return the entry of a protocol; raise `MisuseError` if it needs something that a driver does not provide.
+
+    Args:
+        name: the protocol's name.
+        given: the needs that the driver meets, such as "fifo".
+        driver: what the error calls the driver.
+    """
     entry, met = lookup(name), frozenset(given)
     missing = [need for need in entry.needs if need not in met]
     if missing:

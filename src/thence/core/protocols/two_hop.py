@@ -27,7 +27,7 @@ from thence.core.protocols.receiver import ClockMember, Needs
 from thence.core.wire.codec import INT, RecordShape, Shape, Vector
 
 MatrixRow = tuple[int, ...]
-ROW = Vector(INT, make=tuple)
+ROW_SHAPE = Vector(INT, make=tuple)
 
 
 class TwoHop(ClockMember):
@@ -35,8 +35,8 @@ class TwoHop(ClockMember):
 
     name = "two-hop"
     code = 34
-    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: RecordShape(ROW, ROW)}
-    fields: ClassVar[dict[str, Shape]] = {"sent": Vector(ROW)}
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: RecordShape(ROW_SHAPE, ROW_SHAPE)}
+    fields: ClassVar[dict[str, Shape]] = {"sent": Vector(ROW_SHAPE)}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
         """Start knowing of no message."""
@@ -46,7 +46,7 @@ class TwoHop(ClockMember):
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
-        """All of (2)."""
+        """Return what condition (2) requires: every non-zero count of the second row."""
         return [(i, count) for i, count in enumerate(copy.stamp[1]) if count]
 
     def _send(self, destinations: int, context: object, token: object) -> Sent:
@@ -73,7 +73,7 @@ class TwoHop(ClockMember):
 
     @classmethod
     def entries(cls, copy: Copy) -> int:
-        """Count both rows."""
+        """Count the numbers of both rows."""
         return 2 * len(copy.stamp[0])
 
     @classmethod
@@ -90,7 +90,7 @@ class TwoHop(ClockMember):
         return by_message(fact for fact in facts if fact[1])
 
     def log_size(self) -> int:
-        """Count the n² entries."""
+        """Count the n² numbers of the matrix."""
         return self.size**2
 
 

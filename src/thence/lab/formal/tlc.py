@@ -21,7 +21,7 @@ from thence.lab.formal.jar import tlc_jar
 from thence.tables.engines.spark.java import find_java
 
 MEMORY = "2g"
-PATIENCE = 600.0
+TLC_SECONDS = 600.0
 """seconds that a run may take unless told otherwise"""
 HOLDS, VIOLATED, STUCK, UNFAIR = 0, 12, 11, 13
 """exit codes of TLC: fine, an invariant or action property is violated, deadlock, a temporal property is violated"""
@@ -53,13 +53,13 @@ class Model:
     """names that stand for themselves: model values"""
 
     def text(self) -> str:
-        """Return the module."""
+        """Return the text of the module `Model` that TLC reads."""
         given = "\n".join(f"the_{name} == {value}" for name, value in self.definitions.items())
         names = f"CONSTANTS {', '.join(self.named)}\n" if self.named else ""
         return f"---- MODULE Model ----\nEXTENDS {self.module}\n{names}{given}\n====\n"
 
     def configuration(self) -> str:
-        """Return the configuration."""
+        """Return the text of TLC's configuration file."""
         lines = ["CONSTANTS", *(f"  {name} = {value}" for name, value in self.constants.items())]
         lines += [f"  {name} <- the_{name}" for name in self.definitions]
         lines.append(f"SPECIFICATION {self.specification}")
@@ -73,7 +73,7 @@ class Model:
 
 @dataclass(frozen=True)
 class TlcResult:
-    """What TLC found."""
+    """What TLC found: the verdict and the number of states."""
 
     holds: bool
     violated: str
@@ -86,7 +86,7 @@ class TlcResult:
     output: str = ""
 
 
-def check(model: Model, *, workers: int = 1, patience: float = PATIENCE, folder: Path | None = None) -> TlcResult:
+def check(model: Model, *, workers: int = 1, patience: float = TLC_SECONDS, folder: Path | None = None) -> TlcResult:
     """Run TLC on a model; `folder` keeps what was written for it."""
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from thence.lab.papers.ks98_processing import processing
 from thence.lab.papers.paper import Scale
 from thence.lab.simulator import Observer, RunRecorder, Scenario, Simulation
 
-SIZES = ((5, 10), (5, 10, 20, 40), (5, 10, 20, 40, 60))
+KS98_SIZES = ((5, 10), (5, 10, 20, 40), (5, 10, 20, 40, 60))
 SPECIAL: dict[str, str] = {
     "bss": "broadcast",
     "serial-broadcast": "broadcast",
@@ -44,11 +44,11 @@ class Facts(Observer):
         self._last: tuple[str, int, set[Fact]] | None = None
 
     def begin(self, simulation: Simulation) -> None:
-        """Take the members."""
+        """Remember the members whose logs are compared."""
         self.members, self.roster = simulation.members, simulation.roster
 
     def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
-        """Keep the sender's log."""
+        """Keep the sender's log as of this send."""
         self._flush()
         self._log(process)
 
@@ -66,7 +66,7 @@ class Facts(Observer):
         self._log(copy.destination)
 
     def end(self, now: float) -> None:
-        """Keep the last one."""
+        """Keep the log of the last event."""
         self._flush()
 
     def _log(self, process: int) -> None:
@@ -110,11 +110,11 @@ class LargestStamps(Observer):
         self.entries = self.hops = self.hop_facts = 0
 
     def begin(self, simulation: Simulation) -> None:
-        """Take the members."""
+        """Remember a member that can measure stamps."""
         self.member = simulation.members[0]
 
     def arrived(self, now: float, copy: Copy) -> None:
-        """Measure a copy."""
+        """Measure the stamp of a copy, and keep the largest."""
         self.entries = max(self.entries, self.member.entries(copy))
 
     def hops_sent(self, now: float, copies: Sequence[Copy]) -> None:
@@ -137,7 +137,7 @@ def special(protocol: str, n: int, messages: int, seed: int) -> Row:
 def measure(scale: Scale) -> dict[str, DataRows]:
     """Compare with the minimum, run the special cases, and build the worst case."""
     seeds = scale.seeds(2, 12, 60)
-    sizes = scale.sizes(SIZES)
+    sizes = scale.sizes(KS98_SIZES)
     return {
         "exact": [
             compared(Scenario("ks", 3 + seed % 4, 50, fanout=fanout, fifo=fifo, delay=delay, seed=seed))

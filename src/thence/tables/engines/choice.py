@@ -28,7 +28,7 @@ LEAST_ESTIMATE = 10_000
 
 
 class Engine(StrEnum):
-    """What `--engine` accepts."""
+    """The values that `--engine` accepts."""
 
     AUTO = "auto"
     LOCAL = "local"
@@ -37,7 +37,7 @@ class Engine(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EngineChoice:
-    """Who works, and why."""
+    """Which engine runs a command, and why."""
 
     engine: Engine
     """LOCAL or SPARK"""
@@ -49,7 +49,7 @@ class EngineChoice:
         return f"{who} ({self.why}; --engine {other} for the other)"
 
 
-def choose(asked: str, files: Iterable[Path], *, free: int | None = None) -> EngineChoice:
+def choose_engine(asked: str, files: Iterable[Path], *, free: int | None = None) -> EngineChoice:
     """Choose the engine for some files; `free` is the memory in bytes that counts as free, measured if not given."""
     if asked not in tuple(Engine):
         raise MisuseError(f"no engine {asked!r}; {', '.join(Engine)} are accepted")

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from thence.tables.files.inputs import ArrowTable, InputTable, input_table, refusal
+from thence.tables.files.inputs import ArrowTable, InputTable, input_refusal, input_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,7 +76,7 @@ class IbisTable(InputTable):
         return made.cast({name: kind for name, kind in self._kinds.items() if found[name] != kind})
 
     def made(self, table: pa.Table) -> Any:
-        """Return a memtable."""
+        """Return the result as a memtable of Ibis."""
         return sys.modules["ibis"].memtable(table)  # loaded, since the caller has a table of it
 
 
@@ -88,7 +88,7 @@ class NarwhalsTable(InputTable):
         native = frame.to_native()
         inner = input_table(native)
         if inner is None:
-            raise refusal(native)
+            raise input_refusal(native)
         self._inner, self.names = inner, inner.names
         # narwhals.stable.v1 has frames of its own; the module of a frame's class, or one above it, wraps
         parts = type(frame).__module__.split(".")
@@ -104,5 +104,5 @@ class NarwhalsTable(InputTable):
         return self._wrap(self._inner.taken(places, added), eager_only=True)
 
     def made(self, table: pa.Table) -> Any:
-        """Return a frame."""
+        """Return the result as a frame of Narwhals."""
         return self._wrap(self._inner.made(table), eager_only=True)

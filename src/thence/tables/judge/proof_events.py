@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from thence.tables.contract.numpy_types import Longs
 from thence.tables.judge.normal_table import concatenated
@@ -85,11 +84,13 @@ class RowGroupRows(StoredRows):
         self.group, self.run, self.low, self.high = group, group.run, group.low, group.high
 
     def load(self) -> pa.Table:
-        """Read it again."""
+        """Read the row group again from its file."""
         return read_groups([self.group.place])
 
     def sends(self, names: pa.Array) -> dict[str, int]:
-        """Read three columns."""
+        """Return the `order` of the sends of these messages, found by reading three columns."""
+        import pyarrow.parquet as pq  # lines need none of it
+
         place = self.group.place
         with pq.ParquetFile(place.file) as file:
             table = file.read_row_group(place.group, columns=["kind", "message", "order"], use_threads=False)

@@ -6,14 +6,21 @@ import json
 
 from thence.core.model.plain import Fields
 from thence.errors import TraceError
-from thence.tables.sources import Transaction
+from thence.tables.sources import WholeTransaction
 
 
-class Refused(TraceError):
+class RowRefused(TraceError):
     """The target refused a row; nothing of its transaction was written."""
 
-    def __init__(self, transaction: Transaction, number: int | None, change: Fields | None, reason: str) -> None:
-        """Name the transaction, the change by its place from 1 (None: the check at its end failed), and the reason."""
+    def __init__(self, transaction: WholeTransaction, number: int | None, change: Fields | None, reason: str) -> None:
+        """Name the transaction, the row and the reason.
+
+        Args:
+            transaction: the transaction that the target refused.
+            number: the place of the refused change in it, from 1; None if the check at its end failed.
+            change: the refused change.
+            reason: what the target said.
+        """
         self.transaction, self.number, self.change, self.reason = transaction, number, change, reason
         super().__init__(str(self))
 

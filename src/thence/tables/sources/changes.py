@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import NamedTuple
 
 from thence.core.model.plain import Fields
 from thence.errors import PeerError
@@ -23,6 +22,7 @@ from thence.tables.sources.debezium import (
     SNAPSHOT_END,
     ChangeOrder,
     DebeziumArrival,
+    ReadChange,
     check_order,
     from_change,
     named_before,
@@ -31,14 +31,6 @@ from thence.tables.sources.debezium import (
 )
 from thence.tables.sources.keyed import behind_keys
 from thence.tables.sources.unit_causes import only_whole
-
-
-class ReadChange(NamedTuple):
-    """A record, its payload, and its arrival."""
-
-    record: Record
-    body: Fields
-    row: DebeziumArrival
 
 
 def from_changes(
@@ -51,14 +43,20 @@ def from_changes(
     foreign_keys: Mapping[str, str] | None = None,
     whole: bool = False,
 ) -> list[DebeziumArrival]:
-    """Return the arrivals of records of one connector, in the order they were given.
+    """Return the arrivals of records of one Debezium connector, in the order they were given.
 
-    `whole`: a transaction is delivered only if its END and all of its `event_count` changes are among the records, and
-    after the whole snapshot. What is missing is named by the rows that wait. `thence.sources.whole_transactions` groups
-    what was delivered.
-
-    `foreign_keys`, for `order="keys"`: which columns refer to which, as in `{"orders.customer": "customer.id"}`;
-    several columns are parted by commas.
+    Args:
+        records: a `Record` each, or just its value.
+        order: how changes depend on each other: `commit` (in commit order), `transaction` (within one) or `keys` (by
+            foreign keys).
+        since: a position in the source's log; changes at or before it count as delivered.
+        server: the connector's topic prefix, where neither a record nor its topic says it.
+        schemas: Avro schemas by id, for values with the Confluent header.
+        foreign_keys: for `order="keys"`: which columns refer to which, as in `{"orders.customer": "customer.id"}`,
+            several columns separated by commas.
+        whole: deliver a transaction only if its END and all of its `event_count` changes are among the records, and
+            after the whole snapshot; rows that wait name what is missing. `thence.sources.whole_transactions` groups
+            what was delivered.
     """
     check_order(order)
     mark = None if since is None else since_mark(since)
@@ -71,9 +69,9 @@ def from_changes(
         _chain(reads, mark)
         _name_what_never_began(reads)
     elif order == "keys":
-        behind_keys([(each.record, each.body, each.row) for each in reads], foreign_keys or {}, mark is not None)
+        behind_keys(reads, foreign_keys or {}, mark is not None)
     if whole:
-        only_whole([(each.body, each.row) for each in reads], _places(reads) if order == "keys" else None)
+        only_whole(reads, _places(reads) if order == "keys" else None)
     return [read.row for read in reads]
 
 

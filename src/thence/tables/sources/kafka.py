@@ -47,7 +47,7 @@ from thence.tables.delivery.without_collection import without_collection
 from thence.tables.sources.arrival import Record
 from thence.tables.sources.headers import read_headers
 from thence.tables.sources.kafka_client import (
-    PATIENCE,
+    CALL_SECONDS,
     Assigned,
     Found,
     PartitionOffset,
@@ -55,8 +55,8 @@ from thence.tables.sources.kafka_client import (
     client,
     connection,
     ensure_topic,
-    judge,
     patiently,
+    raise_error,
     stored,
 )
 from thence.tables.sources.kafka_parallel import ParallelConsumer
@@ -131,7 +131,12 @@ class CausalConsumer:
         self._consumer.subscribe([self.state_topic], on_assign=self._assigned, on_revoke=self._revoked)
 
     def poll(self, timeout: float = 1.0, limit: int = 1000) -> list[Row]:
-        """Read up to `limit` records; return the rows that leave now, in order. A stand-by consumer returns none."""
+        """Return the rows that leave now, in causal order. A stand-by consumer returns an empty list.
+
+        Args:
+            timeout: seconds to wait for records.
+            limit: the most records that are read.
+        """
         if self._parallel is not None:
             raise MisuseError("with concurrency= handlers take the records: call run(handler)")
         records = self._consumer.consume(limit, timeout)
@@ -144,7 +149,7 @@ class CausalConsumer:
         rows: list[Row] = []
         for found in records:
             if found.error() is not None:
-                judge(found.error())
+                raise_error(found.error())
                 continue
             where = (found.topic(), found.partition())
             if where in self._next:
@@ -157,7 +162,12 @@ class CausalConsumer:
         return out
 
     def forward(self, topic: str, row: Row) -> None:
-        """Write a row's value to a topic at the next commit, in the same transaction."""
+        """Write a row's value to a topic at the next commit, in the same transaction.
+
+        Args:
+            topic: where it goes.
+            row: a row that `poll` returned.
+        """
         self._forwarded.append((topic, row))
 
     def commit(self) -> None:
@@ -169,7 +179,7 @@ class CausalConsumer:
             for topic, row in self._forwarded:
                 self._write(topic, row["value"], key=row["key"], headers=_forwarded_headers(row))
             begins = self._write_state()
-            patiently(lambda: self._writer.commit_transaction(PATIENCE))
+            patiently(lambda: self._writer.commit_transaction(CALL_SECONDS))
         except (client().KafkaException, PeerError) as error:
             self._give_up(error)
         else:
@@ -190,10 +200,12 @@ class CausalConsumer:
     # -- handlers ----------------------------------------------------------------------------------------------------
 
     def run(self, handler: Callable[[Fields], Any], on_handled: Callable[[Handled], object] | None = None) -> None:
-        """Run the handler, a function or a coroutine function, for every record, until `stop` is called.
+        """Run the handler for every record until `stop` is called.
 
-        A row has the columns of `poll`, and `repeated`: whether it may have been handled before a crash. `on_handled`
-        is called with what became of each record, in the thread that called `run`.
+        Args:
+            handler: a function or coroutine function of a row, which has the columns of `poll`, and `repeated`: whether
+                it may have been handled before a crash.
+            on_handled: called with what became of each record, in the thread that called `run`.
         """
         self._handlers().run(handler, on_handled)
 
@@ -206,15 +218,30 @@ class CausalConsumer:
         return self._handlers().gate.failed()
 
     def retry(self, id: str, key: Iterable[Field] | None = None) -> None:
-        """Handle a failed record again."""
+        """Run the handler of a failed record again.
+
+        Args:
+            id: the id of the record.
+            key: the values of the gate's key columns; every key if not given.
+        """
         self._handlers().retry(id, key)
 
     def skip(self, id: str, key: Iterable[Field] | None = None) -> None:
-        """Go on without a record that failed or has not arrived, as `Gate.skip`; later runs go on without it too."""
+        """Go on without a record that failed or has not arrived, as `Gate.skip`; later runs go on without it too.
+
+        Args:
+            id: the id of the record.
+            key: the values of the gate's key columns; every key if not given.
+        """
         self._handlers().skip(id, key)
 
     def dead_letter(self, id: str, key: Iterable[Field] | None = None) -> None:
-        """Set aside a failed record with everything behind it, as `Gate.dead_letter`; later runs do so too."""
+        """Set aside a failed record with everything behind it, as `Gate.dead_letter`; later runs do so too.
+
+        Args:
+            id: the id of the failed record.
+            key: the values of the gate's key columns; every key if not given.
+        """
         self._handlers().gate.dead_letter(id, key)
 
     def _handlers(self) -> ParallelConsumer:
@@ -254,7 +281,7 @@ class CausalConsumer:
         self._chosen = False
         settings = {"transactional.id": f"thence-{self.group}", "log_level": 0}  # its calls raise what is wrong
         self._writer = kafka.Producer({**self._config, **settings})
-        patiently(lambda: self._writer.init_transactions(PATIENCE))
+        patiently(lambda: self._writer.init_transactions(CALL_SECONDS))
         self._load()
         self.active = True
         self._consumer.assign([kafka.TopicPartition(*where, offset) for where, offset in sorted(self._next.items())])
@@ -275,8 +302,8 @@ class CausalConsumer:
         kafka = client()
         self._forget()
         place = kafka.TopicPartition(self.state_topic, 0)
-        start = patiently(lambda: self._consumer.committed([place], PATIENCE))[0].offset
-        known = patiently(lambda: self._consumer.list_topics(timeout=PATIENCE)).topics
+        start = patiently(lambda: self._consumer.committed([place], CALL_SECONDS))[0].offset
+        known = patiently(lambda: self._consumer.list_topics(timeout=CALL_SECONDS)).topics
         missing = [topic for topic in self.topics if topic not in known]
         if missing:
             raise MisuseError(f"no topic {', '.join(missing)}; make the topics before consuming them")
@@ -320,7 +347,7 @@ class CausalConsumer:
                 on_delivery=lambda error, record: begun.append(-1 if error else record.offset()),
             )
         try:
-            left = self._writer.flush(PATIENCE)
+            left = self._writer.flush(CALL_SECONDS)
         except SystemError as error:  # how the client raises a fatal error while it calls back
             raise PeerError(str(error.__cause__ or error)) from None
         if left or min(begun) < 0:
@@ -358,7 +385,7 @@ class CausalConsumer:
         """A transaction that failed is undone, and the state of the last one is read again."""
         kafka = client()
         try:
-            patiently(lambda: self._writer.abort_transaction(PATIENCE))
+            patiently(lambda: self._writer.abort_transaction(CALL_SECONDS))
         except kafka.KafkaException:
             self._forget()
             raise PeerError(f"group {self.group}: {why}; another consumer may have taken over") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from thence.core.model.events import Event, Kind
+from thence.core.model.events import Event, EventKind
 from thence.tables.delivery import Orderer
 from thence.tables.sources.arrival import Arrival
 
@@ -19,6 +19,10 @@ def observed(arrivals: Iterable[Arrival], *, observer: str = OBSERVER) -> list[E
     messages as they are listed. So the trace is violated exactly where the list has an effect before its cause, and
     `thence.audit`, `thence.show` and `thence.testing.assert_causal` say which. Arrivals without an id are left out. A
     cause that is not in the list is ignored.
+
+    Args:
+        arrivals: rows of an adapter of `thence.sources`, in the order in which the log got them.
+        observer: what the trace calls the log.
     """
     rows = [row for row in arrivals if row["message"] is not None]
     there = {(row["destination"], row["message"]) for row in rows}
@@ -63,7 +67,7 @@ class _Trace:
             self.add(run, process, "deliver", message)
 
     def add(
-        self, run: str, process: str, kind: Kind, message: str, destinations: tuple[str, ...] | None = None
+        self, run: str, process: str, kind: EventKind, message: str, destinations: tuple[str, ...] | None = None
     ) -> None:
         index = self._indexes[run, process] = self._indexes.get((run, process), 0) + 1
         order = len(self.events) + 1

@@ -20,7 +20,7 @@ from thence.core.protocols.registry import Need
 from thence.errors import MisuseError
 from thence.tables.contract.columns import REPLAYED_COLUMNS, renamed
 from thence.tables.costing.prepare import ProcessTotals, head_of, prepare, replayed
-from thence.tables.costing.recommend import asked_for, together, total
+from thence.tables.costing.recommend import asked_for, together, total_cost
 from thence.tables.costing.replay import Cost, prefix
 from thence.tables.costing.report import CostReport, means, report_of
 from thence.tables.costing.traffic import NeedFinding
@@ -28,7 +28,7 @@ from thence.tables.files.inputs import FileNames, InputTable, TraceInput, trace_
 from thence.tables.files.read import Trace, open_trace
 from thence.tables.files.source import Quarantined
 
-SAMPLE = 200_000
+SAMPLED = 200_000
 """Deliveries of a run and label that are replayed, unless said otherwise."""
 RunLabel = tuple[str, str | None]
 """a run and a label"""
@@ -38,16 +38,20 @@ def cost(
     events: TraceInput,
     protocols: Sequence[str] | None = None,
     *,
-    sample: int = SAMPLE,
+    sample: int = SAMPLED,
     options: Mapping[str, Fields] | None = None,
     columns: Mapping[str, str] | None = None,
     kinds: Mapping[str, str] | None = None,
 ) -> CostReport:
-    """Replay a trace through protocols; `options` are those of each, by its name.
+    """Replay a trace through protocols and report what each would have cost, with a recommendation.
 
-    `events` is what `thence.audit` takes: files, a table of any kind, or events. `columns` says what it calls our
-    columns where that is another name, `kinds` what it calls the values of `kind`. `sample`: deliveries of a run and
-    label that are replayed at most.
+    Args:
+        events: what `thence.audit` takes: files, a table of any kind, or events.
+        protocols: the names of those to compare; by default those that can be recommended or are quick to rule out.
+        sample: replay at most this many deliveries of a run and label.
+        options: the options of each protocol, by its name, as in `{"bounded": {"bound": 3}}`.
+        columns: the trace's own names for the columns of the contract, as in `{"process": "pid"}`.
+        kinds: the trace's own values of `kind`, as in `{"PRODUCED": "send"}`.
     """
     names = asked_for(protocols, options or {}, sample)
     rows_read, quarantine = _events(events, columns, kinds)
@@ -66,7 +70,7 @@ def cost(
             findings.append(found.findings)
             for name, each in replays.items():
                 measured[name].append(each)
-    summary = [total(each).row() for each in measured.values() if each]
+    summary = [total_cost(each).row() for each in measured.values() if each]
     needs: list[Row] = [
         {"need": need, "met": finding.met, "why": finding.why} for need, finding in together(findings).items()
     ]

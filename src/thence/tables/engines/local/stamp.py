@@ -19,7 +19,7 @@ from thence.core.model.plain import Fields, Row
 from thence.core.model.roster import Roster
 from thence.errors import Argument, MisuseError
 from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, renamed
-from thence.tables.delivery.minimal_stamps import from_causes, from_events
+from thence.tables.delivery.minimal_stamps import from_causes, stamp_run
 from thence.tables.explain.causality import with_order
 from thence.tables.files.inputs import DictTable, FileNames, InputTable, TraceInput, trace_input
 from thence.tables.files.read import open_trace
@@ -54,10 +54,14 @@ def stamp(
 ) -> Any:
     """Return one row for each copy of a message, with its last causes at its destination.
 
-    `events`: a trace (it has `kind`), or a table of messages with `message, destinations, depends_on` and perhaps
-    `sender` and `run`. What comes out is of the kind that went in; a list of dicts for events, a pyarrow Table for
-    files. `roster`: the processes in order of position; with it, `stamp` is a stamp in the wire format. `columns` says
-    what a trace calls our columns, `kinds` what it calls the values of `kind`.
+    What comes out is of the kind that went in; a list of dicts for events, a pyarrow Table for files.
+
+    Args:
+        events: a trace (it has `kind`), or a table of messages with `message, destinations, depends_on` and perhaps
+            `sender` and `run`.
+        roster: the processes in order of position; with it, the column `stamp` has stamps in the wire format.
+        columns: the trace's own names for the columns of the contract, as in `{"process": "pid"}`.
+        kinds: the trace's own values of `kind`, as in `{"PRODUCED": "send"}`.
     """
     names = roster if roster is None or isinstance(roster, Roster) else Roster(roster)
     given = trace_input(events, columns, kinds)
@@ -106,7 +110,7 @@ def stamped_run(events: Sequence[Event], roster: Roster | None = None) -> list[R
     arrived: dict[tuple[str, str], int] = {}
     for kind in ("deliver", "receive"):
         arrived |= {(e.process, e.message or ""): e.index for e in reversed(ordered) if e.kind == kind}
-    copies = from_events(ordered, roster)
+    copies = stamp_run(ordered, roster)
     return [_row(copy._asdict(), arrived.get((copy.destination, copy.message))) for copy in copies]
 
 

@@ -30,16 +30,16 @@ from thence.tables.engines.spark.frame_layout import look_at
 from thence.tables.engines.spark.frames import check_frame
 from thence.tables.engines.spark.read_events import in_this_folder
 from thence.tables.engines.spark.results import AuditResult
-from thence.tables.engines.spark.transport import pack
+from thence.tables.engines.spark.transport import pack_frame
 from thence.tables.engines.spark.versions import apply_to_groups, repartition_by_id
 from thence.tables.engines.spark.workers import check_workers
 from thence.tables.judge import findings
 from thence.tables.judge import tasks as stages
-from thence.tables.judge.packed_rows import DDL as PACKED
+from thence.tables.judge.packed_rows import PACKED_DDL as PACKED
 from thence.tables.judge.packed_rows import pointer
 from thence.tables.judge.partition_plan import CHUNK_ROWS, FAN, TASKS, Plan
 from thence.tables.judge.rounds_over_chunks import Round, judged
-from thence.tables.judge.route import Route, choose
+from thence.tables.judge.route import Route, choose_route
 
 
 def audit(
@@ -50,13 +50,15 @@ def audit(
     chunk_rows: int = CHUNK_ROWS,
     block: int | None = None,
 ) -> AuditResult:
-    """Audit a table of events.
+    """Audit a table of events on Spark: was every message delivered after its causes, and if not, which were not?
 
-    `events` has the columns of the trace table; those that an audit does not use may be missing, and columns that are
-    not of that table are not looked at. `columns` says what the frame calls our columns where that is another name, as
-    in `{"process": "pid"}`; `kinds` what it calls the values of `kind`, as in `{"PRODUCED": "send"}`. `chunk_rows` sets
-    how many rows one task judges at a time, `block` how many columns of the clocks it keeps at a time (default: as many
-    as fit).
+    Args:
+        events: a DataFrame with the columns of the trace table; those that an audit does not use may be missing, and
+            others are ignored.
+        columns: the trace's own names for the columns of the contract, as in `{"process": "pid"}`.
+        kinds: the trace's own values of `kind`, as in `{"PRODUCED": "send"}`.
+        chunk_rows: how many rows one task judges at a time.
+        block: how many columns of the clocks a task keeps at a time; as many as fit if not given.
     """
     check_frame(events, "audit")
     check_sizes(chunk_rows, block)
@@ -65,7 +67,7 @@ def audit(
 
 
 def check_sizes(chunk_rows: int, block: int | None) -> None:
-    """Reject sizes below 1."""
+    """Reject `chunk_rows` and `block` below 1."""
     if chunk_rows < 1 or (block is not None and block < 1):
         raise MisuseError(f"chunk_rows and block count from 1, found {chunk_rows} and {block}")
 
@@ -82,8 +84,8 @@ def audit_frame(
 
     `refused` are rows of findings known beforehand.
     """
-    route = route or choose(look=lambda: look_at(frame, chunk_rows))
-    return Job(frame, route, block, pack(frame, route.plan, chunk_rows)).result(refused)
+    route = route or choose_route(look=lambda: look_at(frame, chunk_rows))
+    return Job(frame, route, block, pack_frame(frame, route.plan, chunk_rows)).result(refused)
 
 
 def pointers(spark: SparkSession, route: Route) -> DataFrame:
@@ -211,7 +213,7 @@ def _together(packed: DataFrame, count: int) -> DataFrame:
 
 
 def _findings(frame: DataFrame, *, only: set[str] | None = None, without: set[str] | None = None) -> DataFrame:
-    chosen = frame.where(F.col("tag").isin(*findings.LISTED))
+    chosen = frame.where(F.col("tag").isin(*findings.LISTED_TAGS))
     if only is not None:
         chosen = chosen.where(F.col("run").isin(*only)) if only else chosen.where(F.lit(False))
     if without:

@@ -31,8 +31,8 @@ from thence.core.model.plain import Fields
 from thence.tables.contract.columns import REPLAYED_COLUMNS
 from thence.tables.costing import tasks
 from thence.tables.costing.recommend import Recommendation, asked_for
-from thence.tables.costing.report import MEANS, CostReport, chosen, report_of
-from thence.tables.engines.local.cost import SAMPLE
+from thence.tables.costing.report import MEANS, CostReport, choice_of, report_of
+from thence.tables.engines.local.cost import SAMPLED
 from thence.tables.engines.spark.event_columns import in_our_names
 from thence.tables.engines.spark.frames import check_frame
 
@@ -53,14 +53,20 @@ def cost(
     events: DataFrame,
     protocols: Sequence[str] | None = None,
     *,
-    sample: int = SAMPLE,
+    sample: int = SAMPLED,
     options: Mapping[str, Fields] | None = None,
     columns: Mapping[str, str] | None = None,
     kinds: Mapping[str, str] | None = None,
 ) -> CostResult:
-    """Replay a table of events through protocols; `options` are those of each protocol, by its name.
+    """Replay a table of events through protocols and report what each would have cost.
 
-    `columns` and `kinds` say what the frame calls our columns and the values of `kind`, as for `audit`.
+    Args:
+        events: a DataFrame with the columns of the trace table.
+        protocols: the names of those to compare; by default those that can be recommended or are quick to rule out.
+        sample: replay at most this many deliveries of a run and label.
+        options: the options of each protocol, by its name, as in `{"bounded": {"bound": 3}}`.
+        columns: the trace's own names for the columns of the contract, as in `{"process": "pid"}`.
+        kinds: the trace's own values of `kind`, as in `{"PRODUCED": "send"}`.
     """
     check_frame(events, "cost")
     events = in_our_names(events, columns, kinds, REPLAYED_COLUMNS)
@@ -120,7 +126,12 @@ class CostResult:
     """What the replays gave; every property is a DataFrame over two persisted frames."""
 
     def __init__(self, prepared: DataFrame, costs: DataFrame) -> None:
-        """Take the frames behind the properties."""
+        """Keep the frames behind the properties; `cost` makes these.
+
+        Args:
+            prepared: one row for each run and label, with its traffic.
+            costs: one row for each run, label and protocol.
+        """
         self._prepared, self.costs = prepared, costs
         self.runs = prepared.drop("payload")
 
@@ -149,7 +160,7 @@ class CostResult:
     @cached_property
     def recommendation(self) -> Recommendation:
         """The protocol to choose, and why; only a row for each protocol and need reaches the driver."""
-        return chosen([row.asDict() for row in self.protocols.collect()], [r.asDict() for r in self.needs.collect()])
+        return choice_of([row.asDict() for row in self.protocols.collect()], [r.asDict() for r in self.needs.collect()])
 
     @property
     def causal(self) -> bool:

@@ -36,7 +36,7 @@ from thence.tables.engines.spark.shard_visit import ALWAYS_VISITED, SHARD
 from thence.tables.engines.spark.stream import shard_of
 from thence.tables.engines.spark.stream_options import MOST_SHARDS
 from thence.tables.engines.spark.stream_step import BLOB, HEAD, NAME, SEGMENTS
-from thence.tables.engines.spark.versions import arrow_schema, values_by_partition
+from thence.tables.engines.spark.versions import as_arrow, values_by_partition
 from thence.tables.engines.spark.waiting import refuse_unreadable, state_of_shards
 
 if TYPE_CHECKING:
@@ -54,15 +54,20 @@ def reshard(
     new: str | os.PathLike[str],
     shards: int | None = None,
 ) -> int:
-    """Make the checkpoint `new` from that of a stopped stream, with its keys in another number of shards.
+    """Copy the checkpoint of a stopped stream into a new one with another number of shards, and return that number.
 
-    The stream goes on with `new` as its checkpoint, in as many partitions as `spark.sql.shuffle.partitions` of this
-    session says; that is also the number of shards if none is given. Returns the number of shards. Both folders are on
-    a file system that this process sees.
+    The stream continues with `new` as its checkpoint, in as many partitions as `spark.sql.shuffle.partitions` of this
+    session says. Both folders must be on a file system that this process sees.
 
         reshard(session, "checkpoints/orders", "checkpoints/orders-16", shards=16)
 
     Raises `MisuseError` if the folder is not the checkpoint of a stream of `deliver`, or if `new` exists.
+
+    Args:
+        session: a session of the Spark version that runs the stream.
+        checkpoint: the checkpoint folder of the stopped stream.
+        new: the folder to create.
+        shards: into how many shards the keys are divided; `spark.sql.shuffle.partitions` if not given.
     """
     old, target = _folder(checkpoint), _folder(new)
     shards = int(session.conf.get(PARTITIONS) or 1) if shards is None else shards
@@ -126,7 +131,7 @@ def _write_rows(session: SparkSession, checkpoint: Path, shards: int, folder: Pa
     kinds = key_schema(head).types
     keys = pa.schema([(f"key {place}", kind) for place, kind in enumerate(kinds)])
     about = StructType([parts.schema["shard"], StructField("number", LongType()), *from_arrow_schema(keys).fields])
-    numbers = parts.groupBy("shard").applyInArrow(_numbered(arrow_schema(about)), about)
+    numbers = parts.groupBy("shard").applyInArrow(_numbered(as_arrow(about)), about)
     moves = numbers.select("shard", "number", shard_of(keys.names, shards).alias("to"))
     divided = parts.groupBy("shard").cogroup(moves.groupBy("shard")).applyInArrow(_divided, DIVIDED)
     # every shard has a head that says the number of shards, also the one that each micro-batch visits

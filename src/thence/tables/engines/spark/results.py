@@ -41,7 +41,7 @@ ONE_JOB_ROWS = 50_000
 ROWS_AT_A_TIME = 20_000
 """Rows of a longer list that are brought here at a time, about."""
 _NUMBERS = [name for name in RunRow.__annotations__ if name not in ("run", "verdict")]
-VERDICTS = ", ".join(["run string", "verdict string", *(f"{name} bigint" for name in _NUMBERS)])
+VERDICTS_DDL = ", ".join(["run string", "verdict string", *(f"{name} bigint" for name in _NUMBERS)])
 RUNS = pa.schema([("run", pa.string()), ("verdict", pa.string()), *((name, pa.int64()) for name in _NUMBERS)])
 """One row per run, as Spark and Arrow call its columns."""
 
@@ -70,7 +70,7 @@ class SparkFindings(Findings):
                 rows = [run_row(row["run"], row, clouded=row["run"] in clouded) for row in batch.to_pylist()]
                 yield pa.RecordBatch.from_pylist(rows, schema=RUNS)
 
-        return self._tags().where(F.col("run").isNotNull()).mapInArrow(judged, VERDICTS)
+        return self._tags().where(F.col("run").isNotNull()).mapInArrow(judged, VERDICTS_DDL)
 
     def listed(self, name: ListName) -> DataFrame:
         """Return a list of findings."""
@@ -161,7 +161,15 @@ class AuditResult(base.AuditResult):
     def of(
         cls, frame: DataFrame, tagged: DataFrame, persisted: list[DataFrame], route: str, windowed: set[str]
     ) -> AuditResult:
-        """Return the result of one audit of a frame."""
+        """Return the result of one audit of a frame.
+
+        Args:
+            frame: the events that were audited.
+            tagged: the findings, each with its kind in the column `tag`.
+            persisted: frames to be released when the result is closed.
+            route: how the trace was judged, for `route`.
+            windowed: the runs that were judged in chunks.
+        """
         return cls(SparkFindings(frame, tagged, persisted, windowed), "spark", route)
 
     @property
@@ -207,8 +215,9 @@ class AuditResult(base.AuditResult):
     def paths(self, violations: DataFrame | None = None) -> DataFrame:
         """Return violations with `path`: a shortest causal chain from the send of missing to that of early.
 
-        `violations` are rows of the frame of that name, as in `result.paths(result.violations.limit(100))`; all if not
-        given.
+        Args:
+            violations: rows of the frame of that name, as in `result.paths(result.violations.limit(100))`; all if not
+                given.
         """
         if isinstance(violations, int):
             raise MisuseError(f"paths takes violations, not a number; paths(result.violations.limit({violations}))")

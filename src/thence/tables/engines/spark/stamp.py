@@ -25,7 +25,7 @@ from thence.tables.engines.local.stamp import STAMPED, messages_of_run, stamped_
 from thence.tables.engines.spark.event_columns import in_our_names
 from thence.tables.engines.spark.frames import check_frame
 
-SCHEMA = ", ".join(f"{name} {kind}" for name, kind in STAMPED.items())
+STAMPED_DDL = ", ".join(f"{name} {kind}" for name, kind in STAMPED.items())
 _ARROW = pa.schema([(name, arrow_type(kind)) for name, kind in STAMPED.items()])
 
 
@@ -36,9 +36,14 @@ def stamp(
     columns: Mapping[str, str] | None = None,
     kinds: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """Stamp a trace (it has `kind`), or messages with `message, destinations, depends_on` and perhaps `sender`.
+    """Return one row for each copy of a message, with its last causes at its destination.
 
-    `columns` and `kinds` say what a trace calls our columns and the values of `kind`, as for `audit`.
+    Args:
+        events: a trace (it has `kind`), or messages with `message, destinations, depends_on` and perhaps `sender` and
+            `run`.
+        roster: the processes in order of position; with it, the column `stamp` has stamps in the wire format.
+        columns: the trace's own names for the columns of the contract, as in `{"process": "pid"}`.
+        kinds: the trace's own values of `kind`, as in `{"PRODUCED": "send"}`.
     """
     check_frame(events, "stamp")
     if (columns or kinds) and (columns or {}).get("kind", "kind") in events.columns:
@@ -49,7 +54,7 @@ def stamp(
     has = set(events.columns)
     table = events if "run" in has else events.withColumn("run", F.lit("run"))
     if "kind" in has:
-        return table.groupBy("run").applyInArrow(_of_trace(names), SCHEMA)
+        return table.groupBy("run").applyInArrow(_of_trace(names), STAMPED_DDL)
     if {"message", "destinations", "depends_on"} <= has:
         if roster is not None:
             raise MisuseError(
@@ -58,7 +63,7 @@ def stamp(
                 Argument("by", "depends_on"),
                 ")",
             )
-        return table.groupBy("run").applyInArrow(_of_causes(), SCHEMA)
+        return table.groupBy("run").applyInArrow(_of_causes(), STAMPED_DDL)
     raise MisuseError(
         f"columns {', '.join(events.columns)}: neither a trace (run, process, index, kind, ...) nor messages with "
         "message, destinations and depends_on"
