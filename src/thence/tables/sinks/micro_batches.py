@@ -26,8 +26,8 @@ from thence.tables.sources.whole import Units
 Delivered = Mapping[str, Any]
 Name = tuple[str, str]
 """source and transaction"""
-NEEDED = ("value", "topic", "partition", "offset", "destination", "transaction", "message", "kind", "note")
-STAGED = (*NEEDED, "key")
+CHANGE_COLUMNS = ("value", "topic", "partition", "offset", "destination", "transaction", "message", "kind", "note")
+STAGED = (*CHANGE_COLUMNS, "key")
 """what is kept of a change; `key` only where the records have it"""
 
 
