@@ -11,11 +11,11 @@ are put into the order of those places, so that no other column is converted.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack, overload
 
-from thence.errors import MisuseError
+from thence.errors import Argument, MisuseError
 from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import NAMES, Columns, named_once
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
@@ -45,6 +45,7 @@ def deliver(
     key: str | Iterable[str] | None = None,
     columns: Mapping[str, str] | None = None,
     separator: str | None = None,
+    known: Any = None,
     policy: PolicyName | Policy = "wait",
     **limits: Unpack[PolicyLimits],
 ) -> pa.Table: ...
@@ -61,6 +62,7 @@ def deliver(
     key: str | Iterable[str] | None = None,
     columns: Mapping[str, str] | None = None,
     separator: str | None = None,
+    known: Any = None,
     policy: PolicyName | Policy = "wait",
     **limits: Unpack[PolicyLimits],
 ) -> Data: ...
@@ -76,6 +78,7 @@ def deliver(
     key: str | Iterable[str] | None = None,
     columns: Mapping[str, str] | None = None,
     separator: str | None = None,
+    known: Any = None,
     policy: PolicyName | Policy = "wait",
     after_rows: int | None = None,
     after_seconds: float | None = None,
@@ -91,8 +94,9 @@ def deliver(
     as the same kind; anything else with Arrow's capsule interface, or the path of files, as a pyarrow Table. `id` and
     `causes` name the columns of the ids and of the causes, short for `columns={"message": ..., "depends_on": ...}`.
     `key`: the columns whose values separate independent orders; run and destination, where the table has them, if not
-    given. `separator`: what stands between the ids in a text of several causes. The other parameters are those of
-    `thence.Orderer`.
+    given. `separator`: what stands between the ids in a text of several causes. `known`: a table in any of these forms
+    of ids that count as delivered before the first row, with the columns of the key and of the ids; ids alone where
+    there is no key. The other parameters are those of `thence.Orderer`.
 
     Every row comes out once, with the columns of `thence.tables.delivery.OUTPUT_COLUMNS` added.
     """
@@ -110,14 +114,14 @@ def deliver(
         files = arrival_files(os.fspath(data), records=by == "depends_on" and not given)
         roster = files.rosters() if roster is None and by == "stamp" else roster
         setup = Setup(by, rosters_of(by, roster), names, chosen, separator)
-        return deliver_arrivals(read_arrivals(files, by, names), setup, given, default_key=key is None)[0]
+        return deliver_arrivals(read_arrivals(files, by, names), setup, given, default_key=key is None, known=known)[0]
     if isinstance(data, list | tuple) and not data:
         return data
     table = input_table(data)
     if table is None:
         raise refusal(data)
     setup = Setup(by, rosters_of(by, roster), names, chosen, separator)
-    places, added, _ = ordered_input(table, setup, given, default_key=key is None)
+    places, added, _ = ordered_input(table, setup, given, default_key=key is None, known=known)
     return table.taken(places, added)
 
 
@@ -129,7 +133,9 @@ class Ordered(NamedTuple):
     setup: Setup
 
 
-def ordered_input(table: InputTable, setup: Setup, given: Mapping[str, str], *, default_key: bool) -> Ordered:
+def ordered_input(
+    table: InputTable, setup: Setup, given: Mapping[str, str], *, default_key: bool, known: Any = None
+) -> Ordered:
     """Put a table into causal order; `given` are the names of columns that the caller gave."""
     import numpy as np
     import pyarrow as pa
@@ -150,17 +156,39 @@ def ordered_input(table: InputTable, setup: Setup, given: Mapping[str, str], *, 
     missing = [name for name in (*setup.columns.key, names.cause) if name not in table.names]
     if missing:
         raise names.lacks(missing[0], table.names)
-    ordered = deliver_table(rows.append_column(ROW, pa.array(np.arange(len(rows)))), setup, [ROW])
+    there = None if known is None else _known(known, setup)
+    ordered = deliver_table(rows.append_column(ROW, pa.array(np.arange(len(rows)))), setup, [ROW], there)
     return Ordered(ordered.column(ROW).combine_chunks(), ordered.select(list(OUTPUT_COLUMNS)), setup)
 
 
+def _known(known: Any, setup: Setup) -> pa.Table:
+    """Return what is known as a table of the key's columns and the ids."""
+    import pyarrow as pa
+
+    names = setup.columns
+    setup.check_known()
+    if is_path(known):
+        raise refusal(known)
+    empty = isinstance(known, Collection) and not len(known)
+    table = None if empty else input_table(known)
+    if table is not None:
+        return table.arrow([name for name in (*names.key, names.message) if name in table.names])
+    if names.key and not empty:
+        raise MisuseError(
+            Argument("known"), " has ids alone, and the rows have a key: pass a table with the columns "
+            f"{', '.join(dict.fromkeys([*names.key, names.message]))}",
+        )  # fmt: skip
+    ids = pa.nulls(0) if empty else pa.array(list(known))
+    return pa.table({name: pa.nulls(len(ids)) for name in names.key} | {names.message: ids})
+
+
 def deliver_arrivals(
-    arrivals: ArrivalTable, setup: Setup, given: Mapping[str, str], *, default_key: bool
+    arrivals: ArrivalTable, setup: Setup, given: Mapping[str, str], *, default_key: bool, known: Any = None
 ) -> tuple[pa.Table, Setup]:
     """Put rows that were read from files into causal order; return them, and the setup with the key that was used."""
     from thence.tables.files.arrival_reader import with_reasons
     from thence.tables.files.inputs import ArrowTable
 
     rows = ArrowTable(arrivals.table)
-    places, added, setup = ordered_input(rows, setup, given, default_key=default_key)
+    places, added, setup = ordered_input(rows, setup, given, default_key=default_key, known=known)
     return with_reasons(rows.taken(places, added), arrivals.lines, arrivals.kind), setup

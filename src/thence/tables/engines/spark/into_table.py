@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from thence.errors import MisuseError
 from thence.tables.delivery.checkpoint_terms import refuse_earlier
-from thence.tables.engines.spark.deliver import MADE, column
+from thence.tables.engines.spark.deliver import MADE, column, is_timed
 
 Mode = Literal["append", "merge"]
 _NEWEST = "__thence_newest"
@@ -47,7 +47,8 @@ def into_table(
     With `on`, the table keeps one row for each delivery key and value of these columns, the newest by position.
 
     `format` creates the table where it is missing. `checkpoint` and `trigger` are those of the stream, as in
-    `trigger={"availableNow": True}`; Spark's default is to go on until it is stopped.
+    `trigger={"availableNow": True}`; Spark's default is to go on until it is stopped. A stream with `wait_seconds`,
+    `idle_seconds` or `ttl_seconds` takes `{"once": True}` instead: under `availableNow` Spark would never end it.
 
         into_table(deliver(arrivals), "lake.ordered", format="delta", checkpoint="checkpoints/ordered")
 
@@ -56,6 +57,12 @@ def into_table(
     on = list(on)
     key = _key(ordered)
     _check(ordered, mode, on, checkpoint)
+    if trigger and trigger.get("availableNow") and is_timed(ordered):
+        raise MisuseError(
+            "trigger={'availableNow': True} never ends with wait_seconds, idle_seconds or ttl_seconds: Spark goes on "
+            "with empty micro-batches as long as there are timers. Pass trigger={'once': True}, which takes all that "
+            "is there in one micro-batch, or no trigger"
+        )
     _create(ordered, table, format)
     work = _merging(table, key, on) if mode == "merge" else None
     if not ordered.isStreaming:
