@@ -59,7 +59,7 @@ formal: install ## the specifications: TLC in small systems, traces and mutants 
 	$(PYTEST) -n 2 --dist loadfile tests/formal
 	$(BIN)/python formal/prove.py
 
-check: install ## format, lint, types, import rules, the tables of packages, links, words
+check: install ## format, lint, types, import rules, the tables of packages, links, words, docstrings
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -70,6 +70,7 @@ check: install ## format, lint, types, import rules, the tables of packages, lin
 	$(BIN)/python tools/reference_pages.py --check
 	$(BIN)/python tools/links.py
 	$(BIN)/python tools/words.py
+	$(BIN)/python tools/docstrings.py
 
 format: install ## rewrite the code as `make check` wants it
 	$(BIN)/ruff format .
@@ -107,7 +108,7 @@ pins: install ## write requirements/*.txt anew from pyproject.toml and *.in, kee
 	    --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
 	    --output-file $$set.txt $$from \
 	  && grep '==' $$set.txt > $$set.new && mv $$set.new $$set.txt; done
-EXTRAS := $(addprefix --extra ,cli topology report spark cluster java perfetto kafka avro otlp delta iceberg live nats)
+EXTRAS := $(addprefix --extra ,cli topology report spark cluster java perfetto kafka faststream avro otlp sql delta iceberg live nats)
 
 install: $(COMPILED)
 

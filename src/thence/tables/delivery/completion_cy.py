@@ -89,6 +89,7 @@ class Completion(Sources):
 
     @cython.cfunc
     def stop(self, ticket: cython.longlong) -> Row:
+        """Take a running row out, and return it."""
         row: Row = self.started.pop(ticket)
         source: Source = self.source(row.code)
         if self.cyclic:

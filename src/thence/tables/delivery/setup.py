@@ -32,5 +32,5 @@ class Setup:
             )  # fmt: skip
 
     def reading(self) -> Reading:
-        """Return a fresh reading."""
+        """Return a reader of causes, with nothing read yet."""
         return Reading(self.by, self.rosters, separator=self.separator)
