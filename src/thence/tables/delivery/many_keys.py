@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from thence.tables.delivery.arrow_rows import Ints, Leaving, id_texts, in_utc, joined, leaving, read_batch, times_in
+from thence.tables.contract.numpy_types import Longs
+from thence.tables.delivery.arrow_rows import Leaving, id_texts, in_utc, joined, leaving, read_batch, times_in
 from thence.tables.delivery.columns import Key
 from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.outcome_cy import Outcomes
@@ -30,9 +31,9 @@ KNOWN = "__thence_known"
 MOST_CHUNKS = 8
 
 
-def row_ids(number: int | Ints, tickets: Ints) -> Ints:
+def row_ids(number: int | Longs, tickets: Longs) -> Longs:
     """Return rows by the number of their key and their tickets."""
-    found: Ints = (np.asarray(number, np.int64) << TICKET_BITS) | tickets
+    found: Longs = (np.asarray(number, np.int64) << TICKET_BITS) | tickets
     return found
 
 
@@ -47,7 +48,7 @@ class Span(NamedTuple):
 class Chunk:
     """Rows that were held together; `gone` marks those that have left."""
 
-    def __init__(self, ids: Ints, rows: pa.RecordBatch) -> None:
+    def __init__(self, ids: Longs, rows: pa.RecordBatch) -> None:
         """Hold rows; their ids ascend."""
         self.ids, self.rows = ids, rows
         self.gone: NDArray[np.bool_] = np.zeros(len(ids), bool)
@@ -71,7 +72,7 @@ class HeldRows:
         self.recorded = False
         self.count = 0
 
-    def add(self, ids: Ints, rows: pa.RecordBatch) -> None:
+    def add(self, ids: Longs, rows: pa.RecordBatch) -> None:
         """Hold rows; their ids ascend."""
         if not len(ids):
             return
@@ -95,7 +96,7 @@ class HeldRows:
             alive.append(Chunk(ids[order], rows))
         self.chunks = alive
 
-    def pop(self, ids: Ints) -> pa.RecordBatch:
+    def pop(self, ids: Longs) -> pa.RecordBatch:
         """Let rows go; return them in the order of `ids`."""
         found, places, at = [], np.full(len(ids), -1, np.int64), 0
         for chunk in self.chunks:
@@ -112,7 +113,7 @@ class HeldRows:
         ordered = bool((places[1:] > places[:-1]).all())
         return rows if ordered else rows.take(pa.array(places))
 
-    def all(self) -> tuple[Ints, list[pa.RecordBatch]]:
+    def all(self) -> tuple[Longs, list[pa.RecordBatch]]:
         """Return the ids and the rows of all that is held, chunk by chunk."""
         alive = [chunk.alive() for chunk in self.chunks]
         ids = np.concatenate([np.zeros(0, np.int64), *(chunk.ids for chunk in alive)])
@@ -139,7 +140,7 @@ class ManyKeys:
         """Keys whose rows cannot be delivered, and why"""
         self.shared = None if setup.by == "stamp" else setup.reading()
         """How rows are read, where no key has a protocol of its own"""
-        self.let_go: list[Ints] | None = None
+        self.let_go: list[Longs] | None = None
         """Where changes are recorded: ids of rows that were held before, and left"""
 
     def reading(self) -> Reading:
@@ -161,7 +162,7 @@ class ManyKeys:
 
     # -- rows ------------------------------------------------------------------------------------------------------
 
-    def know(self, rows: pa.RecordBatch, numbers: Ints) -> None:
+    def know(self, rows: pa.RecordBatch, numbers: Longs) -> None:
         """Count the ids of rows as delivered, though they get no position; `numbers` are those of their keys."""
         found: dict[int, list[str]] = {}
         for number, text in zip(
@@ -232,11 +233,11 @@ class ManyKeys:
             self._hold(rows, spans, going, np.flatnonzero(here))
         return joined(picked, out.columns)
 
-    def _note(self, ids: Ints) -> None:
+    def _note(self, ids: Longs) -> None:
         if self.let_go is not None:
             self.let_go.append(ids)
 
-    def _hold(self, rows: pa.RecordBatch, spans: Sequence[Span], going: list[Going], here: Ints) -> None:
+    def _hold(self, rows: pa.RecordBatch, spans: Sequence[Span], going: list[Going], here: Longs) -> None:
         lengths = [stop - start for _, start, stop in spans]
         numbers = np.repeat(np.array([span.number for span in spans], np.int64), lengths)
         tickets = np.arange(len(rows)) + np.repeat([each.came + 1 - each.start for each in going], lengths)

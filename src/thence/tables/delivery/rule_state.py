@@ -24,8 +24,8 @@ from thence.tables.delivery.state import (
     agree,
     floats,
     ints,
+    reading_terms,
     spans,
-    told,
 )
 
 Named = dict[Hashable, int]
@@ -35,7 +35,7 @@ Named = dict[Hashable, int]
 def state_of(rule: Rule) -> State:
     """Return the state of a rule."""
     rule.tidy()
-    state = State(rule.reading.by, *told(rule.reading), rule.rows, rule.position)
+    state = State(rule.reading.by, *reading_terms(rule.reading), rule.rows, rule.position)
     state.now, state.began, state.doubted = (
         None if isnan(each) else each for each in (rule.now, rule.began, rule.doubted)
     )
@@ -170,12 +170,12 @@ def _rows(rule: Rule, held: HeldColumns, labels: list[str | None]) -> Iterator[R
             row.waited = tuple(next(waits).split("\0")[1:])
         else:
             name, number, span = next(own)
-            row = held_row(rule, label, ticket, name, number, needs[span])
+            row = read_held_row(rule, label, ticket, name, number, needs[span])
         row.since, row.ahead, row.came = since, ahead, came
         yield row
 
 
-def held_row(
+def read_held_row(
     rule: Rule, label: str | None, ticket: int, name: Hashable, number: int, needs: Sequence[tuple[Field, ...]]
 ) -> Row:
     """Return a held row; `needs` are names and numbers, and whether it is held for each."""

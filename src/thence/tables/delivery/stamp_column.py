@@ -13,7 +13,7 @@ from thence.tables.delivery.packed_stamps import read_packed
 from thence.tables.delivery.reading import Read, Reading
 
 
-def read_stamps(
+def read_stamp_column(
     reading: Reading, senders: list[Field], destinations: list[Field], column: pa.Array | None, count: int
 ) -> list[Read | str]:
     """Read the stamps of one key."""

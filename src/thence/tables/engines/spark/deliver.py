@@ -297,7 +297,7 @@ def column(name: str) -> Column:
 # -- a batch -----------------------------------------------------------------------------------------------------------
 
 
-def keyed(table: DataFrame, names: Columns) -> tuple[DataFrame, list[str], list[str]]:
+def with_key(table: DataFrame, names: Columns) -> tuple[DataFrame, list[str], list[str]]:
     """Return the table with columns that say its key, their names, and those of them that it did not have.
 
     Structs, lists and maps are told apart by their JSON; zero has one sign.
@@ -340,7 +340,7 @@ def _known_ids(arrivals: DataFrame, known: DataFrame, setup: Setup) -> DataFrame
 def _batch(arrivals: DataFrame, setup: Setup, known: DataFrame | None) -> DataFrame:
     names = setup.columns
     schema = output_schema(arrivals.schema, names)
-    table, keys, drop = keyed(arrivals, names)
+    table, keys, drop = with_key(arrivals, names)
     arrival = names.arrival
     if arrival not in arrivals.columns:
         arrival = READ_ORDER
@@ -348,7 +348,7 @@ def _batch(arrivals: DataFrame, setup: Setup, known: DataFrame | None) -> DataFr
         table = table.withColumn(READ_ORDER, F.monotonically_increasing_id())
     order = [column(name).asc_nulls_first() for name in (arrival, names.message) if name in table.columns]
     if known is not None:
-        before, _, _ = keyed(known.withColumn(KNOWN, F.lit(0)), names)
+        before, _, _ = with_key(known.withColumn(KNOWN, F.lit(0)), names)
         table = table.withColumn(KNOWN, F.lit(1)).unionByName(before, allowMissingColumns=True)
         order = [F.col(KNOWN), *order]
     key = [column(name) for name in keys]
