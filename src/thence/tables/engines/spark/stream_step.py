@@ -99,7 +99,9 @@ class Processor(ShardState):
         blobs = [row[-1] for frame in rows for row in frame.to_numpy(object).tolist() if isinstance(row[-1], bytes)]
         yield self._visit(blobs, timerValues)
 
-    def handleInitialState(self, key: Any, initialState: pd.DataFrame, timerValues: TimerValues) -> None:
+    def handleInitialState(  # type: ignore[override]  # frames alone: it is a step in pandas
+        self, key: Any, initialState: pd.DataFrame, timerValues: TimerValues
+    ) -> None:
         """Take ids that are known; Spark calls this in the first micro-batch alone, before rows."""
         self._visit([row[-1] for row in initialState.to_numpy(object).tolist()], timerValues)
 
