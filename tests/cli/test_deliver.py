@@ -206,7 +206,7 @@ def test_what_no_stream_can_watch_is_refused_before_spark_starts(
         (str(file), "in.jsonl is a file; name its folder, or deliver it as a batch"),
         (str(tmp_path / "missing"), "missing is no file, folder or glob that matches one"),
         (str(tmp_path / "empty"), "empty holds no files"),
-        ("-", "standard input is none; leave --stream out"),
+        ("-", "standard input cannot be watched. Leave --stream out"),
     ):
         assert main(["deliver", given, *stream]) == 2, given
         assert said in " ".join(capsys.readouterr().err.split())
@@ -410,6 +410,8 @@ def test_a_second_stream_on_one_checkpoint_is_refused_before_spark_starts(
     with sole_stream(tmp_path / "c"):
         assert main(ask) == 2
     assert f"another stream runs on checkpoint {tmp_path / 'c'}; stop it first" in capsys.readouterr().err
+    assert main([*ask, "--once", "--wait-seconds", "5", "--files-per-batch", "2"]) == 2
+    assert "--once with --wait-seconds takes all files in one micro-batch" in capsys.readouterr().err
     assert main([*ask, "--overwrite"]) == 2
     assert main([*ask[:-3], str(tmp_path / "out.csv"), *ask[-2:]]) == 2
     assert "a stream goes on in a folder of Parquet" in capsys.readouterr().err

@@ -154,6 +154,10 @@ def command(
     for name, given in (("--once", once), ("--files-per-batch", files_per_batch is not None)):
         if given and not stream:
             raise MisuseError(f"{name} is for streams; it goes with --stream")
+    timed = {"--wait-seconds": wait_seconds, "--idle-seconds": idle_seconds, "--ttl-seconds": ttl_seconds}
+    for name, seconds in timed.items():
+        if once and files_per_batch is not None and seconds is not None:
+            raise MisuseError(f"--once with {name} takes all files in one micro-batch; leave --files-per-batch out")
     kind = _checked_out(out, stream=stream, overwrite=overwrite)
     options: Row = {"policy": policy, "after_rows": after_rows, "after_seconds": after_seconds}
     options |= {"remember": remember, "held_limit": held_limit, "when_full": when_full, "max_jump": max_jump}
@@ -164,7 +168,7 @@ def command(
     names = roster.split(",") if roster is not None else None
     keys = None if key is None else [name.strip() for name in key.split(",")]
     if stream and arrivals == "-" and not Path("-").exists():
-        raise MisuseError("--stream watches a folder, and standard input is none; leave --stream out")
+        raise MisuseError("--stream watches a folder; standard input cannot be watched. Leave --stream out")
     with standard_input([arrivals]) as (file,):
         if stream and engine == Engine.LOCAL:
             raise MisuseError("--stream runs on Spark; --engine local is for batches")
@@ -199,7 +203,7 @@ def _named(by: str | None, id: str | None, causes: str | None, columns: dict[str
 
 
 def _failure(result: Row) -> str | None:
-    """Say why a delivery that came to its end is none: no row has a position, or most are unusable."""
+    """Say why a finished delivery counts as failed: no row has a position, or most are unusable."""
     from thence.tables.delivery.outcome import PLACED
 
     outcomes, rows = result["outcomes"], result["rows"]
@@ -337,7 +341,7 @@ def _policy_may_stop() -> Iterator[None]:
 
 
 def _result(out: Path, counts: dict[tuple[str, str | None], int], waiting: list[Row]) -> Row:
-    """Return what is told, from the number of rows with each outcome and reason, the most frequent first."""
+    """Return what is printed, from the number of rows with each outcome and reason, the most frequent first."""
     outcomes, unusable = Counter[str](), dict[str | None, int]()
     for (outcome, reason), count in counts.items():
         outcomes[outcome] += count
@@ -369,9 +373,13 @@ def _ordered(session: SparkSession, asked: DeliveryRequest, streaming: Streaming
 
 
 def _run_stream(ordered: DataFrame, out: Path, checkpoint: Path, once: bool) -> None:
+    from thence.tables.engines.spark.deliver import is_timed
+
     writer = ordered.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
     writer = writer.option("path", str(out))
-    query = (writer.trigger(availableNow=True) if once else writer).start()
+    if once:  # under availableNow Spark never ends a stream that has timers
+        writer = writer.trigger(once=True) if is_timed(ordered) else writer.trigger(availableNow=True)
+    query = writer.start()
     try:
         query.awaitTermination()
     except KeyboardInterrupt:

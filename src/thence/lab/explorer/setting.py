@@ -80,16 +80,16 @@ class Setting:
     groups: str = ""
     options: Row = field(default_factory=dict)
     variant: Variant | None = None
-    """the printed form of that name, if it is none of the registry's"""
+    """the printed form of that name, if it is not in the registry"""
 
     def __post_init__(self) -> None:
         """Refuse what the protocol cannot be given."""
         if self.variant is not None and self.variant.name != self.protocol:
             raise MisuseError(f"protocol {self.protocol!r} given with the printed form {self.variant.name!r}")
         if self.destinations not in DESTINATIONS:
-            raise MisuseError(f"destinations {self.destinations!r} are none of {', '.join(DESTINATIONS)}")
+            raise MisuseError(f"destinations {self.destinations!r} is not one of {', '.join(DESTINATIONS)}")
         if self.detector not in DETECTORS:
-            raise MisuseError(f"detector {self.detector!r} is none of {', '.join(DETECTORS)}")
+            raise MisuseError(f"detector {self.detector!r} is not one of {', '.join(DETECTORS)}")
         if self.processes < 1:
             raise MisuseError(f"{self.processes} processes; an exploration needs one at least")
         for what in ("messages", "loss", "crashes", "links", "changes"):
@@ -187,7 +187,7 @@ class Setting:
         """Return the renamings under which the system looks the same; identity first."""
         identity = tuple(range(self.processes))
         member = vars(self.member(0))
-        groups, over = set(self.group_masks()) if self.grouped else set(), member.get("over", identity)
+        groups, levels = set(self.group_masks()) if self.grouped else set(), _levels(self.member(0))
         links = [getattr(self.member(p), "links", 0) for p in identity] if "overlay" in self.entry.needs else []
 
         def kept(perm: Perm) -> bool:
@@ -195,8 +195,14 @@ class Setting:
             moved = {sum(1 << perm[p] for p in positions(g)): perm[next(positions(g))] for g in groups}
             alike = moved.keys() == groups and all(next(positions(g)) == first for g, first in moved.items())
             alike = alike and all(rename_mask(mask, perm) == links[perm[p]] for p, mask in enumerate(links))
-            return alike and all(over[perm[p]] == perm[over[p]] for p in identity)
+            return alike and all(over[perm[p]] == perm[over[p]] for over in levels for p in identity)
 
         if member.get("separators"):
             return [identity]
         return [identity] + [perm for perm in perms if perm != identity and kept(perm)]
+
+
+def _levels(member: Member | None) -> list[list[int]]:
+    """Return whom each process asks to send, at each level of a hierarchy."""
+    over = getattr(member, "over", None)
+    return [] if over is None else [over, *_levels(getattr(member, "upper", None))]
