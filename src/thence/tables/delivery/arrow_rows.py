@@ -128,7 +128,7 @@ def _numbered(message: pa.Array, causes: pa.Array) -> tuple[Lexicon, Ints, array
         values = _whole(message, causes)
         if values is not None:
             return *values, None
-    both = pa.concat_arrays([_texts_of(message), _texts_of(causes)])
+    both = pa.concat_arrays([id_texts(message), id_texts(causes)])
     coded = both.dictionary_encode()
     names = coded.dictionary
     offsets = np.frombuffer(names.buffers()[1], np.int64)[: len(names) + 1] if len(names) else np.zeros(1, np.int64)
@@ -161,7 +161,7 @@ def _codes(indices: pa.Array) -> Ints:
     return np.array(filled.to_numpy(zero_copy_only=False), np.int32)
 
 
-def _texts_of(ids: pa.Array) -> pa.Array:
+def id_texts(ids: pa.Array) -> pa.Array:
     """Return ids as the texts that they are compared by."""
     if _is_text(ids.type) or pa.types.is_integer(ids.type) or pa.types.is_null(ids.type):
         return ids.cast(pa.large_string())
@@ -217,10 +217,11 @@ def check_ids(schema: pa.Schema, columns: Columns) -> None:
     """Refuse a column of causes that holds no ids, or ids that are never equal to those of the messages."""
     message, cause = (schema.field(name).type for name in (columns.message, columns.cause))
     each = cause.value_type if _is_list(cause) else cause
-    columns.check_ids(str(message), _family(message), str(cause), _family(each))
+    columns.check_ids(str(message), family(message), str(cause), family(each))
 
 
-def _family(kind: pa.DataType) -> Family | None:
+def family(kind: pa.DataType) -> Family | None:
+    """Return which ids a type holds; None: none at all."""
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         kind = kind.value_type
     if pa.types.is_null(kind):
