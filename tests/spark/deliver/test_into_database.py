@@ -22,7 +22,7 @@ from thence.errors import MisuseError
 from thence.spark import deliver, into_database
 from thence.tables.engines.spark.sources import from_changes
 
-FILES = 8
+FILES = 4
 
 
 def add(folder: Path, records: list[Any], number: int) -> None:
