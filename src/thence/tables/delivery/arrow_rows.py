@@ -25,9 +25,9 @@ from thence.tables.delivery.coded_rows_cy import (
     coded_clocks,
     coded_explicit,
     coded_reads,
-    id_flags,
 )
 from thence.tables.delivery.columns import Columns, Family
+from thence.tables.delivery.numbering_cy import Numbering, id_flags
 from thence.tables.delivery.outcome import KINDS, OUTPUT_COLUMNS
 from thence.tables.delivery.outcome_cy import OutcomeColumns, Outcomes
 from thence.tables.delivery.reading import Read, Reading
@@ -49,9 +49,17 @@ class ArrowLexicon(Lexicon):
 
     _all: list[str] | None = None
 
+    def __init__(self, values: pa.Array, first: Codes) -> None:
+        """Take a column, and the place where each name stands first."""
+        self._values, self._first = values, first
+
+    def __len__(self) -> int:
+        """Return how many names there are."""
+        return len(self._first)
+
     def name(self, number: int) -> str:
         """Return one name."""
-        return str(self._names[number].as_py())
+        return str(self._values[int(self._first[number])].as_py())
 
     def names(self) -> list[str]:
         """Return all names."""
@@ -66,7 +74,7 @@ class ArrowLexicon(Lexicon):
 
     def taken(self, numbers: Codes | Ints) -> pa.Array:
         """Return some names as a column."""
-        return self._names.take(pa.array(numbers)).cast(pa.string())
+        return self._values.take(pa.array(self._first[numbers])).cast(pa.string())
 
 
 class WholeNumbers(ArrowLexicon):
@@ -74,7 +82,7 @@ class WholeNumbers(ArrowLexicon):
 
     def __init__(self, first: int, count: int) -> None:
         """Begin at a number."""
-        self._first, self._count = first, count
+        self._least, self._count = first, count
 
     def __len__(self) -> int:
         """Return how many names there are."""
@@ -82,11 +90,11 @@ class WholeNumbers(ArrowLexicon):
 
     def name(self, number: int) -> str:
         """Return one name."""
-        return str(self._first + number)
+        return str(self._least + number)
 
     def taken(self, numbers: Codes | Ints) -> pa.Array:
         """Return some names as a column."""
-        return pa.array(np.asarray(numbers, np.int64) + self._first).cast(pa.string())
+        return pa.array(np.asarray(numbers, np.int64) + self._least).cast(pa.string())
 
 
 def read_batch(reading: Reading, batch: pa.RecordBatch, columns: Columns) -> CodedRows:
@@ -130,11 +138,21 @@ def _numbered(message: pa.Array, causes: pa.Array) -> tuple[Lexicon, Codes, arra
         if values is not None:
             return *values, None
     both = pa.concat_arrays([_texts_of(message), _texts_of(causes)])
-    coded = both.dictionary_encode()
-    names = coded.dictionary
-    offsets = np.frombuffer(names.buffers()[1], np.int64)[: len(names) + 1] if len(names) else np.zeros(1, np.int64)
-    data = np.frombuffer(names.buffers()[2] or b"", np.uint8)
-    return ArrowLexicon(names), _codes(coded.indices), id_flags(offsets.copy(), data)
+    offsets = np.frombuffer(both.buffers()[1] or bytes(8), np.int64)[both.offset :][: len(both) + 1]
+    data = np.frombuffer(both.buffers()[2] or b"", np.uint8)
+    codes, first = _distinct(both, offsets, data)
+    return ArrowLexicon(both, first), codes, id_flags(offsets, data, first)
+
+
+def _distinct(values: pa.Array, offsets: Ints, data: object) -> tuple[Codes, Codes]:
+    """Number values in the order in which they come first, -1 for null; return the place where each stands first, too.
+
+    The bytes of value v are those of `data` from `offsets[v]` up to `offsets[v + 1]`.
+    """
+    valid = values.is_valid().cast(pa.uint8()).to_numpy() if values.null_count else b""
+    codes, first = np.empty(len(values), np.int32), np.empty(len(values), np.int32)
+    slots = np.zeros(2 << len(values).bit_length(), np.int32)
+    return codes, first[: Numbering(offsets, data, valid, slots, first).codes(codes)]
 
 
 def _whole(message: pa.Array, causes: pa.Array) -> tuple[Lexicon, Codes] | None:
@@ -148,8 +166,10 @@ def _whole(message: pa.Array, causes: pa.Array) -> tuple[Lexicon, Codes] | None:
         return WholeNumbers(0, 1), np.full(len(both), -1, np.int32)
     first, last = ends["min"].as_py(), ends["max"].as_py()
     if last - first >= SPREAD * len(both) + SPREAD:
-        coded = both.dictionary_encode()
-        return ArrowLexicon(coded.dictionary), _codes(coded.indices)
+        codes, places = _distinct(
+            both, 8 * (both.offset + np.arange(len(both) + 1)), np.frombuffer(both.buffers()[1], np.uint8)
+        )
+        return ArrowLexicon(both, places), codes
     if not both.null_count:
         return WholeNumbers(first, last - first + 1), (both.to_numpy() - first).astype(np.int32)
     found = (both.fill_null(first - 1).to_numpy() - first).astype(np.int32)
