@@ -59,7 +59,7 @@ formal: install ## the specifications: TLC in small systems, traces and mutants 
 	$(PYTEST) -n 2 --dist loadfile tests/formal
 	$(BIN)/python formal/prove.py
 
-check: install ## format, lint, types, import rules, the tables of packages, links, words
+check: install ## format, lint, types, import rules, the tables of packages, links, words, docstrings
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -70,6 +70,7 @@ check: install ## format, lint, types, import rules, the tables of packages, lin
 	$(BIN)/python tools/reference_pages.py --check
 	$(BIN)/python tools/links.py
 	$(BIN)/python tools/words.py
+	$(BIN)/python tools/docstrings.py
 
 format: install ## rewrite the code as `make check` wants it
 	$(BIN)/ruff format .

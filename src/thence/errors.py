@@ -50,14 +50,22 @@ class MisuseError(ThenceError):
     """
 
     def __init__(self, *parts: str | Argument) -> None:
-        """Take the parts of the text."""
+        """Compose the text of its parts.
+
+        Args:
+            parts: texts, and an `Argument` wherever the text names an argument of the caller.
+        """
         super().__init__(*parts)
 
     def __str__(self) -> str:
         return self.worded(str)
 
     def worded(self, spell: Callable[[Argument], str]) -> str:
-        """Return the text, with each argument as an interface spells it."""
+        """Return the text, with each argument written as one interface writes it.
+
+        Args:
+            spell: returns how the interface writes an argument, `--by clock` for the command line.
+        """
         return "".join(spell(part) if isinstance(part, Argument) else str(part) for part in self.args)
 
 

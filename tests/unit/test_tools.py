@@ -67,3 +67,32 @@ def test_the_readme_for_pypi_has_absolute_links(monkeypatch: pytest.MonkeyPatch)
     assert release.absolute(text, "https://x.y/z") == (
         "![a](https://x.y/z/raw/main/docs/a.svg) [b](https://x.y/z/blob/main/docs/b.md#c) [d](#e) [f](https://g.h/i)"
     )
+
+
+def test_short_docstrings_and_unexplained_parameters_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    docstrings = tool("docstrings", monkeypatch)
+    monkeypatch.setattr(docstrings, "SOURCE", tmp_path / "src")
+    inner = tmp_path / "src/thence/inner"
+    inner.mkdir(parents=True)
+    (inner.parent / "__init__.py").write_text(
+        '"""What users import from this package."""\nfrom thence.inner import *\n'
+        'from thence.inner.open import opened\n__all__ = ["opened"]\n'
+    )
+    (inner / "__init__.py").write_text(
+        '"""The classes that users import."""\nfrom thence.inner.open import Door\n__all__ = ["Door"]\n'
+    )
+    (inner / "open.py").write_text(
+        "def opened(name: str, wide: bool) -> None:\n"
+        '    """Open the door of that name.\n\n    Args:\n        name: of the door.\n    """\n'
+        "def hidden(name: str) -> None:\n    'Open a door that is not exported.'\n"
+        "class Hinge:\n    'What a door turns around on.'\n    def turn(self, angle: int) -> None:\n        'Turn.'\n"
+        "class Door(Hinge):\n    'A door that can be opened.'\n"
+        "    def __init__(self, width: int) -> None:\n        'Make it.'\n"
+    )
+    assert docstrings.faults() == [
+        "src/thence/inner/open.py:1: opened does not explain wide under `Args:`",
+        "src/thence/inner/open.py:1: the module needs a docstring of at least 5 words; found: None",
+        "src/thence/inner/open.py:11: Hinge.turn does not explain angle under `Args:`",
+        "src/thence/inner/open.py:11: Hinge.turn needs a docstring of at least 5 words; found: 'Turn.'",
+        "src/thence/inner/open.py:15: Door.__init__ does not explain width under `Args:`",
+    ]

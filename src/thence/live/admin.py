@@ -34,7 +34,7 @@ class Admin:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Listen."""
+        """Create the socket and answer requests on it."""
         self.path.unlink(missing_ok=True)
         if len(str(self.path)) > 100:
             raise MisuseError(f"admin is {self.path}, which is longer than the 100 characters a socket's name may have")
@@ -68,7 +68,7 @@ class Admin:
         return {"error": "ask is one of why, abandon"}
 
     async def stop(self) -> None:
-        """Listen no more."""
+        """Stop answering and remove the socket."""
         if self._server is not None:
             self._server.close()
             self.path.unlink(missing_ok=True)

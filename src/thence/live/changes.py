@@ -42,7 +42,7 @@ class Asker:
         self._say({"waiting": core.membership.waits_for(), "roster": list(core.roster)})
 
     def fail(self, error: ThenceError) -> None:
-        """Say why not."""
+        """Answer with the error, or name the process to ask instead."""
         core = self._process.core
         proposer = core.roster.name(core.membership.proposer)
         self._say({"error": str(error)} if proposer == core.roster.name(core.me) else {"ask": proposer})

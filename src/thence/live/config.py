@@ -25,7 +25,7 @@ Toml = str | int | float | bool | list["Toml"] | dict[str, "Toml"]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a process listens."""
+    """Where a process listens: host and port."""
 
     host: str
     port: int
@@ -189,7 +189,12 @@ class _Table:
 
 
 def load(path: Path | str, environment: Mapping[str, str] = os.environ) -> Config:
-    """Read a configuration file, and what the environment says instead (`environment.py`)."""
+    """Read the configuration file of an endpoint.
+
+    Args:
+        path: the TOML file; relative paths in it start at its folder.
+        environment: variables that override the file, `THENCE_...` (docs/reference/environment.md).
+    """
     from thence.live.environment import overlay
 
     path = Path(path)

@@ -37,7 +37,7 @@ class Database(Protocol):
         """Run one statement for each of many rows."""
 
     def begin(self) -> None:
-        """Begin to write."""
+        """Begin a transaction that writes."""
 
     def commit(self) -> None:
         """Put what was written on disk."""
@@ -63,7 +63,7 @@ PRAGMAS = (
 
 
 class StandardDatabase:
-    """The standard library's SQLite."""
+    """A journal's database, through the `sqlite3` of the standard library."""
 
     def __init__(self, path: Path | str, *, synchronous: SyncMode = "full") -> None:
         """Open or create a database file."""
@@ -101,7 +101,7 @@ class StandardDatabase:
         return JournalError(f"journal {self.path}: {error}, in {sql.split('(')[0].strip()[:60]}")
 
     def begin(self) -> None:
-        """Begin to write."""
+        """Begin a transaction that writes, and take SQLite's write lock."""
         self.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:

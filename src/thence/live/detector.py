@@ -22,7 +22,7 @@ WINDOW = 100
 
 
 class Detector:
-    """Whom one process trusts."""
+    """The failure detector: which processes one process trusts."""
 
     def __init__(
         self, me: int, size: int, groups: Sequence[int], *, interval: float, threshold: float, now: float

@@ -49,7 +49,12 @@ class Endpoint:
     """One live process. Use it as `async with Endpoint("a.toml") as me`."""
 
     def __init__(self, config: Config | Path | str, *, transport: Factory = configured) -> None:
-        """Take the configuration, or the file that holds it; `transport` makes what carries the items."""
+        """Read the configuration; `start`, or `async with`, opens the journal and the connections.
+
+        Args:
+            config: the configuration, or the path of its TOML file.
+            transport: makes the transport between the processes; by default the one that the configuration names.
+        """
         self._make_transport = transport
         self.config = config if isinstance(config, Config) else load(config)
         self.stopping = False
@@ -270,7 +275,12 @@ class Endpoint:
     async def send(self, destinations: Iterable[str], payload: bytes, *, label: str | None = None) -> str | None:
         """Send a message and return its id once it cannot be lost any more.
 
-        Waits while the journal has no room for a destination that stays away (`limits.away`).
+        Waits while the journal has no space left for a destination that stays away (`limits.away`).
+
+        Args:
+            destinations: the names of the processes that get the message.
+            payload: its content, at most `limits.payload_bytes` bytes.
+            label: which of several independent causal orders it belongs to; the one order if not given.
         """
         given = self.checked_send(destinations, payload, label)
         await self._space(given.destinations)
@@ -279,7 +289,13 @@ class Endpoint:
         return await self.writer.outcome(answer)
 
     def checked_send(self, destinations: Iterable[str], payload: bytes, label: str | None) -> Send:
-        """Return a send as an input, or say what is wrong with it."""
+        """Return a send as an input of the process; raise `MisuseError` for one that cannot be made.
+
+        Args:
+            destinations: the names of the processes that get the message.
+            payload: its content.
+            label: which of several independent causal orders it belongs to; None for the one order.
+        """
         self.writer.check()
         if self.stopping:
             raise MisuseError(f"{self.config.name} is stopping; it sends nothing more")
@@ -366,11 +382,16 @@ class Endpoint:
         return self.inbox.next()[0] is delivery
 
     async def run(self, handler: Handler, *, concurrency: int = 1, retry_after: float = 1.0) -> None:
-        """Deal with every message by a handler, up to `concurrency` at once, until the endpoint stops.
+        """Call a handler for every message until the endpoint stops.
 
-        A handler begins when all messages that may be causes of its own are done. A message is done when its handler
-        returns, unless that has said so itself (`transaction`, `done`, `nack`). A handler that raises gives the message
-        back: after `retry_after` seconds, doubled with each attempt; what depends on it waits.
+        A handler starts when all messages that may be causes of its own are done. A message is done when its handler
+        returns, unless the handler said so itself (`transaction`, `done`, `nack`). If a handler raises, the message is
+        given back and delivered again; what depends on it waits.
+
+        Args:
+            handler: a coroutine function that takes a `Message`.
+            concurrency: how many handlers run at once.
+            retry_after: seconds until a message whose handler raised is delivered again, doubled with each attempt.
         """
         await RunningHandlers(self, handler, concurrency, retry_after).run()
 
@@ -394,7 +415,11 @@ class Endpoint:
             raise self.failure
 
     async def abandon(self, process: str) -> None:
-        """Give up a process that is gone for good: nothing waits for it, and it is refused if it comes back."""
+        """Give up a process that is gone for good: nothing waits for it, and it is refused if it comes back.
+
+        Args:
+            process: its name.
+        """
         self.writer.check()
         answer = Reply()
         self.process.ask(Abandon(process), answer)
@@ -403,7 +428,10 @@ class Endpoint:
     async def backup(self, target: Path | str) -> None:
         """Write a consistent copy of the journal while the endpoint runs.
 
-        A copy that is behind must never be started: its peers would find that it has lost its memory.
+        Never start an endpoint from a copy that is behind: its peers would find that it has lost state.
+
+        Args:
+            target: the file to write.
         """
         async with self.writer.turn:
             self.writer.check()

@@ -80,7 +80,7 @@ class Framer:
 
 
 def frame(kind: int, body: bytes = b"") -> bytes:
-    """Return one frame."""
+    """Return a frame as bytes: length, kind, body."""
     return LENGTH.pack(len(body), kind) + body
 
 
@@ -107,7 +107,7 @@ def ack_frame(number: int, credit: int) -> bytes:
 
 
 def read_ack(body: bytes) -> tuple[int, int]:
-    """Return number and credit."""
+    """Return the number that an acknowledgement confirms, and the credit it grants."""
     if len(body) != _ACK.size:
         raise PeerError(f"an acknowledgement of {len(body)} bytes; {_ACK.size} are expected")
     number, credit = _ACK.unpack(body)

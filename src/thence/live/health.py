@@ -23,7 +23,7 @@ SECONDS = 5.0
 
 
 class Health:
-    """Answers for one endpoint."""
+    """The HTTP server that answers health checks of one endpoint."""
 
     def __init__(self, endpoint: Endpoint, address: Address) -> None:
         """Take the endpoint and where to listen."""
@@ -31,7 +31,7 @@ class Health:
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Listen."""
+        """Listen at the configured address and answer requests."""
         host, port = self.address.host, self.address.port
         try:
             self._server = await asyncio.start_server(self._serve, host, port, limit=LINE_LIMIT)
@@ -78,6 +78,6 @@ class Health:
         return fine and not stopping and not full, {**body, "stopping": stopping, "journal_full": full, "away": away}
 
     async def stop(self) -> None:
-        """Listen no more."""
+        """Close the listening socket, if it was opened."""
         if self._server is not None:
             self._server.close()

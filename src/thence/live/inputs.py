@@ -211,7 +211,7 @@ class ChangeItem:
 
 @dataclass(frozen=True, slots=True)
 class AcceptItem:
-    """A change is applied."""
+    """A change of the membership that is applied now."""
 
     number: int
 

@@ -212,7 +212,7 @@ class JetStreamTransport:
                 await client.close()
 
     def shut(self) -> None:
-        """End at once."""
+        """Close the connection at once, without sending what is left."""
         self._lose("the endpoint has failed")
         self._tasks.append(asyncio.get_running_loop().create_task(self._drop()))
 
@@ -231,7 +231,7 @@ class JetStreamTransport:
 
     @property
     def js(self) -> JetStreamContext:
-        """The interface to streams."""
+        """The client's interface to streams, with a time limit of 5 seconds."""
         return self._client().jetstream(timeout=5)
 
     def _up(self) -> None:

@@ -253,12 +253,12 @@ class Journal:
             raise JournalError(self.failed) from error
 
     def rollback(self) -> None:
-        """Take the group back."""
+        """Discard the group of inputs that was being written."""
         self._peers, self._rows = None, []
         self.database.rollback()
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close the database and release the lock."""
         self.database.close()
         if self.mark is not None:
             self.mark.close()

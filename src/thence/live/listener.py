@@ -29,7 +29,7 @@ BACKLOG = 256
 
 
 class Listener:
-    """Listens at one address."""
+    """A TCP server that accepts peers at one address."""
 
     def __init__(
         self,

@@ -88,7 +88,16 @@ class Message:
         attempt: int = 1,
         clock: int | None = None,
     ) -> None:
-        """Take the delivery and its payload."""
+        """Wrap a delivery for the application; endpoints make these.
+
+        Args:
+            endpoint: where it was delivered.
+            delivery: its entry in the inbox.
+            payload: its content.
+            redelivered: whether it may have been delivered to the application before.
+            attempt: which attempt this is, from 1.
+            clock: clock of its send, lower than that of everything that depends on it; None if not known.
+        """
         self._endpoint, self._delivery = endpoint, delivery
         self.clock = clock
         """clock of its send: lower than that of whatever depends on it; None if that is not known"""
@@ -129,10 +138,14 @@ class Message:
         self._endpoint.process.finish(self.number)
 
     async def nack(self, after: float = 0.0, *, reason: str = "") -> None:
-        """Give the message back: it is handed over again after this many seconds, before what was never handed over.
+        """Give the message back: it is delivered again, before messages that were never delivered.
 
         At the last of `limits.attempts` it goes to `dead_letter` instead, with the reason, and is done. Messages that
-        depend on it are handed over meanwhile. Returns once that is on disk.
+        depend on it are delivered meanwhile. Returns once that is on disk.
+
+        Args:
+            after: seconds until it is delivered again.
+            reason: why, for the dead letter.
         """
         endpoint = self._endpoint
         endpoint.writer.check()
@@ -165,7 +178,12 @@ class Transaction:
     """Rows of the application in the journal's own database, sends, and `done`: committed together or not at all."""
 
     def __init__(self, endpoint: Endpoint, message: Message) -> None:
-        """Belong to a message."""
+        """Prepare the transaction of a message; use `Message.transaction`.
+
+        Args:
+            endpoint: where the message was delivered.
+            message: the message that is done when the transaction commits.
+        """
         self._endpoint, self._message = endpoint, message
         self._sends: list[Send] = []
         self._trial: Trial | None = None
@@ -197,7 +215,12 @@ class Transaction:
         return self
 
     def execute(self, sql: str, parameters: Sequence[SqlValue] = ()) -> list[SqlRow]:
-        """Run a statement on the application's tables; those of the journal are out of reach."""
+        """Run a statement on the application's tables and return its rows; the journal's tables are not accessible.
+
+        Args:
+            sql: one statement of SQLite.
+            parameters: values for the question marks in it.
+        """
         self._check()
         database = self._endpoint.database
         database.guard(False)
@@ -211,6 +234,11 @@ class Transaction:
 
         Raises `MisuseError` for a send that cannot be made. One beyond `limits.transaction_sends` or
         `limits.transaction_bytes` rolls the transaction back, also if the block goes on.
+
+        Args:
+            destinations: the names of the processes that get the message.
+            payload: its content, at most `limits.payload_bytes` bytes.
+            label: which of several independent causal orders it belongs to; the one order if not given.
         """
         self._check()
         self._add(self._endpoint.checked_send(destinations, payload, label))
@@ -223,7 +251,12 @@ class Transaction:
         self._sends.append(given)
 
     def send_dead(self, destination: str, payload: bytes) -> None:
-        """Send a dead letter with the commit; it may be longer than other payloads by its first line."""
+        """Send a dead letter with the commit; it may exceed the limit of other payloads by its first line.
+
+        Args:
+            destination: the process that collects dead letters.
+            payload: the letter: a first line that describes the message, then its content.
+        """
         self._check()
         self._add(Send(self._endpoint.process.core.roster.mask((destination,)), payload, DEAD_LETTER))
 

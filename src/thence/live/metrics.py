@@ -89,7 +89,7 @@ class LiveMetrics:
         yield from (connected, refused, sent, way, received)
 
     async def start(self) -> None:
-        """Listen."""
+        """Serve the metrics to Prometheus at the configured address."""
         from thence.tables.metrics import Server
 
         self._loop = asyncio.get_running_loop()
@@ -99,6 +99,6 @@ class LiveMetrics:
             raise MisuseError(f"metrics is {self.address}: {error.strerror or error}") from error
 
     async def stop(self) -> None:
-        """Listen no more."""
+        """Stop serving the metrics, if they were served."""
         if self._server is not None:
             await asyncio.to_thread(self._server.close)

@@ -26,7 +26,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 
 class Subjects:
-    """Subjects of one run."""
+    """The names of the streams and subjects of one run."""
 
     def __init__(self, stream: str) -> None:
         """Take the name of the stream."""
@@ -173,5 +173,5 @@ def server_configuration(
 
 
 def new_password() -> str:
-    """Return a new password."""
+    """Return a random password of 32 characters."""
     return secrets.token_urlsafe(24)

@@ -38,7 +38,7 @@ SMALLEST_ITEM = 20  # bytes of the shortest copy: a window of them may come afte
 
 
 class LiveProcess:
-    """Core, links and journal."""
+    """One process: the protocol's core, its links to peers, and its journal."""
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ PIECE_BYTES = 1 << 18
 
 
 class TcpChannel(asyncio.Protocol):
-    """One connection."""
+    """One TCP connection to a peer."""
 
     def __init__(self, carrier: TcpTransport, peer: int | None, host: str = "") -> None:
         """Take the peer that is dialled; None if it dialled, from `host`."""
@@ -102,7 +102,7 @@ class TcpChannel(asyncio.Protocol):
         self.carrier.heard(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note the end."""
+        """Release everything that waits for this connection."""
         self.carrier.channels.discard(self)
         if self._timer is not None:
             self._timer.cancel()

@@ -68,7 +68,7 @@ class TraceRows(Recorder):
             self.note_process(time, self.member.me, "internal", what)
 
     def sent(self, key: MessageKey, destinations: int, time: float) -> None:
-        """Record a send."""
+        """Record a send as a row of the trace, if one is written."""
         if self._wanted(self.event_rows):
             self.note_send(time, *key, destinations)
 

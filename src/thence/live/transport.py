@@ -27,7 +27,7 @@ class Transport(Protocol):
         """End in order; what was written may still leave."""
 
     def shut(self) -> None:
-        """End at once."""
+        """Close every connection at once, without sending what is left."""
 
     def reachable(self) -> set[int]:
         """Return the positions of the peers that can be reached now."""

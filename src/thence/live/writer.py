@@ -184,7 +184,7 @@ class InputWriter:
             self._answers.discard(answer)
 
     def close(self) -> None:
-        """Give the thread back."""
+        """End the thread that writes, if there is one."""
         if self._thread is not None:
             self._thread.close()
 

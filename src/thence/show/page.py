@@ -54,10 +54,16 @@ def show(
 ) -> Path:
     """Audit a trace, write it as an HTML page, and return the path of the page.
 
-    `data` is what `thence.audit` takes: files, a table of any kind, or events. `out`: the page; default: named after
-    the file, or run.html. `violation`: only what is around this violation, as the audit counts from 1. `message`: only
-    what is around this message. `run`: only this run. `columns` says what the trace calls our columns, `kinds` what it
-    calls the values of `kind`.
+        thence.show("trace.parquet", out="run.html", violation=1)
+
+    Args:
+        data: what `thence.audit` takes: files, a table of any kind, or events.
+        out: the page; by default named after the file, or run.html.
+        violation: show only the surroundings of this violation, counted from 1 as the audit lists them.
+        message: show only the surroundings of this message.
+        run: show only this run.
+        columns: the trace's own names for the columns of the contract, as in `{"process": "pid"}`.
+        kinds: the trace's own values of `kind`, as in `{"PRODUCED": "send"}`.
     """
     if violation is not None and message is not None:
         raise MisuseError(

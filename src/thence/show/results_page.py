@@ -38,7 +38,7 @@ class Paragraph:
     plain: bool = False
 
     def html(self) -> str:
-        """Return it escaped."""
+        """Return the paragraph as HTML, escaped."""
         return f"<pre>{escape(self.text)}</pre>\n" if self.plain else f"<p>{marked_up(self.text)}</p>\n"
 
 

@@ -14,7 +14,7 @@ class Server:
         self.port: int = self._server.server_port
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening and end the thread."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

@@ -31,9 +31,11 @@ SHOWN = 10
 def assert_causal(
     trace: str | Path | Iterable[str | Path] | Iterable[Event] | pa.Table, *, columns: Mapping[str, str] | None = None
 ) -> None:
-    """Fail, with the sentence and the diagram, unless a trace (files, an Arrow table or events) is causal.
+    """Raise AssertionError, with the sentence and the diagram, unless a trace is causal.
 
-    `columns` says what the trace calls our columns where that is another name, as for `thence.audit`.
+    Args:
+        trace: files, an Arrow table or events, as for `thence.audit`.
+        columns: the trace's own names for the columns of the contract, as in `{"process": "pid"}`.
     """
     with audit(trace, columns=columns) as result:
         if result.exit_code:

@@ -41,7 +41,7 @@ class Why:
     """a fixed point before the copy was sent; None if the fact is needed, or never got there"""
 
     def sentence(self) -> str:
-        """Say it."""
+        """Return the reason as one sentence."""
         (message, destination), (carrier, to) = self.fact, self.copy
         what = f'"{destination} is a destination of {message}"'
         where = f"the copy of {carrier} to {to}"

@@ -46,7 +46,7 @@ class CausalOkays(CausedOkays):
         return number
 
     def mark(self, copy: Copy) -> int:
-        """Line 17."""
+        """Return the number that an OK for this copy names (line 17)."""
         return self.number(copy.sender, copy.stamp)
 
     def missing(self, copy: Copy) -> list[tuple[int, int]]:
@@ -66,12 +66,12 @@ class ACausal(AckMember):
     fields: ClassVar[dict[str, Shape]] = {**AckMember.fields, "cast": MATRIX}
 
     def begin(self) -> None:
-        """Start with nothing multicast."""
+        """Start with no message multicast or delivered."""
         self.cast: dict[int, tuple[int, ...]] = dict.fromkeys(map(leader, self.masks), (0,) * self.size)
         self.learnt: list[dict[int, tuple[int, ...]]] = []  # nbCast of what was delivered and is not merged yet
 
     def stamped(self, destinations: int) -> Stamp:
-        """Lines 6-8."""
+        """Count one more message for each addressed group, and return the matrix (lines 6-8)."""
         self._merge()
         cast = self.cast.copy()
         for group in leaders(self.masks, destinations):

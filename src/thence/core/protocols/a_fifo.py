@@ -28,12 +28,12 @@ from thence.core.wire.codec import INT, ByProcess, Shape
 
 
 class FifoOkays(AckReceiver):
-    """F-delivery is delivery."""
+    """The receiver for FIFO order, where F-delivery is delivery."""
 
     to_sender = False
 
     def number(self, sender: int, stamp: Stamp) -> int:
-        """Return m.seq[group(p)]."""
+        """Return m.seq[group(p)], the number of the message in this process's group."""
         number: int = stamp.get(self.leader, 0)
         return number
 
@@ -49,11 +49,11 @@ class AFifo(AckMember):
     receives = FifoOkays
 
     def begin(self) -> None:
-        """Start with nothing multicast."""
+        """Start with no message multicast to any group."""
         self.cast: dict[int, int] = {}
 
     def stamped(self, destinations: int) -> Stamp:
-        """Lines 6-8."""
+        """Count one more message for each addressed group, and return those counts (lines 6-8)."""
         addressed = leaders(self.masks, destinations)
         self.cast = self.cast | {g: self.cast.get(g, 0) + 1 for g in addressed}
         return {g: self.cast[g] for g in addressed}
@@ -63,5 +63,5 @@ class AFifo(AckMember):
 
     @classmethod
     def entries(cls, copy: Copy) -> int:
-        """Count the numbers."""
+        """Count one number for each addressed group."""
         return len(copy.stamp)

@@ -82,7 +82,7 @@ class Mails(Shape):
                 self.record.write(mails[count], out, size)
 
     def read(self, reader: Reader) -> list[dict[int, Mail]]:
-        """Read them."""
+        """Read the messages, which must ascend by sender and count."""
         mails: list[Mail] = [self.record.read(reader) for _ in range(reader.length())]
         keys = [(mail.copy.sender, mail.copy.count) for mail in mails]
         if keys != sorted(set(keys)):
@@ -93,7 +93,7 @@ class Mails(Shape):
         return found
 
     def freeze(self, value: list[dict[int, Mail]], rename: Rename) -> Hashable:
-        """Freeze as a set."""
+        """Freeze the messages as a set: their order has no meaning."""
         return frozenset(self.record.freeze(mail, rename) for mails in value for mail in mails.values())
 
     def fork(self, value: list[dict[int, Mail]]) -> list[dict[int, Mail]]:

@@ -86,10 +86,10 @@ class AcknowledgingMember(ClockMember):
 
     @classmethod
     def entries(cls, copy: Copy) -> int:
-        """Nothing is carried."""
+        """Return 0: a stamp carries no control information."""
         return 0
 
     @classmethod
     def facts(cls, copy: Copy) -> int:
-        """Nothing is carried."""
+        """Return 0: a stamp carries no control information."""
         return 0

@@ -37,7 +37,12 @@ class Receiver(Fielded, abc.ABC):
     """The delivery rule, what has been delivered, and the copies that are held."""
 
     def __init__(self, roster: Roster, me: int) -> None:
-        """Start empty, for the process at position `me`."""
+        """Start with nothing delivered and nothing held.
+
+        Args:
+            roster: the processes by position.
+            me: the position of the process that receives.
+        """
         self.roster, self.size, self.me = roster, len(roster), me
         self.abandoned = 0
         """the processes of which nothing more will come, as a mask"""
@@ -45,27 +50,43 @@ class Receiver(Fielded, abc.ABC):
 
     @abc.abstractmethod
     def receive(self, copy: Copy) -> list[Effect]:
-        """Take an arrival; return `Deliver` for it and for whatever it sets free, or `Hold`, or `Duplicate`."""
+        """Take an arrival; return `Deliver` for it and for each copy that it releases, or `Hold`, or `Duplicate`.
+
+        Args:
+            copy: the copy that has arrived, already checked by `Member.check`.
+        """
 
     @abc.abstractmethod
     def pending(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
         """Return each held copy with the (sender, count) pairs it still waits for."""
 
     def copies(self) -> list[Copy]:
-        """Return the held copies."""
+        """Return the held copies, without what they wait for."""
         return [copy for copy, _ in self.pending()]
 
     def join(self, roster: Roster) -> None:
-        """Grow by one position."""
+        """Extend the state by the position of a process that joined.
+
+        Args:
+            roster: the roster with the new process at its end.
+        """
         self.roster, self.size = roster, len(roster)
 
     def remember(self, passed: snapshots.Passed) -> None:
-        """Take what was `passed` from a snapshot."""
+        """Restore the numbers that were skipped when processes were abandoned, from a snapshot.
+
+        Args:
+            passed: the skipped numbers by sender, as `passed` held them when the snapshot was written.
+        """
         if passed:
             raise PeerError(f"snapshot that remembers numbers of {len(passed)} senders; none are kept here")
 
     def abandon(self, process: int) -> list[Effect]:
-        """Wait no longer for messages of a process that are not here, and release what waited for nothing else."""
+        """Stop waiting for messages of a process that have not arrived; return the copies this releases.
+
+        Args:
+            process: its position.
+        """
         self.abandoned |= 1 << process
         return []
 
@@ -92,7 +113,13 @@ class Member(Fielded, abc.ABC):
     receiver: Receiver
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
-        """Take the roster, one's own name or position, and the label of the order this member keeps."""
+        """Start a member that has sent and delivered nothing.
+
+        Args:
+            roster: the processes by position; all members of one system have the same.
+            process: the name or position of this member's process.
+            label: the causal order that this member keeps; None for a system with one order.
+        """
         self.roster = roster
         self.me = process if isinstance(process, int) else roster.position(process)
         self.bit = 1 << self.me
@@ -114,7 +141,11 @@ class Member(Fielded, abc.ABC):
         """Refuse a stamp that no member of this protocol can have made, with a `PeerError`."""
 
     def spent(self, copy: Copy) -> bool:
-        """Tell whether a copy on its way here can never change or cause anything, whatever else comes before it."""
+        """Return whether a copy on its way here can never change or cause anything, whatever else comes before it.
+
+        Args:
+            copy: a copy to this process that has not arrived.
+        """
         return False
 
     def _delivered(self, copy: Copy) -> list[Effect]:
@@ -145,22 +176,38 @@ class Member(Fielded, abc.ABC):
 
     @classmethod
     def entries(cls, copy: Copy) -> int:
-        """Count the elements of a stamp as its paper does."""
+        """Count the elements of a stamp as its paper does.
+
+        Args:
+            copy: a copy that this protocol stamped.
+        """
         raise NotImplementedError
 
     @classmethod
     def facts(cls, copy: Copy) -> int | None:
-        """Count the pairs (message, destination) of a stamp; None where a stamp has none."""
+        """Count the pairs (message, destination) of a stamp; None where a stamp has no such pairs.
+
+        Args:
+            copy: a copy that this protocol stamped.
+        """
         return None
 
     @classmethod
     def paper_bytes(cls, copy: Copy) -> int:
-        """Return the size in the papers' own accounting: 4 bytes a time-stamp, 2 bytes a process id."""
+        """Return the size in the papers' own accounting: 4 bytes a timestamp, 2 bytes a process id.
+
+        Args:
+            copy: a copy that this protocol stamped.
+        """
         return 4 * cls.entries(copy)
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]] | None:
-        """Return the facts of a stamp in the clear: messages with destination masks; None where it has none."""
+        """Return the facts of a stamp in the clear: messages with destination masks; None where it has no facts.
+
+        Args:
+            copy: a copy that this protocol stamped.
+        """
         return None
 
     def log_facts(self) -> set[tuple[MessageId, int]] | None:
@@ -176,11 +223,19 @@ class Member(Fielded, abc.ABC):
         raise self._without_contexts()
 
     def context_of(self, copy: Copy) -> Context:
-        """Return the context of one delivered message: itself and its causes, nothing else that was delivered."""
+        """Return the context of one delivered message: itself and its causes, nothing else that was delivered.
+
+        Args:
+            copy: a copy that this member has delivered.
+        """
         raise self._without_contexts()
 
     def merge(self, *contexts: Context) -> Context:
-        """Merge contexts into one."""
+        """Return the context that contains everything in the given contexts.
+
+        Args:
+            contexts: results of `context`, `context_of` or `merge`, of this member.
+        """
         raise self._without_contexts()
 
     def _without_contexts(self) -> MisuseError:
@@ -200,10 +255,13 @@ class Member(Fielded, abc.ABC):
         context: object = None,
         token: object = None,
     ) -> Sent | Deferred:
-        """Send to a set of processes (names, or a mask over the roster).
+        """Stamp a message and return a copy for each destination, or `Deferred` if the send must be held back.
 
-        `label` picks one of several independent causal orders. `context` replaces what this member has delivered as the
-        causes of the message. `token` is what serialized protocols hand from sender to sender.
+        Args:
+            destinations: the processes that get the message: names, or a mask over the roster.
+            label: which of several independent causal orders the message belongs to; the member's own if not given.
+            context: the causes of the message, in place of everything this member has sent and delivered.
+            token: what a protocol with serialized sends passes from sender to sender.
         """
         mask = destinations if isinstance(destinations, int) else self.roster.mask(destinations)
         if mask == 0:
@@ -218,7 +276,11 @@ class Member(Fielded, abc.ABC):
         return sent
 
     def receive(self, copy: Copy) -> list[Effect]:
-        """Take a copy from the network, or refuse it with a `PeerError` and be as before."""
+        """Take a copy from the network and return the effects; refuse it with a `PeerError` and change nothing.
+
+        Args:
+            copy: the copy, as `decode` returned it.
+        """
         if copy.label == self.label:
             self._admit(copy)
             return self._received(copy)
@@ -247,7 +309,11 @@ class Member(Fielded, abc.ABC):
             raise PeerError(f"message {self._name(copy)} came after its sender was abandoned; causal order forbids it")
 
     def check(self, copy: Copy) -> None:
-        """Refuse a copy that cannot be."""
+        """Raise `PeerError` for a copy that no run of this system can contain.
+
+        Args:
+            copy: the copy, as `decode` returned it.
+        """
         size, sender, destinations = self.size, copy.sender, copy.destinations
         if not (0 <= sender < size and 0 <= copy.source < size):
             raise PeerError(f"a copy of {sender} from {copy.source} names a position outside a roster of {size}")
@@ -278,29 +344,53 @@ class Member(Fielded, abc.ABC):
         self._check_state()
 
     def beyond(self, what: str, number: int, copy: Copy) -> PeerError:
-        """Return the error for a stamp that says more of a process than can be known."""
+        """Return the error for a stamp that claims more about a process than can be known.
+
+        Args:
+            what: whose messages the stamp counts, for the text of the error.
+            number: the count that is too high.
+            copy: the copy with that stamp.
+        """
         return PeerError(f"the stamp of {self._name(copy)} speaks of message {number} of {what}")
 
     def check_known(self, copy: Copy, sender: int, newest: int) -> None:
-        """Refuse a stamp that names this process beyond its count, or a message that its own sender sent later."""
+        """Refuse a stamp that names this process beyond its count, or a message that its own sender sent later.
+
+        Args:
+            copy: the copy with the stamp.
+            sender: the position whose messages the stamp counts.
+            newest: the highest count that it names of them.
+        """
         if sender == self.me and newest > self.count:
             raise self.beyond(f"{self.roster.name(sender)}, who has sent {self.count}", newest, copy)
         if sender == copy.sender and newest >= copy.count:
             raise self.beyond("the same sender, which comes later", newest, copy)
 
     def check_own(self, newest: int) -> None:
-        """Refuse a restored state that names this process beyond its count."""
+        """Refuse a restored state that names this process beyond its count.
+
+        Args:
+            newest: the highest count of this process's own messages in the state.
+        """
         if newest > self.count:
             raise PeerError(f"snapshot that names message {newest} of a member that has sent {self.count}")
 
     # -- who is there ----------------------------------------------------------------------------------------------
 
     def trusted(self, processes: Iterable[str]) -> list[Effect]:
-        """Take the failure detector's word on who is trusted; protocols without one have no use for it."""
+        """Take the output of the failure detector; protocols that use none ignore it.
+
+        Args:
+            processes: the processes that are trusted now.
+        """
         return []
 
     def join(self, process: str) -> list[Effect]:
-        """Let a process join: it gets the next position."""
+        """Add a process to the roster, at the next position.
+
+        Args:
+            process: its name, which must be new.
+        """
         self._must_grow()
         self.roster = self.roster.joined(process)
         for order in self.orders():
@@ -314,6 +404,9 @@ class Member(Fielded, abc.ABC):
         """Let a process leave: no process sends to it any more, and facts about it are forgotten for good.
 
         What it sent may still be on its way, so nothing that waits for it is released; `abandon` does that.
+
+        Args:
+            process: the name of the process that left.
         """
         self._must_grow()
         position = self._other(process)
@@ -324,11 +417,14 @@ class Member(Fielded, abc.ABC):
         return effects
 
     def abandon(self, process: str) -> list[Effect]:
-        """Give up on a process that is gone for good: wait no longer for any message of it that is not here.
+        """Give up on a process that is gone for good: wait no longer for messages of it that have not arrived.
 
-        `GoesWithout` stands in front of each delivery that goes without a cause. What is known of earlier messages only
-        through one that never comes is not waited for: that of another process is delivered when it comes, late as it
-        is. A copy of the process itself that comes later is refused.
+        Before each delivery that goes without a cause stands `GoesWithout`. Causes that only a lost message named are
+        unknown, so they are not waited for; those of other processes are delivered when they arrive. A copy of the
+        abandoned process that arrives later is refused.
+
+        Args:
+            process: the name of the process that is gone.
         """
         if self.cannot_abandon:
             raise MisuseError(f"protocol {self.name} cannot abandon {process}: {self.cannot_abandon}")
@@ -352,7 +448,11 @@ class Member(Fielded, abc.ABC):
     # -- labels ----------------------------------------------------------------------------------------------------
 
     def accept(self, labels: Iterable[str] | None) -> None:
-        """Accept only these labels beside the member's own; None accepts all, as in the beginning."""
+        """Restrict the labels that sends and copies may have.
+
+        Args:
+            labels: the labels that are accepted beside the member's own; None accepts all, which is the default.
+        """
         self.labels = None if labels is None else frozenset(labels)
 
     def orders(self) -> list[Self]:
@@ -360,13 +460,21 @@ class Member(Fielded, abc.ABC):
         return [self, *(self._orders[label] for label in sorted(self._orders))]
 
     def fresh(self, label: str) -> Self:
-        """Return the order of a label of which nothing was sent or received; `keep` makes it part of this member."""
+        """Return the order of a label in which nothing was sent or received; `keep` makes it part of this member.
+
+        Args:
+            label: the label of the new order.
+        """
         order = type(self)(self.roster, self.me, label=label, **{o: getattr(self, o) for o in self.options})
         order.gone, order.receiver.abandoned = self.gone, self.receiver.abandoned
         return order
 
     def keep(self, order: Self) -> None:
-        """Make the order of a label part of this member."""
+        """Make the order of a label part of this member.
+
+        Args:
+            order: what `fresh` returned.
+        """
         if order is not self and order.label is not None:
             self._orders[order.label] = order
 
@@ -407,7 +515,11 @@ class Member(Fielded, abc.ABC):
         """Do now whatever was left for later, so that equal states look alike; nothing is, in most protocols."""
 
     def state(self, rename: Rename = None) -> Hashable:
-        """Return the whole state as a hashable value, with positions renamed if asked."""
+        """Return the whole state as a hashable value, for comparing states in an exploration.
+
+        Args:
+            rename: the new position of each position; None keeps them.
+        """
         self.settle()
         own = (self.count, MASK.freeze(self.gone, rename), self.receiver.freeze(rename), self.freeze(rename))
         others = tuple((label, self._orders[label].state(rename)) for label in sorted(self._orders))
@@ -419,19 +531,31 @@ class Member(Fielded, abc.ABC):
 
     @classmethod
     def restore(cls, data: bytes) -> Self:
-        """Return the member that `snapshot` described, or say what is wrong with the bytes."""
+        """Return the member that `snapshot` described; raise `PeerError` for bytes that are damaged or impossible.
+
+        Args:
+            data: what `snapshot` returned.
+        """
         return snapshots.read(cls, data)
 
     # -- the wire --------------------------------------------------------------------------------------------------
 
     def encode(self, copy: Copy, version: int = wire.WIRE_VERSION) -> bytes:
-        """Return the stamp of a copy; `version=2` is shorter, for destinations that read it (releases after 0.1.0)."""
+        """Return the stamp of a copy as bytes.
+
+        Args:
+            copy: a copy that `send` returned.
+            version: of the wire format; 2 is shorter, for destinations that read it (releases after 0.1.0).
+        """
         return wire.encode(type(self), copy, self.roster, version)
 
     def decode(self, data: bytes, *, source: str | int) -> Copy:
-        """Read the stamp of a copy that arrived here, handed over by `source` (a name or position).
+        """Read the stamp of a copy that arrived here.
 
-        Who that is, the runtime must know from the connection: a stamp says who sent the message, not who speaks.
+        Args:
+            data: what `encode` returned at the sender.
+            source: the name or position of the process that delivered the bytes. The runtime must know it from the
+                connection: a stamp names the sender of the message, which may be another process.
         """
         position = source if isinstance(source, int) else self.roster.position(source)
         return wire.decode(type(self), data, self.roster, destination=self.me, source=position)

@@ -53,11 +53,11 @@ class BSS(ClockMember):
 
     @classmethod
     def entries(cls, copy: Copy) -> int:
-        """Count the n numbers."""
+        """Count the n numbers of the vector clock."""
         return len(copy.stamp)
 
     def log_size(self) -> int:
-        """Count the n numbers."""
+        """Count the n numbers of the vector clock."""
         return self.size
 
 

@@ -23,7 +23,7 @@ from thence.core.wire.codec import TEXT, Shape
 
 
 class Central(RelayingMember):
-    """One coordinator for all."""
+    """A member that sends everything through one coordinator."""
 
     name = "central"
     code = 35

@@ -225,7 +225,7 @@ class ECH(ClockMember):
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
-        """Return the elements."""
+        """Return the elements of the stamp's log in the clear."""
         return dependency.in_the_clear(copy.stamp[0])
 
     def log_size(self) -> int:

@@ -45,7 +45,7 @@ MOST_STEPS = 1 << 22
 
 
 class Cut(NamedTuple):
-    """A separator as masks."""
+    """A causal separator as masks over the roster."""
 
     members: int
     forward: int

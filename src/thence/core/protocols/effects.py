@@ -56,7 +56,12 @@ class Hold:
     __slots__ = ("_causes", "copy")
 
     def __init__(self, copy: Copy, causes: tuple[Cause, ...] | Callable[[], tuple[Cause, ...]]) -> None:
-        """Take the causes, or what names them."""
+        """Say which copy waits, and for what.
+
+        Args:
+            copy: the copy that is held.
+            causes: its missing causes, or a function that returns them when they are asked for.
+        """
         self.copy, self._causes = copy, causes
 
     @property

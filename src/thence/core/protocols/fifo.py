@@ -54,9 +54,9 @@ class Fifo(ClockMember):
 
     @classmethod
     def entries(cls, copy: Copy) -> int:
-        """Count the one number."""
+        """Return 1: a stamp carries the sender's count for this destination."""
         return 1
 
     def log_size(self) -> int:
-        """Count the numbers kept."""
+        """Count the numbers kept, one for each destination so far."""
         return len(self.last)

@@ -116,7 +116,7 @@ class History(ClockMember):
 
     @classmethod
     def entries(cls, copy: Copy) -> int:
-        """Count the ids."""
+        """Count the message ids that a stamp carries."""
         return sum(len(past.masks) for past in copy.stamp)
 
     @classmethod
@@ -131,7 +131,7 @@ class History(ClockMember):
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
-        """Return the whole history."""
+        """Return the whole history in the clear: every message of the causal past."""
         return [
             (MessageId(sender, count), mask)
             for sender, past in enumerate(copy.stamp)
@@ -139,5 +139,5 @@ class History(ClockMember):
         ]
 
     def log_size(self) -> int:
-        """Count the ids."""
+        """Count the message ids that this member keeps."""
         return sum(len(past.masks) for past in self.pasts)

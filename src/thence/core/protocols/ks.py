@@ -136,7 +136,7 @@ class KS(ClockMember):
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
-        """Return the entries."""
+        """Return the entries of the stamp's log in the clear."""
         return dependency.in_the_clear(copy.stamp)
 
     def log_facts(self) -> set[tuple[MessageId, int]]:

@@ -41,7 +41,7 @@ class KsOkays(CausedOkays):
         return number
 
     def mark(self, copy: Copy) -> int:
-        """Return its count."""
+        """Return the count of the copy's message, which an OK names."""
         return copy.count
 
     def missing(self, copy: Copy) -> list[tuple[int, int]]:
@@ -102,7 +102,7 @@ class KsFt(AckMember):
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
-        """Return the entries."""
+        """Return the entries of the stamp's log in the clear."""
         return dependency.in_the_clear(copy.stamp[1])
 
     def group_facts(self, log: Log) -> int:

@@ -39,7 +39,7 @@ LastCounts = dict[int, dict[int, int]]
 
 
 class PRS(ClockMember):
-    """Direct predecessors, per destination."""
+    """A member that carries direct predecessors, for each destination."""
 
     name = "prs"
     code = 7
@@ -110,7 +110,7 @@ class PRS(ClockMember):
 
     @classmethod
     def entries(cls, copy: Copy) -> int:
-        """Count the pairs."""
+        """Count the pairs of destination and predecessor."""
         return sum(map(len, copy.stamp.values()))
 
     @classmethod
@@ -129,7 +129,7 @@ class PRS(ClockMember):
         return by_message((*pair, d) for d, pairs in copy.stamp.items() for pair in pairs.items())
 
     def log_size(self) -> int:
-        """Count the pairs."""
+        """Count the pairs of destination and predecessor that are kept."""
         return sum(map(len, self.before.values()))
 
 

@@ -195,7 +195,7 @@ class ClockReceiver(Receiver):
         return [(copy, list(self._unmet(needs))) for copy, needs in self.held.values()]
 
     def join(self, roster: Roster) -> None:
-        """Grow by one position."""
+        """Extend the delivered clock by the process that joined."""
         super().join(roster)
         self.delivered.append(0)
 

@@ -262,7 +262,11 @@ REGISTRY: dict[str, ProtocolEntry] = {
 
 
 def lookup(name: str) -> ProtocolEntry:
-    """Return the entry of a protocol, or say which names there are."""
+    """Return the entry of a protocol; raise `MisuseError` with the known names if there is no such protocol.
+
+    Args:
+        name: the protocol's name, as `thence protocols` lists it.
+    """
     try:
         return REGISTRY[name]
     except KeyError:
@@ -277,7 +281,19 @@ def create(
     labels: Iterable[str] | None = None,
     **options: Option,
 ) -> Member:
-    """Make a member of a registered protocol; `labels` are those it accepts beside its own, all unless given."""
+    """Make a member of a registered protocol.
+
+        a, b = (thence.protocols.create("ks", ["a", "b"], name) for name in "ab")
+        sent = a.send(["b"])
+        b.receive(b.decode(a.encode(sent.copies[0]), source="a"))    # [Deliver(...)]
+
+    Args:
+        name: the protocol's name, as `thence protocols` lists it.
+        roster: the processes, in the order that all members use.
+        process: the name or position of this member's process.
+        labels: the labels that are accepted beside the member's own; all if not given.
+        options: what this protocol takes beside these, as in `bound=3`; `label` is the order that the member keeps.
+    """
     entry = lookup(name)
     check_options(entry, {option: value for option, value in options.items() if option != "label"})
     member = entry.protocol(roster if isinstance(roster, Roster) else Roster(roster), process, **options)
@@ -298,7 +314,13 @@ def check_options(entry: ProtocolEntry, options: Mapping[str, Option]) -> None:
 
 
 def require(name: str, given: Iterable[Need], *, driver: str) -> ProtocolEntry:
-    """Refuse a protocol whose needs a driver does not meet, saying which."""
+    """Return the entry of a protocol; raise `MisuseError` if it needs something that a driver does not provide.
+
+    Args:
+        name: the protocol's name.
+        given: the needs that the driver meets, such as "fifo".
+        driver: what the error calls the driver.
+    """
     entry, met = lookup(name), frozenset(given)
     missing = [need for need in entry.needs if need not in met]
     if missing:

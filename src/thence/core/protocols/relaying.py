@@ -154,7 +154,7 @@ class RelayingMember(ClockMember):
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]] | None:
-        """Return the message before."""
+        """Return the one message that comes before this one, in the clear."""
         if copy.kind != MESSAGE or copy.stamp is None:
             return []
         return [(MessageId(*copy.stamp), 1 << copy.destination)]

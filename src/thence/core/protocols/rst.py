@@ -88,11 +88,11 @@ class RST(ClockMember):
 
     @classmethod
     def entries(cls, copy: Copy) -> int:
-        """Count the n² numbers."""
+        """Count the n² numbers of the matrix."""
         return len(copy.stamp) ** 2
 
     def log_size(self) -> int:
-        """Count the n² numbers."""
+        """Count the n² numbers of the matrix."""
         return self.size**2
 
 

@@ -93,14 +93,14 @@ class TimeReceiver(Receiver):
         return [(copy, self._unmet(copy)) for copy in self.held]
 
     def join(self, roster: Roster) -> None:
-        """Grow by one position."""
+        """Extend both clocks by the process that joined."""
         super().join(roster)
         self.told += (0,)
         self.delivered.append(0)
 
 
 class SES(Member):
-    """Vector times per destination."""
+    """A member that carries a vector time for each destination."""
 
     name = "ses"
     code = 8

@@ -22,7 +22,7 @@ from thence.core.wire.codec import INT, PROCESS, RecordShape, Seq, Shape
 
 
 class Synchronous(AcknowledgingMember):
-    """The send event waits."""
+    """A member whose send event waits until the message before was received."""
 
     name = "synchronous"
     code = 32

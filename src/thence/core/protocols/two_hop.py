@@ -46,7 +46,7 @@ class TwoHop(ClockMember):
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
-        """All of (2)."""
+        """Return what condition (2) requires: every non-zero count of the second row."""
         return [(i, count) for i, count in enumerate(copy.stamp[1]) if count]
 
     def _send(self, destinations: int, context: object, token: object) -> Sent:
@@ -73,7 +73,7 @@ class TwoHop(ClockMember):
 
     @classmethod
     def entries(cls, copy: Copy) -> int:
-        """Count both rows."""
+        """Count the numbers of both rows."""
         return 2 * len(copy.stamp[0])
 
     @classmethod
@@ -90,7 +90,7 @@ class TwoHop(ClockMember):
         return by_message(fact for fact in facts if fact[1])
 
     def log_size(self) -> int:
-        """Count the n² entries."""
+        """Count the n² numbers of the matrix."""
         return self.size**2
 
 

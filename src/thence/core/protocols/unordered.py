@@ -42,18 +42,18 @@ class AnyOrder(Receiver):
         return [Deliver(copy)]  # Deliver on arrival
 
     def pending(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
-        """Hold nothing, ever."""
+        """Return no copy, because none is ever held."""
         return []
 
     def join(self, roster: Roster) -> None:
-        """Grow by one position."""
+        """Extend the state by the process that joined."""
         super().join(roster)
         self.upto.append(0)
         self.beyond.append({})
 
 
 class Unordered(Member):
-    """Sends without control information."""
+    """A member that sends without control information, to show what goes wrong."""
 
     name = "unordered"
     code = 0
@@ -71,5 +71,5 @@ class Unordered(Member):
 
     @classmethod
     def entries(cls, copy: Copy) -> int:
-        """Nothing is carried."""
+        """Return 0: a stamp carries no control information."""
         return 0

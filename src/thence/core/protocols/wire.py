@@ -142,7 +142,7 @@ def put_kind(out: bytearray, names: Sequence[str], copy: Copy) -> None:
 
 
 def read_kind(reader: Reader, names: Sequence[str]) -> tuple[str, str | None]:
-    """Read what `put_kind` wrote."""
+    """Read the kind and the label that `put_kind` wrote."""
     head = reader.varint()
     if head >> 1 >= len(names):
         raise PeerError(f"kind {head >> 1} at byte {reader.at} is unknown; {len(names)} kinds are: {', '.join(names)}")
@@ -178,7 +178,7 @@ class CopyShape(Shape):
         self.kinds[copy.kind].write(copy.stamp, out, size)
 
     def read(self, reader: Reader) -> Copy:
-        """Read a copy."""
+        """Read a copy with its stamp, by the shape of its kind."""
         kind, label = read_kind(reader, self.names)
         sender, count = PROCESS.read(reader), reader.varint()
         source, destination = PROCESS.read(reader), PROCESS.read(reader)
@@ -186,7 +186,7 @@ class CopyShape(Shape):
         return Copy(sender, count, destinations, source, destination, self.kinds[kind].read(reader), label, kind)
 
     def freeze(self, value: Value, rename: Rename) -> Hashable:
-        """Freeze every field."""
+        """Freeze every field, with positions renamed."""
         copy: Copy = value
         return (
             copy.kind,

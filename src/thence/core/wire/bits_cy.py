@@ -68,6 +68,7 @@ class BitWriter:
 
     @cython.cfunc
     def grow(self, more: cython.Py_ssize_t) -> object:
+        """Make the output longer by this many bytes."""
         self.end += more
         if cython.compiled:
             PyByteArray_Resize(self.out, self.end)
@@ -108,6 +109,7 @@ class BitWriter:
 
     @cython.cfunc
     def wide(self, value: cython.ulonglong, bits: cython.int) -> cython.int:
+        """Write up to 63 bits, the low 32 first; `put` takes 56 at most."""
         if bits > 32:
             self.put(value & 0xFFFFFFFF, 32)
             value >>= 32
@@ -149,6 +151,7 @@ class BitWriter:
 
     @cython.cfunc
     def close(self) -> object:
+        """Fill the last byte with zeros and cut the output to its length."""
         if self.fill:
             self.put(0, 8 - self.fill)
         if cython.compiled:
@@ -193,6 +196,7 @@ class BitReader:
 
     @cython.cfunc
     def wide(self, bits: cython.int) -> cython.ulonglong:
+        """Read up to 63 bits, as `BitWriter.wide` wrote them."""
         if bits <= 32:
             return self.get(bits)
         low: cython.ulonglong = self.get(32)

@@ -126,7 +126,7 @@ class _Mask(Shape):
 
 
 class Optional(Shape):
-    """A value or None."""
+    """A value of a shape, or None."""
 
     def __init__(self, shape: Shape) -> None:
         """Wrap the shape of the value that may be absent."""
@@ -167,7 +167,7 @@ class RecordShape(Shape):
             shape.write(part, out, size)
 
     def read(self, reader: Reader) -> Value:
-        """Read the parts."""
+        """Read the parts in their order, and make the record of them."""
         if self.numbers:
             parts = tuple(reader.numbers(len(self.shapes)))
             for place in self.processes:
@@ -180,7 +180,7 @@ class RecordShape(Shape):
         return parts if self.make is None else self.make(*parts)
 
     def freeze(self, value: Value, rename: Rename) -> Hashable:
-        """Freeze the parts."""
+        """Freeze each part by its own shape."""
         return tuple(shape.freeze(part, rename) for shape, part in zip(self.shapes, value, strict=True))
 
     def in_bits(self) -> Shape:
@@ -189,7 +189,7 @@ class RecordShape(Shape):
         return RecordShape(*shapes, make=self.make) if shapes != list(self.shapes) else self
 
     def fork(self, value: Value) -> Value:
-        """Fork the parts."""
+        """Fork each part by its own shape."""
         parts = tuple(shape.fork(part) for shape, part in zip(self.shapes, value, strict=True))
         return parts if self.make is None else self.make(*parts)
 
@@ -208,7 +208,7 @@ class Seq(Shape):
             self.shape.write(item, out, size)
 
     def read(self, reader: Reader) -> Value:
-        """Read the items."""
+        """Read the length, then the items."""
         read = self.shape.read
         return self.make([read(reader) for _ in range(reader.length())])
 
@@ -217,7 +217,7 @@ class Seq(Shape):
         return tuple(self.shape.freeze(item, rename) for item in value)
 
     def fork(self, value: Value) -> Value:
-        """Fork the items."""
+        """Fork each item by its shape."""
         return self.make(self.shape.fork(item) for item in value)
 
 
@@ -332,7 +332,7 @@ class ByCount(Shape):
             last = count
 
     def read(self, reader: Reader) -> dict[int, Value]:
-        """Read the pairs."""
+        """Read the pairs, whose counts ascend."""
         found: dict[int, Value] = {}
         last = -1
         for _ in range(reader.length()):
@@ -359,17 +359,30 @@ class Fielded:
     fields: ClassVar[dict[str, Shape]] = {}
 
     def dump(self, out: bytearray, size: int) -> None:
-        """Append every field."""
+        """Append every declared field to the output, in order.
+
+        Args:
+            out: where the bytes go.
+            size: the number of processes, from which the width of masks follows.
+        """
         for name, shape in self.fields.items():
             shape.write(getattr(self, name), out, size)
 
     def load(self, reader: Reader) -> None:
-        """Take every field from the reader."""
+        """Set every declared field from bytes that `dump` wrote.
+
+        Args:
+            reader: stands at the first byte of the fields.
+        """
         for name, shape in self.fields.items():
             setattr(self, name, shape.read(reader))
 
     def freeze(self, rename: Rename) -> Hashable:
-        """Return every field, frozen."""
+        """Return every declared field as a hashable value.
+
+        Args:
+            rename: the new position of each position; None keeps them.
+        """
         return tuple(shape.freeze(getattr(self, name), rename) for name, shape in self.fields.items())
 
     def forked(self) -> Self:
@@ -380,7 +393,11 @@ class Fielded:
         return forked
 
     def fork_into(self, forked: Fielded) -> None:
-        """Copy every field to a copy."""
+        """Give another object copies of every declared field.
+
+        Args:
+            forked: the object that gets them.
+        """
         for name, shape in self.fields.items():
             setattr(forked, name, shape.fork(getattr(self, name)))
 

@@ -67,11 +67,13 @@ class Log:
     @cython.cfunc
     @cython.exceptval(check=False)
     def sender(self, i: cython.Py_ssize_t) -> cython.longlong:
+        """Return the sender of entry `i`."""
         return self.data[i * self.stride]
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def count(self, i: cython.Py_ssize_t) -> cython.longlong:
+        """Return the count of entry `i`."""
         return self.data[i * self.stride + 1]
 
     @cython.cfunc
@@ -83,6 +85,7 @@ class Log:
     @cython.cfunc
     @cython.exceptval(check=False)
     def empty(self, i: cython.Py_ssize_t) -> cython.bint:
+        """Return whether entry `i` has no destinations left."""
         j: cython.Py_ssize_t
         found: cython.longlong = 0
         for j in range(i * self.stride + 2, (i + 1) * self.stride):
@@ -91,6 +94,7 @@ class Log:
 
     @cython.cfunc
     def mask(self, i: cython.Py_ssize_t) -> Any:
+        """Return the destinations of entry `i` as an integer."""
         j: cython.Py_ssize_t
         found: Any = self.data[(i + 1) * self.stride - 1]
         for j in range((i + 1) * self.stride - 2, i * self.stride + 1, -1):
@@ -422,7 +426,7 @@ class Log:
         return self.groups().get(sender, default)
 
     def keys(self) -> Any:
-        """Return the senders."""
+        """Return the senders that have entries."""
         return self.groups().keys()
 
     def values(self) -> Any:

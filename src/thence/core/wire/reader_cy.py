@@ -63,7 +63,7 @@ class Reader:
 
     @cython.ccall
     def take(self, count: cython.Py_ssize_t) -> bytes:
-        """Take that many bytes."""
+        """Return the next `count` bytes."""
         if count > self.end - self.at:
             raise PeerError(f"ends after {self.end} bytes, {count} more expected at {self.at}")
         self.at += count
@@ -100,7 +100,7 @@ class Reader:
 
     @cython.ccall
     def numbers(self, count: cython.longlong) -> list:
-        """Take that many integers."""
+        """Return the next `count` integers."""
         i: cython.Py_ssize_t
         at: cython.Py_ssize_t
         if count > self.end - self.at:
@@ -234,7 +234,7 @@ class Reader:
 
     @cython.ccall
     def masks(self, count: cython.Py_ssize_t) -> list:
-        """Take that many sets."""
+        """Return the next `count` sets as integers."""
         _i: cython.Py_ssize_t
         found: list = []
         for _i in range(count):

@@ -77,11 +77,13 @@ class Words:
 
     @cython.cfunc
     def has(self, position: cython.Py_ssize_t) -> cython.bint:
+        """Return whether a position is in the set."""
         j: cython.Py_ssize_t = position // 56
         return j < self.width and (self.word[j] >> position % 56 & 1) != 0
 
     @cython.cfunc
     def empty(self) -> cython.bint:
+        """Return whether the set has no positions."""
         j: cython.Py_ssize_t
         found: cython.longlong = 0
         for j in range(self.width):
@@ -91,6 +93,7 @@ class Words:
     @cython.cfunc
     @cython.exceptval(check=False)
     def clear(self) -> cython.void:
+        """Remove every position from the set."""
         j: cython.Py_ssize_t
         for j in range(self.width):
             self.word[j] = 0
@@ -293,7 +296,7 @@ def set_bytes(size: cython.Py_ssize_t) -> cython.Py_ssize_t:
 
 
 def put_varint(out: bytearray, value: int) -> None:
-    """Append a non-negative integer."""
+    """Append a non-negative integer, 7 bits a byte, low bits first."""
     while value > 127:
         out.append(value & 127 | 128)
         value >>= 7

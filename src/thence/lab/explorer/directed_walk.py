@@ -20,7 +20,7 @@ from thence.lab.explorer.system import System
 
 @dataclass
 class Hunt:
-    """What a hunt did."""
+    """The result of a hunt: walks, steps and the failure, if one was found."""
 
     walks: int
     steps: int

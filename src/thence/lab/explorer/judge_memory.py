@@ -52,7 +52,7 @@ class Space:
         return destinations << slot * self.n
 
     def bit(self, slot: int, destination: int) -> int:
-        """Return one fact."""
+        """Return the bit of one fact: a message slot with a destination."""
         return 1 << slot * self.n + destination
 
     def of_sender(self, sender: int) -> int:

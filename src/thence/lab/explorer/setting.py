@@ -146,7 +146,7 @@ class Setting:
         return groups_of(self.groups, self.roster())
 
     def member(self, process: int) -> Member:
-        """Make one member."""
+        """Make the member of the process at a position."""
         options = dict(self.options)
         if self.grouped and "groups" in self.entry.protocol.options:
             options.setdefault("groups", self.groups)

@@ -145,7 +145,7 @@ class Stepper:
         return self.moves.stuck(self.system) if self.problem is None and quiet else self.problem
 
     def back(self) -> None:
-        """Undo the last step."""
+        """Undo the last step; raise `MisuseError` at the start."""
         if not self.steps:
             raise MisuseError("nothing was done yet")
         self.steps.pop()

@@ -126,11 +126,11 @@ class Witness:
     steps: tuple[Step, ...]
 
     def run(self) -> Replay:
-        """Replay it."""
+        """Replay the execution and judge it."""
         return replay(self.setting, self.start, self.steps, frozenset(self.properties))
 
     def messages(self) -> int:
-        """Count the sends."""
+        """Count the messages that the execution sends."""
         return sum(step.kind == "send" for step in self.steps)
 
     def events(self, result: Replay | None = None) -> list[Event]:
@@ -151,7 +151,7 @@ class Witness:
         return render(self.events())
 
     def sentence(self) -> str:
-        """Say what is wrong."""
+        """Return what is wrong with the execution, as one sentence."""
         result = self.run()
         problem, moves = result.problem, result.moves
         if problem is None or moves is None:

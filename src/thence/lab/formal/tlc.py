@@ -53,13 +53,13 @@ class Model:
     """names that stand for themselves: model values"""
 
     def text(self) -> str:
-        """Return the module."""
+        """Return the text of the module `Model` that TLC reads."""
         given = "\n".join(f"the_{name} == {value}" for name, value in self.definitions.items())
         names = f"CONSTANTS {', '.join(self.named)}\n" if self.named else ""
         return f"---- MODULE Model ----\nEXTENDS {self.module}\n{names}{given}\n====\n"
 
     def configuration(self) -> str:
-        """Return the configuration."""
+        """Return the text of TLC's configuration file."""
         lines = ["CONSTANTS", *(f"  {name} = {value}" for name, value in self.constants.items())]
         lines += [f"  {name} <- the_{name}" for name in self.definitions]
         lines.append(f"SPECIFICATION {self.specification}")
@@ -73,7 +73,7 @@ class Model:
 
 @dataclass(frozen=True)
 class TlcResult:
-    """What TLC found."""
+    """What TLC found: the verdict and the number of states."""
 
     holds: bool
     violated: str

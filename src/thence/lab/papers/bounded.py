@@ -40,7 +40,7 @@ class Stamps(Observer):
         self._epochs: dict[int, int] = {}
 
     def begin(self, simulation: Simulation) -> None:
-        """Take the members."""
+        """Remember the members whose stamps are measured."""
         self.members = simulation.members
 
     def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
@@ -68,7 +68,7 @@ def measured(scenario: Scenario, members: Sequence[Member] | None = None) -> Row
 
 
 def printed(name: str, scenario: Scenario) -> Row:
-    """Run a printed form."""
+    """Simulate a scenario with a printed form of the protocol, and return its measures."""
     kind = VARIANTS[name].protocol
     options: Row = {} if scenario.bound is None else {"bound": scenario.bound}
     members = [kind(scenario.roster, place, **options) for place in range(scenario.processes)]

@@ -194,7 +194,7 @@ class ChannelClocks(Member):
 
     @classmethod
     def entries(cls, copy: Copy) -> int:
-        """Count the time-stamps."""
+        """Count the timestamps of a stamp: n³ + n."""
         n = len(copy.stamp[1])
         return n**3 + n
 
@@ -206,5 +206,5 @@ class ReceiverAlone(ChannelClocks):
     code = 128
 
     def witnesses(self, destination: int) -> list[int]:
-        """The receiver."""
+        """Return the receiver as the only witness."""
         return [destination]

@@ -64,7 +64,7 @@ TRAFFIC = (
 
 
 def grid(scale: Scale) -> Grid:
-    """Return the runs."""
+    """Return the grid of simulations at a scale."""
     return grid_of(_scenarios(scale), warmup=0.5)
 
 

@@ -45,19 +45,19 @@ class Watched:
         return bool(self.log.beyond(me, sent, sender, count))
 
     def union(self) -> int:
-        """Return all destinations."""
+        """Return the union of all destinations, counted as one look at the log."""
         return int(self._look().union())
 
     def without(self, mask: int) -> Watched:
-        """Take destinations out."""
+        """Return the log without these destinations, counted as one look at it."""
         return Watched(self._look().without(mask))
 
     def appended(self, sender: int, count: int, mask: int) -> Watched:
-        """Add an entry."""
+        """Return the log with one entry more, counted as one look at it."""
         return Watched(self._look().appended(sender, count, mask))
 
     def merged(self, other: Watched, ended: int = 0) -> Watched:
-        """Merge a log."""
+        """Return the log merged with another, counted as one look at both."""
         return Watched(self._look(other.log).merged(other.log, ended))
 
 

@@ -44,11 +44,11 @@ class Facts(Observer):
         self._last: tuple[str, int, set[Fact]] | None = None
 
     def begin(self, simulation: Simulation) -> None:
-        """Take the members."""
+        """Remember the members whose logs are compared."""
         self.members, self.roster = simulation.members, simulation.roster
 
     def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
-        """Keep the sender's log."""
+        """Keep the sender's log as of this send."""
         self._flush()
         self._log(process)
 
@@ -66,7 +66,7 @@ class Facts(Observer):
         self._log(copy.destination)
 
     def end(self, now: float) -> None:
-        """Keep the last one."""
+        """Keep the log of the last event."""
         self._flush()
 
     def _log(self, process: int) -> None:
@@ -110,11 +110,11 @@ class LargestStamps(Observer):
         self.entries = self.hops = self.hop_facts = 0
 
     def begin(self, simulation: Simulation) -> None:
-        """Take the members."""
+        """Remember a member that can measure stamps."""
         self.member = simulation.members[0]
 
     def arrived(self, now: float, copy: Copy) -> None:
-        """Measure a copy."""
+        """Measure the stamp of a copy, and keep the largest."""
         self.entries = max(self.entries, self.member.entries(copy))
 
     def hops_sent(self, now: float, copies: Sequence[Copy]) -> None:

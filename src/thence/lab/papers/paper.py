@@ -46,7 +46,7 @@ class Scale:
 
 
 def no_grid(scale: Scale) -> Grid | None:
-    """Return no simulations."""
+    """Return None: the paper needs no simulations."""
     return None
 
 

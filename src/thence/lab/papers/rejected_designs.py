@@ -58,7 +58,7 @@ class ACausalCarry(ACausal):
         return []  # nothing is held back
 
     def stamped(self, destinations: int) -> Stamp:
-        """Add the cargo."""
+        """Return the stamp with the messages that it carries along."""
         self._released()
         self._settle_own()
         self.risky = [c for c in self.risky if c[0] != self.me or c[1] in self.own]
@@ -198,7 +198,7 @@ class AFifoLazy(AFifo):
     receives = LazyOkays
 
     def begin(self) -> None:
-        """Count deliveries, always."""
+        """Start as the base does, and always count deliveries."""
         super().begin()
         self.counts = True
 

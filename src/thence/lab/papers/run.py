@@ -52,7 +52,7 @@ class Reproduced:
         return {"paper": self.paper.name, "title": self.paper.title, "open": list(self.paper.open), "claims": claims}
 
     def verdicts(self) -> ResultTable:
-        """Return published beside ours."""
+        """Return the table of claims: the published value beside ours."""
         rows = tuple((c.where, c.published, f.ours, f.verdict, c.threshold) for c, f in self.findings)
         return ResultTable("Claims", ("where", "published", "ours", "verdict", "reproduced if"), rows)
 

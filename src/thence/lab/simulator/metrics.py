@@ -81,7 +81,7 @@ class Meter(Observer):
         self._count = 0
 
     def begin(self, simulation: Simulation) -> None:
-        """Make the batches."""
+        """Divide the messages after the warm-up into batches."""
         self.members = simulation.members
         total = simulation.scenario.messages
         self._skip = int(total * self.warmup)
@@ -132,7 +132,7 @@ class Meter(Observer):
             totals["facts"] += size.facts
 
     def delivered(self, now: float, copy: Copy) -> None:
-        """Measure the waiting."""
+        """Measure how long a copy waited after its arrival."""
         free = self.causes.waited(now, copy)
         key = (copy.label, copy.sender, copy.count)
         batch, asked, left = self._numbers[key]

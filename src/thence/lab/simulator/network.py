@@ -65,7 +65,7 @@ def parse_partition(text: str, roster: Roster) -> Partition:
 
 
 class Network:
-    """A compiled network policy."""
+    """Delays, order and loss of a scenario, ready to draw from."""
 
     def __init__(
         self,

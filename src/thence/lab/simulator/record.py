@@ -43,7 +43,7 @@ class RunRecorder(Recorder, Observer):
         """by source and destination the number of hops so far"""
 
     def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
-        """Record a send."""
+        """Record a send as a row of the trace."""
         self.note_send(now, sent.label, process, sent.message.count, sent.destinations)
 
     def arrived(self, now: float, copy: Copy) -> None:
@@ -54,14 +54,14 @@ class RunRecorder(Recorder, Observer):
             self.note_copy(now, copy.destination, "receive", copy.label, row)
 
     def delivered(self, now: float, copy: Copy) -> None:
-        """Record a delivery."""
+        """Record a delivery as a row of the trace."""
         key = (copy.label, copy.sender, copy.count, copy.destination)
         row = self._here.get(key) or self._row_of(copy)
         self._here[key] = None
         self.note_copy(now, copy.destination, "deliver", copy.label, row)
 
     def crashed(self, now: float, process: int) -> None:
-        """Record a crash."""
+        """Record a crash as a row of the trace."""
         self.note_process(now, process, "crash")
 
     def hops_sent(self, now: float, copies: Sequence[Copy]) -> None:
@@ -74,7 +74,7 @@ class RunRecorder(Recorder, Observer):
             flat += (now, copy.label, source, destination, number)
 
     def hop_arrived(self, now: float, copy: Copy) -> None:
-        """Record a hop's end."""
+        """Record the arrival of a hop, by the send that began it."""
         self.hop_rows.flat += (now, copy.label, copy.source, copy.destination, -self._hops[id(copy)])
 
     def _row_of(self, copy: Copy) -> CopyRow:
@@ -117,7 +117,7 @@ class ArrivalRecorder(Observer):
         self._arrivals = [0] * len(simulation.roster)
 
     def arrived(self, now: float, copy: Copy) -> None:
-        """Keep the row."""
+        """Keep the copy as a row of the arrivals table, with its stamp."""
         here, name = copy.destination, self.roster.names
         self._arrivals[here] += 1
         message = name_of(name[copy.sender], copy.count, copy.label)

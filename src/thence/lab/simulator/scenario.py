@@ -78,7 +78,7 @@ class Scenario:
 
     @property
     def roster(self) -> Roster:
-        """The processes."""
+        """The processes of the scenario, by position."""
         return Roster.of(self.processes)
 
     @property
@@ -98,7 +98,7 @@ class Scenario:
         return row
 
     def members(self) -> list[Member]:
-        """Make the members."""
+        """Make one member of the protocol for each process."""
         options = dict(self.options)
         if self.bound is not None:
             options["bound"] = self.bound
@@ -122,7 +122,7 @@ class Scenario:
         return read_separators(str(text), self.roster)[2]
 
     def traffic(self, streams: Streams) -> Workload:
-        """Make the workload."""
+        """Make the workload, which decides who sends what and when."""
         return compile_workload(
             self.workload,
             self.fanout,
@@ -137,7 +137,7 @@ class Scenario:
         )
 
     def network(self, streams: Streams) -> Network:
-        """Make the network."""
+        """Make the network, with its delays, order and loss."""
         return Network(
             self.roster,
             streams,

@@ -94,7 +94,17 @@ def sweep(
     progress: SweepProgress | None = None,
     run: Simulate = simulate,
 ) -> Swept:
-    """Run what is not finished yet; `retry` runs failed scenarios again. `run` is for tests."""
+    """Run the scenarios of a grid that are not finished yet, spread over the tasks of a Spark session.
+
+    Args:
+        spark: the session that runs them.
+        grid: the scenarios, as `thence.lab.sweep.grid` reads them from a file.
+        out: the folder of the results; a later call with the same folder continues there.
+        traces: also record each execution.
+        retry: run scenarios again that failed before.
+        progress: called with the number of finished scenarios and the number of all.
+        run: simulates one scenario; for tests.
+    """
     store = ResultStore(str(out))
     wanted = list(grid.scenarios)
     ids = {each.id for each in wanted}

@@ -58,17 +58,17 @@ class ArrowLexicon(Lexicon):
         return len(self._first)
 
     def name(self, number: int) -> str:
-        """Return one name."""
+        """Return the name that has this number."""
         return str(self._values[int(self._first[number])].as_py())
 
     def names(self) -> list[str]:
-        """Return all names."""
+        """Return all names, by number."""
         if self._all is None:
             self._all = self.taken(np.arange(len(self))).to_pylist()
         return self._all
 
     def listed(self, numbers: Iterable[int]) -> list[str]:
-        """Return some names."""
+        """Return the names that have these numbers."""
         found: list[str] = self.taken(np.asarray(numbers)).to_pylist()
         return found
 
@@ -89,7 +89,7 @@ class WholeNumbers(ArrowLexicon):
         return self._count
 
     def name(self, number: int) -> str:
-        """Return one name."""
+        """Return the name that has this number."""
         return str(self._least + number)
 
     def taken(self, numbers: Codes | Ints) -> pa.Array:
@@ -289,7 +289,7 @@ class Leaving:
 
 
 def leaving(outcomes: Outcomes) -> Leaving:
-    """Return outcomes as columns."""
+    """Return outcomes as Arrow columns, for the rows that leave."""
     made, count = outcomes.columns(), len(outcomes)
     position, seconds = np.asarray(made.position), np.asarray(made.held_seconds)
     unplaced, timeless = position == 0, np.isnan(seconds)

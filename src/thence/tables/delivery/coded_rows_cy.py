@@ -78,15 +78,15 @@ class Lexicon:
         return len(self._names)
 
     def name(self, number: int) -> Any:
-        """Return one name."""
+        """Return the name that has this number."""
         return self._names[number]
 
     def names(self) -> list[Any]:
-        """Return all names."""
+        """Return all names, by number."""
         return self._names
 
     def listed(self, numbers: Iterable[int]) -> list[Any]:
-        """Return some names."""
+        """Return the names that have these numbers."""
         return [self._names[number] for number in numbers]
 
 

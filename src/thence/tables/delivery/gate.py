@@ -116,6 +116,9 @@ class Gate:
 
         `async with` in asyncio, `with` in threads. Leaving it without an exception finishes the row; an exception makes
         it fail, and is passed on. Entering raises `Refused` for a row that gets no turn.
+
+        Args:
+            row: the row to be handled, a mapping with the columns that the gate was made for.
         """
         from thence.tables.delivery.gate_turn import Turn
 
@@ -125,6 +128,11 @@ class Gate:
         """Run the handler for every row; iterate over the result with `for` (threads) or `async for` (asyncio).
 
         Each row comes out once, as a `Handled`, when it is finished or will not be.
+
+        Args:
+            rows: mappings with the columns that the gate was made for, read as far as `concurrency` and `held_limit`
+                allow.
+            handler: a function, run in threads, or a coroutine function; it takes a row.
         """
         from thence.tables.delivery.gate_map import Map
 
@@ -133,7 +141,12 @@ class Gate:
     # -- what the caller decides -----------------------------------------------------------------------------------
 
     def skip(self, id: str, key: Iterable[Field] | None = None) -> None:
-        """Go on without a cause, which failed or has not arrived: its effects are `released`."""
+        """Go on without a cause that failed or has not arrived: rows that wait for it alone are `released`.
+
+        Args:
+            id: the id of the cause.
+            key: the values of the key columns; every key if not given.
+        """
         with self._lock:
             keys = self._rules(key)
             for entry in self._entries.values():
@@ -148,7 +161,12 @@ class Gate:
         self._call()
 
     def dead_letter(self, id: str, key: Iterable[Field] | None = None) -> None:
-        """Set aside a failed row with everything that is behind it, now or later."""
+        """Set aside a failed row and every row that depends on it, now or later.
+
+        Args:
+            id: the id of the failed row.
+            key: the values of the key columns; every key if not given.
+        """
         with self._lock:
             found = self._named(id, key)
             if not found:
@@ -184,7 +202,9 @@ class Gate:
     def offer(self, entry: GateEntry, *, limited: bool = False) -> None:
         """Take a row. Its `wake` is called when it may run, or when it gets no turn.
 
-        `limited`: refuse it if it would be one more than `held_limit` rows that wait.
+        Args:
+            entry: the row, with its id and causes read.
+            limited: refuse the row if more than `held_limit` rows would wait.
         """
         with self._lock:
             self._offer(entry)
@@ -195,7 +215,12 @@ class Gate:
         self._call()
 
     def finish(self, entry: GateEntry, error: BaseException | None = None) -> None:
-        """Say that a running row is done, or that it failed."""
+        """Record that a running row is done, or that it failed; start what waited for it.
+
+        Args:
+            entry: the row.
+            error: what its handler raised; None if it is done.
+        """
         with self._lock:
             self.running -= 1
             if error is None:
@@ -208,7 +233,13 @@ class Gate:
         self._call()
 
     def recall(self, key: Key, identity: Identity, fate: Fate) -> None:
-        """Take over what an earlier run decided of a row, by its causal order, source and number; nothing runs."""
+        """Take over what an earlier run decided of a row; nothing runs.
+
+        Args:
+            key: the values of its key columns.
+            identity: its causal order, source and number.
+            fate: what became of it.
+        """
         with self._lock:
             rule = self._rule(key)
             made = rule.push((*identity, [], None, None), None)
@@ -223,7 +254,11 @@ class Gate:
                 rule.dead_letter(ticket, "dead-lettered before")
 
     def withdraw(self, entry: GateEntry) -> None:
-        """Take back a row that has not run: as if it had never come."""
+        """Take back a row that has not run, as if it had never come.
+
+        Args:
+            entry: the row.
+        """
         with self._lock:
             self._take_back(entry)
             self._fill()
@@ -255,7 +290,12 @@ class Gate:
             return found
 
     def answer(self, ids: Ids, there: Iterable[str]) -> Ids:
-        """Say which of the asked ids are in the target; return those that are missing still."""
+        """Take the answer of `known`; return the ids that are still missing.
+
+        Args:
+            ids: the ids that were asked for.
+            there: those of them that are in the target.
+        """
         with self._lock:
             asked = {name: self._missed.pop(name) for name in ids}
             present = set(map(str, there))
@@ -270,7 +310,12 @@ class Gate:
         return missing
 
     def unanswered(self, ids: Ids, error: BaseException) -> None:
-        """Say that asking failed: rows that wait for these ids are taken back, and their callers get the error."""
+        """Take the failure of `known`: rows that wait for these ids are taken back, and their callers get the error.
+
+        Args:
+            ids: the ids that were asked for.
+            error: what `known` raised.
+        """
         with self._lock:
             wanted = set(ids)
             for name in ids:

@@ -34,7 +34,7 @@ class Turn:
 
     @property
     def outcome(self) -> str:
-        """`delivered`, `released` or `late`."""
+        """How the row got its turn: `delivered`, `released` or `late`."""
         return self._entry.outcome
 
     @property

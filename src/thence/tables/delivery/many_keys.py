@@ -144,7 +144,7 @@ class ManyKeys:
         return self.setup.reading() if self.shared is None else self.shared
 
     def begin(self, number: int, key: Key) -> Rule:
-        """Begin with a key."""
+        """Make the rule of a key that is new, and return it."""
         rule = self.rules[number] = Rule(self.reading(), self.setup.policy, self.setup.columns.where(key))
         refused = self.setup.columns.refuse(key)
         if refused is not None:

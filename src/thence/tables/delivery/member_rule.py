@@ -70,7 +70,7 @@ class ForeignRule:
         return ()
 
     def dump(self) -> bytes:
-        """Return the receiver's state."""
+        """Return the state of the protocol's receiver as bytes."""
         out = bytearray()
         self.receiver.dump(out, self.receiver.size)
         return bytes(out)

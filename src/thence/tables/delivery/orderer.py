@@ -61,11 +61,23 @@ class Orderer:
     ) -> None:
         """Say what rows tell of their causes, and what to do about causes that do not come.
 
-        `roster`: the processes in order of position, for stamps. `key`: the columns whose values part the rows into
-        independent orders; (run, destination) if not given. `columns`: your name for a column of the contract, as in
-        `{"message": "event_id"}`. `separator`: what stands between the ids in a text of several causes. `policy`: its
-        name, with limits as keywords, or a `thence.Policy`, which has them all; a limit beside a Policy is refused. See
-        `thence.tables.delivery.policy`.
+        Args:
+            by: what rows say about their causes: `depends_on` (explicit ids), `clock` (vector clocks) or `stamp`
+                (thence's stamps).
+            roster: the processes in order of position, for stamps.
+            key: the columns whose values separate independent orders; (run, destination) if not given.
+            columns: your names for columns of the contract, as in `{"message": "event_id"}`.
+            separator: what stands between the ids where one text names several causes.
+            policy: `wait` (for ever), `release` or `fail` when a limit is reached, or a `thence.Policy`, which has its
+                own limits.
+            after_rows: with `release` and `fail`: how many later rows of the key may arrive while a row is held.
+            after_seconds: with `release` and `fail`: how far the event time of the key may advance while a row is held.
+            remember: how many delivered ids of a key are kept in full; of older ones only a fingerprint of 8 bytes is
+                kept.
+            held_limit: how many rows of a key may be held at a time.
+            when_full: what happens beyond `held_limit`: `fail`, or `release` the oldest row.
+            max_jump: ignore a row's time if it is more than this many seconds ahead, until a second row confirms it.
+            filter_limit: with `remember`: how many fingerprints of a key are kept before it is an error.
         """
         self.by, self.separator = by, separator
         self.rosters = rosters_of(by, roster)
@@ -78,7 +90,11 @@ class Orderer:
         self._held: dict[Key, dict[int, Fields]] = {}
 
     def push(self, row: Fields) -> list[Out]:
-        """Take the next row; return the rows that leave now, in order."""
+        """Take the next row; return the rows that leave now, in order.
+
+        Args:
+            row: a mapping with the columns that the orderer was made for; other columns are kept.
+        """
         key = self._key(row)
         names, rule = self.columns, self._rule(key)
         message = row.get(names.message)
@@ -90,7 +106,11 @@ class Orderer:
         return [_joined(held.pop(o.ticket), o) for o in rule.push(read, message, seconds(row.get(names.time)))]
 
     def push_all(self, rows: Sequence[Fields]) -> list[Out]:
-        """Take the next rows; return those that leave, as `push` of one after the other. Stamps are read together."""
+        """Take the next rows; return those that leave, as `push` of each would. Stamps are read together.
+
+        Args:
+            rows: mappings in the order of arrival.
+        """
         if self.by != "stamp":
             return [each for row in rows for each in self.push(row)]
         out: list[Out] = []
@@ -123,16 +143,21 @@ class Orderer:
             yield len(rows), last
 
     def deliver(self, rows: Iterable[Fields]) -> Iterator[Out]:
-        """Pass rows through in causal order; at the end, whatever still waits comes as `blocked`."""
+        """Pass rows through in causal order; at the end, rows that still wait come as `blocked`.
+
+        Args:
+            rows: mappings in the order of arrival.
+        """
         for row in rows:
             yield from self.push(row)
         yield from self.finish()
 
     def give_up(self, cause: str | None = None, key: Iterable[Field] | None = None) -> list[Out]:
-        """Give up a cause, at one key or at every key; without a cause, release all that a key holds.
+        """Give up a cause and return the rows that leave now; `thence.spark.give_up` does so for a running stream.
 
-        `cause` is the blocker that `waiting` names. Returns the rows that leave now. `thence.spark.give_up` does the
-        same for a running stream.
+        Args:
+            cause: the blocker that `waiting` names; without it, everything that the key holds is released.
+            key: the values of the key columns; every key if not given.
         """
         check_given(cause, key)
         out = []
@@ -170,7 +195,11 @@ class Orderer:
         return {key: list(rows.values()) for key, rows in self._held.items() if rows}
 
     def snapshot(self, encode: Callable[[Fields], bytes] | None = None) -> bytes:
-        """Return the whole state as bytes; `encode` writes a held row (default: JSON, bytes included)."""
+        """Return the whole state as bytes, for `restore`.
+
+        Args:
+            encode: writes a held row; by default as JSON, in which bytes are allowed.
+        """
         write = encode or _to_json
         try:
             texts = [json.dumps(key) for key in self.keys]
@@ -186,7 +215,12 @@ class Orderer:
         return pack(header, {"keys": ("s", Texts.of(texts)), "length": ("q", lengths), "blobs": ("b", b"".join(blobs))})
 
     def restore(self, data: bytes, decode: Callable[[bytes], Fields] | None = None) -> Orderer:
-        """Take over the state that `snapshot` returned, and return this orderer, which must be made alike."""
+        """Take over the state that `snapshot` returned, and return this orderer.
+
+        Args:
+            data: what `snapshot` of an orderer with the same parameters returned.
+            decode: reads a held row that `encode` wrote; by default from JSON.
+        """
         read = decode or from_json
         header, columns = unpack(data)
         if header.get("by") != self.by or header.get("key") != list(self.columns.key):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class Kind(StrEnum):
-    """The six outcomes."""
+    """The six outcomes that a row can have."""
 
     DELIVERED = "delivered"
     RELEASED = "released"
@@ -52,7 +52,7 @@ SHOWN = 8
 
 
 class Waiting(NamedTuple):
-    """A held row, explained."""
+    """A held row, with the causes that it waits for."""
 
     ticket: int
     missing: tuple[str, ...]

@@ -139,7 +139,7 @@ class Outcomes:
         self.waits_for(-len(self.texts))
 
     def outcome(self, place: cython.Py_ssize_t) -> Outcome:
-        """Return one outcome."""
+        """Return the outcome at one place as an object."""
         made: Outcome = Outcome.__new__(Outcome)
         made.ticket, made.kind, made.position = self.ticket[place], self.kind[place], self.position[place]
         made.held_for, made.held_seconds = self.held_for[place], self.held_seconds[place]

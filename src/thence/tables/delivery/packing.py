@@ -32,7 +32,7 @@ class Texts:
 
     @staticmethod
     def of(texts: Sequence[str]) -> Texts:
-        """Keep texts."""
+        """Return texts as one block of bytes with the end of each."""
         parts: Sequence[str | bytes] = texts
         data = "".join(texts).encode()
         if len(data) != sum(map(len, texts)):
@@ -40,7 +40,7 @@ class Texts:
         return Texts(array("q", accumulate(map(len, parts))), data)
 
     def tolist(self) -> list[str]:
-        """Return the texts."""
+        """Return the texts as a list."""
         whole = self.data.decode()
         pairs = pairwise(chain((0,), self.ends))
         if len(whole) == len(self.data):

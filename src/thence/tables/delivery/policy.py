@@ -40,16 +40,24 @@ class PolicyLimits(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The choice; see the module text."""
+    """What to do about causes that do not come, and how much is kept of a key; see the module text."""
 
     name: PolicyName = "wait"
+    """`wait` (for ever), `release` or `fail` when one of the next two limits is reached"""
     after_rows: int | None = None
+    """how many later rows of the key may arrive while a row is held"""
     after_seconds: float | None = None
+    """how far the event time of the key may advance while a row is held"""
     remember: int | None = None
+    """how many delivered ids of a key are kept in full; of older ones only a fingerprint of 8 bytes is kept"""
     held_limit: int | None = None
+    """how many rows of a key may be held at a time"""
     when_full: WhenFull = "fail"
+    """what happens beyond `held_limit`: `fail`, or `release` the oldest row"""
     max_jump: float | None = None
+    """ignore a row's time if it is more than this many seconds ahead, until a second row confirms it"""
     filter_limit: int | None = None
+    """with `remember`: how many fingerprints of a key are kept before it is an error"""
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
@@ -84,7 +92,11 @@ class Policy:
             )
 
     def of(self, by: str) -> Policy:
-        """Return it for arrivals of this kind, or refuse what has no meaning there."""
+        """Return the policy for arrivals of one kind; raise `MisuseError` for a limit that has no meaning there.
+
+        Args:
+            by: `depends_on`, `clock` or `stamp`.
+        """
         if self.remember is not None and by != "depends_on":
             raise MisuseError(
                 Argument("remember"), " goes with ", Argument("by", "depends_on"), "; ", Argument("by", by),
@@ -124,7 +136,11 @@ class Policy:
         )
 
     def not_believed(self, ahead: float) -> str:
-        """Say of a row that its time was not believed."""
+        """Return the note of a row whose time was ignored because of `max_jump`.
+
+        Args:
+            ahead: how many seconds its time is ahead of the key's.
+        """
         return f"its time is {ahead:g} s ahead of the key's, more than {self.max_jump:g}: not counted"
 
     def too_many(self) -> str:

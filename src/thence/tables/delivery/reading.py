@@ -57,7 +57,7 @@ class Reading:
         return self.entry is None or issubclass(self.entry.protocol, ClockMember)
 
     def read(self, message: Field, sender: Field, destination: Field, cause: Field) -> Read | str:
-        """Read one row."""
+        """Return what one row says of its causes, or why it is unusable."""
         if self.by == "stamp":
             return self._stamp(sender, destination, cause)
         if self.by == "clock":

@@ -67,12 +67,12 @@ class Segment:
             self.tables[name] = table
 
     def encode(self) -> bytes:
-        """Write it."""
+        """Return the segment as bytes, for `decode`."""
         return pack({"made": self.made}, {name: ("b", ipc(table)) for name, table in self.tables.items()})
 
     @staticmethod
     def decode(data: bytes | memoryview) -> Segment:
-        """Read what `encode` wrote."""
+        """Return the segment that `encode` wrote."""
         header, columns = unpack(data)
         return Segment(header["made"], {name: batches(blob)[0] for name, blob in columns.items()})
 
@@ -187,7 +187,7 @@ def _drop_forgotten(whole: Segment) -> None:
 
 
 def ipc(*tables: pa.RecordBatch) -> bytes:
-    """Return rows as bytes."""
+    """Return batches as bytes, in Arrow's stream format."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, tables[0].schema) as writer:
         for table in tables:

@@ -23,5 +23,5 @@ class Setup:
     """Between the ids of a text that names several causes."""
 
     def reading(self) -> Reading:
-        """Return a fresh reading."""
+        """Return a reader of causes, with nothing read yet."""
         return Reading(self.by, self.rosters, separator=self.separator)

@@ -60,11 +60,11 @@ class SegmentStore(Protocol):
         ...
 
     def put(self, name: str, data: bytes) -> None:
-        """Write a segment."""
+        """Write a segment under this name."""
         ...
 
     def delete(self, name: str) -> None:
-        """Remove a segment."""
+        """Remove the segment of this name."""
         ...
 
 
@@ -96,7 +96,7 @@ class Shard(ManyKeys):
 
     @property
     def token(self) -> str:
-        """The last write."""
+        """The name of the last segment written; empty before the first."""
         return self.segments[-1][0] if self.segments else ""
 
     # -- rows ------------------------------------------------------------------------------------------------------

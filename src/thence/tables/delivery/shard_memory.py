@@ -81,9 +81,9 @@ class ReadOnly:
         self.get = found.get
 
     def put(self, name: str, data: bytes) -> None:
-        """Refuse."""
+        """Raise, because this store is for reading."""
         raise NotImplementedError
 
     def delete(self, name: str) -> None:
-        """Refuse."""
+        """Raise, because this store is for reading."""
         raise NotImplementedError

@@ -65,7 +65,7 @@ class OrderColumns:
 
 @dataclass
 class HeldColumns:
-    """Held rows as columns."""
+    """The held rows of a snapshot, as columns."""
 
     ticket: Ints = field(default_factory=ints)
     order: Ints = field(default_factory=ints)
@@ -130,7 +130,7 @@ def _column(name: str, kind: str, value: SourceColumn | Floats | bytes) -> Packe
 
 
 def decode(data: bytes | memoryview) -> tuple[State, bytes, Row]:
-    """Read what `encode` wrote."""
+    """Return the state that `encode` wrote, with the bytes and the header that came with it."""
     header, columns = unpack(data)
     state = State(**{name: header[name] for name in _HEADER})
     empty: SourceColumn = ints() if state.by == "stamp" else Texts.of(())

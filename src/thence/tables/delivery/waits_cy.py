@@ -75,6 +75,7 @@ class Waits(Completion):
 
     @cython.cfunc
     def move(self, time: cython.double) -> cython.void:
+        """Advance the event time of the key; it never goes back."""
         if self.now != self.now:
             self.now = self.began = time
         elif time > self.now:

@@ -28,7 +28,7 @@ LEAST_ESTIMATE = 10_000
 
 
 class Engine(StrEnum):
-    """What `--engine` accepts."""
+    """The values that `--engine` accepts."""
 
     AUTO = "auto"
     LOCAL = "local"
@@ -37,7 +37,7 @@ class Engine(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EngineChoice:
-    """Who works, and why."""
+    """Which engine runs a command, and why."""
 
     engine: Engine
     """LOCAL or SPARK"""

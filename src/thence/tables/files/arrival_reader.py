@@ -54,7 +54,7 @@ class ArrivalTable(NamedTuple):
 
 
 class ArrivalFiles(NamedTuple):
-    """Files of one format."""
+    """Files of arrivals that all have one format."""
 
     kind: Format
     files: list[Path]
@@ -146,7 +146,7 @@ def column_of_lines(names: Iterable[str]) -> str:
 
 
 def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> ArrivalTable:
-    """Return all rows."""
+    """Return the rows of all files as one table."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

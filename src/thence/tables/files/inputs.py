@@ -262,7 +262,7 @@ class PandasTable(InputTable):
 
 
 class PolarsTable(InputTable):
-    """A Polars frame."""
+    """A Polars DataFrame or LazyFrame as input."""
 
     def __init__(self, frame: Any) -> None:
         """Take a frame."""
@@ -281,7 +281,7 @@ class PolarsTable(InputTable):
         return self._frame[places.to_numpy()].hstack(self.made(added))
 
     def made(self, table: pa.Table) -> Any:
-        """Return a frame."""
+        """Return the result as a Polars DataFrame."""
         import polars as pl
 
         return pl.from_arrow(table)
@@ -308,7 +308,7 @@ class DictTable(InputTable):
         return [{**self.rows[place], **more} for place, more in zip(places.to_pylist(), added.to_pylist(), strict=True)]
 
     def made(self, table: pa.Table) -> Any:
-        """Return rows."""
+        """Return the result as a list of dicts."""
         return table.to_pylist()
 
 

@@ -68,7 +68,7 @@ class Recorder:
         return CopyRow(name_of(self.roster.names[sender], count, label), sizes, clear)
 
     def note_send(self, time: float | None, label: str | None, sender: int, count: int, destinations: int) -> None:
-        """Record a send."""
+        """Record a send as a row of the trace."""
         name = name_of(self.roster.names[sender], count, label)
         self._note((time, sender, "send", name, label, destinations, None))
 

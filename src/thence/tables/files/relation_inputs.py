@@ -76,7 +76,7 @@ class IbisTable(InputTable):
         return made.cast({name: kind for name, kind in self._kinds.items() if found[name] != kind})
 
     def made(self, table: pa.Table) -> Any:
-        """Return a memtable."""
+        """Return the result as a memtable of Ibis."""
         return sys.modules["ibis"].memtable(table)  # loaded, since the caller has a table of it
 
 
@@ -104,5 +104,5 @@ class NarwhalsTable(InputTable):
         return self._wrap(self._inner.taken(places, added), eager_only=True)
 
     def made(self, table: pa.Table) -> Any:
-        """Return a frame."""
+        """Return the result as a frame of Narwhals."""
         return self._wrap(self._inner.made(table), eager_only=True)

@@ -74,7 +74,7 @@ class ClockEvent:
 
     @property
     def own(self) -> int:
-        """The host's own component."""
+        """The component of the clock that counts the host's own events."""
         return self.clock[self.host]
 
 

@@ -35,7 +35,7 @@ class ChunkMerger:
         self._trouble: str | None = None
 
     def add(self, summary: Summary) -> None:
-        """Take the next chunk."""
+        """Merge the summary of the next chunk into the result so far."""
         if self._trouble is not None:
             return
         try:

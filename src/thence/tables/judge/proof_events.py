@@ -85,11 +85,11 @@ class RowGroupRows(StoredRows):
         self.group, self.run, self.low, self.high = group, group.run, group.low, group.high
 
     def load(self) -> pa.Table:
-        """Read it again."""
+        """Read the row group again from its file."""
         return read_groups([self.group.place])
 
     def sends(self, names: pa.Array) -> dict[str, int]:
-        """Read three columns."""
+        """Return the `order` of the sends of these messages, found by reading three columns."""
         place = self.group.place
         with pq.ParquetFile(place.file) as file:
             table = file.read_row_group(place.group, columns=["kind", "message", "order"], use_threads=False)

@@ -13,7 +13,14 @@ class Refused(TraceError):
     """The target refused a row; nothing of its transaction was written."""
 
     def __init__(self, transaction: Transaction, number: int | None, change: Fields | None, reason: str) -> None:
-        """Name the transaction, the change by its place from 1 (None: the check at its end failed), and the reason."""
+        """Name the transaction, the row and the reason.
+
+        Args:
+            transaction: the transaction that the target refused.
+            number: the place of the refused change in it, from 1; None if the check at its end failed.
+            change: the refused change.
+            reason: what the target said.
+        """
         self.transaction, self.number, self.change, self.reason = transaction, number, change, reason
         super().__init__(str(self))
 

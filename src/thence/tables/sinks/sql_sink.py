@@ -40,20 +40,22 @@ def sql(
 ) -> SqlSink:
     """Return a sink that applies whole transactions to PostgreSQL, MariaDB, MySQL or SQLite.
 
-    `tables`: names of the source's tables, where the target's are called the same, or a mapping from the source's
-    names (`customer` or `public.customer`) to the target's; a table that maps to None is left out. Every table of the
-    target needs a primary key. `positions`: the table that says how far the target is; it is created if missing.
-
-    `refused`: what happens if the target refuses a row. `"stop"` raises `Refused`, which names the transaction, the row
-    and the reason. `"dead-letter"` writes the whole transaction into the table `dead_letters` instead, with the reason
-    beside the refused row, and goes on.
-
         with sql(sqlalchemy.create_engine("postgresql+psycopg://..."), ["customer", "orders"]) as sink:
             for transaction in transactions.push(record):
                 sink.apply(transaction)
 
     Raises `MisuseError` if a table is missing or has no primary key, or if the connection does not check foreign keys
     or commits each statement by itself.
+
+    Args:
+        engine: SQLAlchemy's, for the target.
+        tables: names of the source's tables, where the target's are called the same, or a mapping from the source's
+            names (`customer` or `public.customer`) to the target's; a table that maps to None is left out. Every table
+            of the target needs a primary key.
+        positions: the table that says how far the target is; it is created if missing.
+        refused: what happens if the target refuses a row. `stop` raises `Refused`. `dead-letter` writes the whole
+            transaction into the table `dead_letters`, with the reason beside the refused row, and goes on.
+        dead_letters: the name of that table.
     """
     if refused not in ("stop", "dead-letter"):
         raise MisuseError(f"refused is {refused!r}; 'stop' and 'dead-letter' are accepted")
@@ -66,7 +68,14 @@ class SqlSink:
     """A target and how far it is. One thread at a time; several processes may apply the same transactions."""
 
     def __init__(self, engine: sa.Engine, tables: Tables, positions: str, dead_letters: str | None) -> None:
-        """Connect, check the target, and create the tables that the sink keeps; use `sql`."""
+        """Connect, check the target, and create the tables that the sink keeps; use `sql`.
+
+        Args:
+            engine: SQLAlchemy's, for the target.
+            tables: the tables, as in `sql`.
+            positions: the table that says how far the target is.
+            dead_letters: the table of refused transactions; None to stop at the first.
+        """
         self._connection = engine.connect()
         try:
             _check(self._connection)
@@ -84,7 +93,11 @@ class SqlSink:
         """transactions that were written, were there already, and went to the dead letters"""
 
     def apply(self, transaction: Transaction) -> bool:
-        """Write a transaction with its position; False if the target has it already, or took it as a dead letter."""
+        """Write a transaction with its position; return False if the target has it, or took it as a dead letter.
+
+        Args:
+            transaction: the next one, from `WholeTransactions.push` or `whole_transactions`.
+        """
         try:
             written = self._write(transaction, single=False)
         except Refused:
@@ -101,18 +114,26 @@ class SqlSink:
         return written
 
     def write(self, transactions: Iterable[Transaction]) -> int:
-        """Apply transactions in their order; return how many were written."""
+        """Apply transactions in their order; return how many were written.
+
+        Args:
+            transactions: from `WholeTransactions.push` or `whole_transactions`.
+        """
         return sum(map(self.apply, transactions))
 
     def since(self, source: str) -> int | str | None:
-        """Return where the target is, for `since=`; None without transactions of this source in commit order."""
+        """Return how far the target is, for `since=`; None without transactions of this source in commit order.
+
+        Args:
+            source: the connector's topic prefix.
+        """
         try:
             return self._positions.since(self._connection, source)
         finally:
             _undo(self._connection)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection to the target."""
         self._connection.close()
 
     def __enter__(self) -> SqlSink:

@@ -241,7 +241,7 @@ class Statements:
         self._made: dict[tuple[str, str, tuple[str, ...]], Any] = {}
 
     def run(self, connection: sa.Connection, step: Step) -> None:
-        """Run one step."""
+        """Run one step: upsert, update or delete its rows, or empty its table."""
         if step.action == "update":
             for row in step.rows:
                 self._update(connection, step, row)

@@ -71,9 +71,16 @@ def from_event(
     sender: str = "source",
     time: str = "time",
 ) -> Arrival:
-    """Return the arrival of one message, a mapping or its JSON text.
+    """Return the arrival of one message that names its cause.
 
-    The other parameters are the names of its fields, or a preset says them all.
+    Args:
+        event: a mapping, or its JSON text.
+        preset: a framework whose field names are known, one of `thence.sources.PRESETS`; it replaces the other names.
+        id: the field of the message's id; a dot leads into an object.
+        causation: the field of the id of its cause.
+        destination: the field of what it belongs to, as a correlation id; messages are ordered within it.
+        sender: the field of its sender.
+        time: the field of its time.
     """
     names = Preset(id, causation, destination, sender, time) if preset is None else preset_of(preset)
     event = event_of(event)
@@ -125,6 +132,10 @@ def from_events(events: Iterable[Fields | str | bytes], *, preset: str) -> list[
     A cause that one message of the same destination is known by becomes that message's id. Where several are, none is
     waited for, and `note` says so: nothing tells which of them it was. The presets of agents (`openai-agents`,
     `langgraph`, `ag-ui`) read the records of one run; each is in the column `record`.
+
+    Args:
+        events: the messages, as mappings or JSON texts.
+        preset: one of `thence.sources.PRESETS` or `thence.sources.AGENT_PRESETS`.
     """
     if preset in AGENT_PRESETS:
         return [from_event(each) for each in AGENT_PRESETS[preset].read([event_of(event) for event in events])]

@@ -51,14 +51,20 @@ def from_changes(
     foreign_keys: Mapping[str, str] | None = None,
     whole: bool = False,
 ) -> list[DebeziumArrival]:
-    """Return the arrivals of records of one connector, in the order they were given.
+    """Return the arrivals of records of one Debezium connector, in the order they were given.
 
-    `whole`: a transaction is delivered only if its END and all of its `event_count` changes are among the records, and
-    after the whole snapshot. What is missing is named by the rows that wait. `thence.sources.whole_transactions` groups
-    what was delivered.
-
-    `foreign_keys`, for `order="keys"`: which columns refer to which, as in `{"orders.customer": "customer.id"}`;
-    several columns are parted by commas.
+    Args:
+        records: a `Record` each, or just its value.
+        order: how changes depend on each other: `commit` (in commit order), `transaction` (within one) or `keys` (by
+            foreign keys).
+        since: a position in the source's log; changes at or before it count as delivered.
+        server: the connector's topic prefix, where neither a record nor its topic says it.
+        schemas: Avro schemas by id, for values with the Confluent header.
+        foreign_keys: for `order="keys"`: which columns refer to which, as in `{"orders.customer": "customer.id"}`,
+            several columns separated by commas.
+        whole: deliver a transaction only if its END and all of its `event_count` changes are among the records, and
+            after the whole snapshot; rows that wait name what is missing. `thence.sources.whole_transactions` groups
+            what was delivered.
     """
     check_order(order)
     mark = None if since is None else since_mark(since)

@@ -35,7 +35,11 @@ class CloudEvent(Arrival):
 
 
 def from_cloudevent(event: Fields | str | bytes) -> CloudEvent:
-    """Return the arrival of one event: JSON, its text, or a mapping of attributes."""
+    """Return the arrival of one CloudEvent.
+
+    Args:
+        event: its JSON text in structured mode, or a mapping of its attributes.
+    """
     try:
         attributes = json.loads(event) if isinstance(event, str | bytes) else event
     except ValueError as error:
@@ -47,7 +51,11 @@ def from_cloudevent(event: Fields | str | bytes) -> CloudEvent:
 
 
 def from_headers(headers: Mapping[str, object] | Iterable[tuple[str, object]]) -> CloudEvent:
-    """Return the arrival of an event whose attributes are headers, as the binary mode of Kafka and HTTP has it."""
+    """Return the arrival of an event whose attributes are headers, as the binary mode of Kafka and HTTP has it.
+
+    Args:
+        headers: names and values, as a mapping or as pairs.
+    """
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     found: dict[str, object] = {}
     for name, value in pairs:

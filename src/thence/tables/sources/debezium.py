@@ -60,11 +60,15 @@ def from_change(
     server: str | None = None,
     schemas: Schemas | None = None,
 ) -> DebeziumArrival:
-    """Return the arrival of one record: a `Record`, or just its value.
+    """Return the arrival of one record of a Debezium connector.
 
-    `since`: a place in the log; what lies at or before it counts as delivered. `server`: the connector's topic
-    prefix, which is the destination of all its records, where neither record nor topic says it. `schemas`: Avro
-    schemas by id, for values with the Confluent header.
+    Args:
+        record: a `Record`, or just its value.
+        order: how changes depend on each other: `commit` (in commit order), `transaction` (within one) or `keys` (by
+            foreign keys).
+        since: a position in the source's log; changes at or before it count as delivered.
+        server: the connector's topic prefix, where neither a record nor its topic says it.
+        schemas: Avro schemas by id, for values with the Confluent header.
     """
     check_order(order)
     whole = record if isinstance(record, Record) else Record(record)

@@ -131,7 +131,12 @@ class CausalConsumer:
         self._consumer.subscribe([self.state_topic], on_assign=self._assigned, on_revoke=self._revoked)
 
     def poll(self, timeout: float = 1.0, limit: int = 1000) -> list[Row]:
-        """Read up to `limit` records; return the rows that leave now, in order. A stand-by consumer returns none."""
+        """Return the rows that leave now, in causal order. A stand-by consumer returns an empty list.
+
+        Args:
+            timeout: seconds to wait for records.
+            limit: the most records that are read.
+        """
         if self._parallel is not None:
             raise MisuseError("with concurrency= handlers take the records: call run(handler)")
         records = self._consumer.consume(limit, timeout)
@@ -157,7 +162,12 @@ class CausalConsumer:
         return out
 
     def forward(self, topic: str, row: Row) -> None:
-        """Write a row's value to a topic at the next commit, in the same transaction."""
+        """Write a row's value to a topic at the next commit, in the same transaction.
+
+        Args:
+            topic: where it goes.
+            row: a row that `poll` returned.
+        """
         self._forwarded.append((topic, row))
 
     def commit(self) -> None:
@@ -190,10 +200,12 @@ class CausalConsumer:
     # -- handlers ----------------------------------------------------------------------------------------------------
 
     def run(self, handler: Callable[[Fields], Any], on_handled: Callable[[Handled], object] | None = None) -> None:
-        """Run the handler, a function or a coroutine function, for every record, until `stop` is called.
+        """Run the handler for every record until `stop` is called.
 
-        A row has the columns of `poll`, and `repeated`: whether it may have been handled before a crash. `on_handled`
-        is called with what became of each record, in the thread that called `run`.
+        Args:
+            handler: a function or coroutine function of a row, which has the columns of `poll`, and `repeated`: whether
+                it may have been handled before a crash.
+            on_handled: called with what became of each record, in the thread that called `run`.
         """
         self._handlers().run(handler, on_handled)
 
@@ -206,15 +218,30 @@ class CausalConsumer:
         return self._handlers().gate.failed()
 
     def retry(self, id: str, key: Iterable[Field] | None = None) -> None:
-        """Handle a failed record again."""
+        """Run the handler of a failed record again.
+
+        Args:
+            id: the id of the record.
+            key: the values of the gate's key columns; every key if not given.
+        """
         self._handlers().retry(id, key)
 
     def skip(self, id: str, key: Iterable[Field] | None = None) -> None:
-        """Go on without a record that failed or has not arrived, as `Gate.skip`; later runs go on without it too."""
+        """Go on without a record that failed or has not arrived, as `Gate.skip`; later runs go on without it too.
+
+        Args:
+            id: the id of the record.
+            key: the values of the gate's key columns; every key if not given.
+        """
         self._handlers().skip(id, key)
 
     def dead_letter(self, id: str, key: Iterable[Field] | None = None) -> None:
-        """Set aside a failed record with everything behind it, as `Gate.dead_letter`; later runs do so too."""
+        """Set aside a failed record with everything behind it, as `Gate.dead_letter`; later runs do so too.
+
+        Args:
+            id: the id of the failed record.
+            key: the values of the gate's key columns; every key if not given.
+        """
         self._handlers().gate.dead_letter(id, key)
 
     def _handlers(self) -> ParallelConsumer:

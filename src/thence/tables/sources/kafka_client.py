@@ -35,22 +35,22 @@ class Found(Protocol):
     """A record, as the package hands it over."""
 
     def topic(self) -> str:
-        """Return its topic."""
+        """Return the topic of the record."""
 
     def partition(self) -> int:
-        """Return its partition."""
+        """Return the partition of the record."""
 
     def offset(self) -> int:
-        """Return its place there."""
+        """Return the offset in the partition."""
 
     def key(self) -> bytes | None:
-        """Return its key."""
+        """Return Kafka's key of the record."""
 
     def value(self) -> bytes | None:
-        """Return its value."""
+        """Return the content of the record."""
 
     def headers(self) -> list[tuple[str, bytes]] | None:
-        """Return its headers."""
+        """Return the headers of the record, in order."""
 
     def timestamp(self) -> tuple[int, int]:
         """Return the kind of its time, and milliseconds."""
@@ -69,10 +69,10 @@ class ClientFault(Protocol):
         """Tell whether the transaction cannot go on."""
 
     def code(self) -> int:
-        """Return its number."""
+        """Return the number of Kafka's error."""
 
     def str(self) -> str:
-        """Return its words."""
+        """Return the text of Kafka's error."""
 
 
 class PartitionOffset(Protocol):
@@ -87,32 +87,32 @@ class Assigned(Protocol):
     """The part of a consumer that may be asked while it calls back."""
 
     def assign(self, partitions: list[PartitionOffset]) -> None:
-        """Read these."""
+        """Read these partitions, from their offsets on."""
 
     def unassign(self) -> None:
-        """Read nothing."""
+        """Read no partition from now on."""
 
 
 class TransactionalProducer(Protocol):
-    """A producer with transactions."""
+    """What is used of confluent-kafka's producer with transactions."""
 
     def init_transactions(self, timeout: float) -> None:
-        """Fence who wrote before."""
+        """Fence earlier producers of the same transactional id."""
 
     def begin_transaction(self) -> None:
-        """Begin."""
+        """Begin a transaction of records and offsets."""
 
     def commit_transaction(self, timeout: float) -> None:
         """Make all of it visible at once."""
 
     def abort_transaction(self, timeout: float) -> None:
-        """Undo it."""
+        """Discard every record since `begin_transaction`."""
 
     def produce(self, topic: str, value: bytes | None, **more: Option) -> None:
-        """Hand over a record."""
+        """Add a record to the send queue."""
 
     def poll(self, timeout: float) -> int:
-        """Let it call back."""
+        """Let the client call back for delivered records."""
 
     def flush(self, timeout: float) -> int:
         """Wait for the broker; return how many records it did not take."""

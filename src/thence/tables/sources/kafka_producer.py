@@ -19,7 +19,13 @@ class CausalProducer:
     """Produces records that say their causes: everything this process has sent and delivered before."""
 
     def __init__(self, config: Fields, sender: str, member: Member | None = None) -> None:
-        """Start a producer for `sender`; with `member`, records carry its stamps in place of ids of causes."""
+        """Start a producer whose records name their causes in headers.
+
+        Args:
+            config: of confluent-kafka's producer.
+            sender: the name of this process; ids of its records begin with it.
+            member: a member of a protocol; records then carry its stamps in place of the ids of causes.
+        """
         self.sender, self.member = sender, member
         self.count = 0
         self._frontier: list[str] = []
@@ -36,10 +42,15 @@ class CausalProducer:
         partition: int | None = None,
         destinations: Iterable[str] = (),
     ) -> str:
-        """Hand a record to the network and return its id.
+        """Produce a record whose causes are everything produced and observed before, and return its id.
 
-        `message` is an id of yours: sent again after a crash, it is known as a duplicate. `destinations`: who gets
-        it, for the stamps of a member.
+        Args:
+            topic: where it goes.
+            value: its content.
+            message: an id of your own: produced again after a crash, the record is recognised as a duplicate.
+            key: Kafka's key of the record.
+            partition: Kafka's partition; chosen by the key if not given.
+            destinations: the processes that consume it, for the stamps of a member.
         """
         self.count += 1
         name = message or f"{self.sender}:{self.count}"
@@ -57,14 +68,22 @@ class CausalProducer:
                 self._producer.poll(0.1)
 
     def observe(self, row: Fields) -> None:
-        """Say that this process has delivered a row: it is a cause of what is produced from now on."""
+        """Record that this process has delivered a row: it is a cause of what is produced from now on.
+
+        Args:
+            row: a row that `CausalConsumer.poll` returned.
+        """
         if self.member is None:
             self._frontier.append(str(row["message"]))
         else:
             self.member.receive(self.member.decode(row["stamp"], source=str(row["sender"])))
 
     def flush(self, timeout: float = PATIENCE) -> None:
-        """Wait until the broker has everything; raise if it will not have something."""
+        """Wait until the broker has every record; raise `PeerError` if one did not reach it.
+
+        Args:
+            timeout: seconds to wait.
+        """
         left = self._producer.flush(timeout)
         if left or self._failed:
             raise PeerError(

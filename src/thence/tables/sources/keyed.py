@@ -52,7 +52,7 @@ class Touch(NamedTuple):
 
 
 def foreign_keys_of(columns: Mapping[str, str]) -> list[ForeignKey]:
-    """Read `{"line.shop,number": "orders.shop,number"}`."""
+    """Read foreign keys as the user writes them: `{"line.shop,number": "orders.shop,number"}`."""
     found = []
     for child, parent in columns.items():
         key = ForeignKey(*_columns(child), *_columns(parent))

@@ -19,6 +19,10 @@ def observed(arrivals: Iterable[Arrival], *, observer: str = OBSERVER) -> list[E
     messages as they are listed. So the trace is violated exactly where the list has an effect before its cause, and
     `thence.audit`, `thence.show` and `thence.testing.assert_causal` say which. Arrivals without an id are left out. A
     cause that is not in the list is ignored.
+
+    Args:
+        arrivals: rows of an adapter of `thence.sources`, in the order in which the log got them.
+        observer: what the trace calls the log.
     """
     rows = [row for row in arrivals if row["message"] is not None]
     there = {(row["destination"], row["message"]) for row in rows}

@@ -52,6 +52,10 @@ def from_spans(export: Fields | str | bytes, *, destination: str | None = None) 
     """Yield the arrivals of one OTLP export: a line of the file exporter, or a request body, JSON or protobuf.
 
     Protobuf needs the package opentelemetry-proto, which the extra `otlp` brings.
+
+    Args:
+        export: a line or a body, as text, bytes or parsed JSON.
+        destination: the destination of every span; the trace id if not given.
     """
     try:
         spans = list(_spans(export))
@@ -86,7 +90,11 @@ def _unreadable(why: str, destination: str | None) -> SpanRow:
 
 
 def orphans(rows: Iterable[SpanRow]) -> tuple[list[SpanRow], dict[str, list[str]]]:
-    """Return the spans without causes that are not among them, and those causes with the spans that named them."""
+    """Return the spans without causes that are not among them, and those causes with the spans that named them.
+
+    Args:
+        rows: what `from_spans` yielded, of one or several exports.
+    """
     spans = list(rows)
     known = {row["message"] for row in spans}
     missing: dict[str, list[str]] = {}

@@ -55,7 +55,7 @@ class Connection(Protocol):
     autocommit: Any
 
     def cursor(self) -> Any:
-        """Return a cursor."""
+        """Return a cursor, as PEP 249 has it."""
 
 
 class Hole(NamedTuple):
@@ -146,7 +146,11 @@ class OutboxReader:
         ]
 
     def give_up(self, number: int) -> None:
-        """Say that a number will not come; the next poll goes on without it."""
+        """Declare a number lost; the next poll goes on without it.
+
+        Args:
+            number: a number that the reader waits for.
+        """
         for at, hole in enumerate(self._holes):
             if hole.first <= number <= hole.last:
                 self._holes[at : at + 1] = self._rest(hole, [number])

@@ -33,7 +33,11 @@ class Skew:
 
 
 def skews(rows: Iterable[SpanRow]) -> list[Skew]:
-    """Tell clock skew from contradictions among rows of `from_spans`."""
+    """Distinguish clock skew from contradictions, for each pair of services with early children.
+
+    Args:
+        rows: what `from_spans` yielded, of one or several exports.
+    """
     known = {row["message"]: row for row in rows if row["message"] and row["time"] is not None}
     leads: dict[tuple[str, str], list[tuple[float, str, str]]] = defaultdict(list)
     for row in known.values():

@@ -54,7 +54,7 @@ class Changes:
         self._file: IO[bytes] | None = None
 
     def append(self, change: Fields) -> None:
-        """Add the next change."""
+        """Add the next change; beyond `in_memory` changes they go to a temporary file."""
         self._recent.append(change)
         if len(self._recent) > self.in_memory:
             if self._file is None:
@@ -108,12 +108,14 @@ def whole_transactions(
 ) -> Iterator[Transaction]:
     """Group delivered rows into whole transactions: what `Orderer.deliver` gives for rows of `from_changes`.
 
-    `order` is the one that was passed to `from_changes`.
+    A transaction comes when its END does; rows that were not delivered and transactions that do not end are left out. A
+    snapshot is one unit and comes before the first transaction.
 
-    Each row needs the record's value in the column `value`, and may have its `key`, `topic`, `partition` and `offset`.
-    A transaction comes when its END does; rows that were not delivered and transactions that do not end are left out.
-    A snapshot is one unit and comes before the first transaction. `limits`: `in_memory` and `limit`, as in
-    `WholeTransactions`.
+    Args:
+        rows: each has the record's value in the column `value`, and may have its `key`, `topic`, `partition` and
+            `offset`.
+        order: the one that was passed to `from_changes`.
+        limits: `in_memory` and `limit`, as in `WholeTransactions`.
     """
     check_order(order)
     units = Units(order, **limits)
@@ -243,11 +245,19 @@ class WholeTransactions:
         limit: int = MOST_CHANGES,
         held_limit: int | None = None,
     ) -> None:
-        """Say what the records are; `order`, `since`, `server` and `schemas` are those of `from_change`.
+        """Say what the records are.
 
-        `snapshot`: the records begin with a snapshot. No record says how many rows it has, so transactions wait until
-        `end_snapshot` is called. `in_memory`: changes of one transaction in memory; those beyond it lie in a temporary
-        file. `limit`: the most changes of one transaction. `held_limit`: the most records that may wait for others.
+        Args:
+            order: how changes depend on each other: `commit` (in commit order), `transaction` (within one) or `keys`
+                (by foreign keys).
+            since: a position in the source's log; changes at or before it count as delivered.
+            server: the connector's topic prefix, where neither a record nor its topic says it.
+            schemas: Avro schemas by id, for values with the Confluent header.
+            snapshot: the records begin with a snapshot. No record says how many rows it has, so transactions wait until
+                `end_snapshot` is called.
+            in_memory: how many changes of one transaction are kept in memory; the others are in a temporary file.
+            limit: the most changes of one transaction.
+            held_limit: the most records that may wait for others.
         """
         check_order(order)
         if order == "keys":
@@ -264,7 +274,11 @@ class WholeTransactions:
         self._sources: set[str] = set()
 
     def push(self, record: Record | Fields | str | bytes | None) -> list[Transaction]:
-        """Take the next record; return the transactions that are whole now, in order."""
+        """Take the next record; return the transactions that are whole now, in order.
+
+        Args:
+            record: a `Record`, or just its value.
+        """
         record = record if isinstance(record, Record) else Record(record)
         row, body = self._read(record)
         if row["message"] is None:

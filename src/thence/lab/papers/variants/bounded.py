@@ -45,7 +45,7 @@ class NeverAged(ThreeEpochs):
     """Old stamps are kept, and compare as if they were new when their epoch comes round again."""
 
     def aged(self, stamp: int, latest: int) -> int:
-        """Keep it."""
+        """Return the stamp unchanged: this variant never ages it."""
         return stamp
 
 
@@ -65,7 +65,7 @@ class NullAliased(ThreeEpochs):
         return _epoch(stamp) == epoch
 
     def later(self, one: int, other: int) -> bool:
-        """Compare as printed."""
+        """Compare two stamps as the paper prints it."""
         ahead = (_epoch(one) - _epoch(other)) % 3
         return ahead == 1 or (ahead == 0 and one > other)
 

@@ -37,7 +37,7 @@ def merged_as_printed(logged: Group, arriving: Group) -> Group:
 
 
 class KSPrinted(KS):
-    """RCV(4) to the letter."""
+    """`ks` with step RCV(4) exactly as printed."""
 
     name = "ks-printed"
     code = 101

@@ -26,7 +26,7 @@ AuditProgress = Callable[[str, int, int | None], None]
 
 
 def silent(stage: str, rows: int, total: int | None) -> None:
-    """Report no progress."""
+    """Ignore progress; the default where a caller wants no reports."""
 
 
 class LocalAuditResult(AuditResult):
@@ -87,10 +87,15 @@ def audit(
 ) -> LocalAuditResult:
     """Audit a trace in this process: was every message delivered after its causes, and if not, which were not?
 
-    `events`: files, folders or globs; a table in the trace table's columns (pandas, Polars, pyarrow, anything else with
-    Arrow's capsule interface, a list of dicts); or events. `cores` is how many chunks are judged at a time (default: as
-    many as there are cores). `columns` says what files or a table call our columns where that is another name, as in
-    `{"process": "pid", "index": "seq"}`; `kinds` what they call the values of `kind`, as in `{"PRODUCED": "send"}`.
+        thence.audit("trace.jsonl").verdict    # 'causal', 'violated' or 'unknown'
+
+    Args:
+        events: files, folders or globs; a table in the trace table's columns (pandas, Polars, pyarrow, anything else
+            with Arrow's capsule interface, a list of dicts); or events.
+        cores: how many chunks are judged at a time; as many as there are cores if not given.
+        columns: the trace's own names for the columns of the contract, as in `{"process": "pid"}`.
+        kinds: the trace's own values of `kind`, as in `{"PRODUCED": "send"}`.
+        progress: called with the stage, the rows done and the rows in all, if known.
     """
     given = trace_input(events, columns, kinds)
     if isinstance(given, InputTable):
@@ -108,7 +113,7 @@ def audit_input(
     cores: int | None = None,
     progress: AuditProgress = silent,
 ) -> LocalAuditResult:
-    """Audit the caller's table."""
+    """Audit a table that the caller holds in memory."""
     from thence.tables.engines.local.chunks import audit_table
     from thence.tables.judge.normal_table import of_input
 
@@ -118,7 +123,7 @@ def audit_input(
 def audit_events(
     events: Sequence[Event], *, cores: int | None = None, progress: AuditProgress = silent
 ) -> LocalAuditResult:
-    """Audit events."""
+    """Audit a list of events."""
     from thence.tables.engines.local.chunks import audit_table
     from thence.tables.judge.normal_table import of_events
 

@@ -55,7 +55,7 @@ class JudgeTask:
 def audit_table(
     table: pa.Table, *, cores: int = 1, progress: AuditProgress = silent, chunk_rows: int = CHUNK_ROWS
 ) -> LocalAuditResult:
-    """Audit a normal table."""
+    """Audit a table that has the normal columns."""
     tasks = [task for run, rows in split_by_run(table) for task in tasks_of(run, rows, chunk_rows)]
     outcome = judge_tasks(tasks, cores=cores, progress=progress)
     kept = ArrowFindings(outcome.table(), EventsInMemory(table))
@@ -228,7 +228,7 @@ class Judged(NamedTuple):
     along_order: set[str]
 
     def table(self) -> pa.Table:
-        """Return all findings."""
+        """Return all findings as one table."""
         return pa.concat_tables([SCHEMA.empty_table(), *self.kept]).drop_columns(["payload", "chunk"])
 
 

@@ -43,11 +43,15 @@ def cost(
     columns: Mapping[str, str] | None = None,
     kinds: Mapping[str, str] | None = None,
 ) -> CostReport:
-    """Replay a trace through protocols; `options` are those of each, by its name.
+    """Replay a trace through protocols and report what each would have cost, with a recommendation.
 
-    `events` is what `thence.audit` takes: files, a table of any kind, or events. `columns` says what it calls our
-    columns where that is another name, `kinds` what it calls the values of `kind`. `sample`: deliveries of a run and
-    label that are replayed at most.
+    Args:
+        events: what `thence.audit` takes: files, a table of any kind, or events.
+        protocols: the names of those to compare; by default those that can be recommended or are quick to rule out.
+        sample: replay at most this many deliveries of a run and label.
+        options: the options of each protocol, by its name, as in `{"bounded": {"bound": 3}}`.
+        columns: the trace's own names for the columns of the contract, as in `{"process": "pid"}`.
+        kinds: the trace's own values of `kind`, as in `{"PRODUCED": "send"}`.
     """
     names = asked_for(protocols, options or {}, sample)
     rows_read, quarantine = _events(events, columns, kinds)

@@ -87,14 +87,32 @@ def deliver(
 ) -> Any:
     """Put the rows of a table into causal order, key by key, and say of each what became of it.
 
-    `data`: a pandas, Polars, Narwhals or pyarrow table, a DuckDB relation, an Ibis table or a list of dicts comes out
-    as the same kind; anything else with Arrow's capsule interface, or the path of files, as a pyarrow Table. `id` and
-    `causes` name the columns of the ids and of the causes, short for `columns={"message": ..., "depends_on": ...}`.
-    `key`: the columns whose values separate independent orders; run and destination, where the table has them, if not
-    given. `separator`: what stands between the ids in a text of several causes. The other parameters are those of
-    `thence.Orderer`.
-
     Every row comes out once, with the columns of `thence.tables.delivery.OUTPUT_COLUMNS` added.
+
+        thence.deliver(orders, id="event_id", causes="parent_id")
+
+    Args:
+        data: a pandas, Polars, Narwhals or pyarrow table, a DuckDB relation, an Ibis table or a list of dicts, which
+            comes out as the same kind; anything else with Arrow's capsule interface, or the path of files, which comes
+            out as a pyarrow Table.
+        by: what rows say about their causes: `depends_on` (explicit ids), `clock` (vector clocks) or `stamp` (thence's
+            stamps).
+        id: the column of the row's id, short for `columns={"message": ...}`.
+        causes: the column of the causes, short for `columns={"depends_on": ...}`.
+        roster: the processes in order of position, for stamps.
+        key: the columns whose values separate independent orders; by default run and destination, where the table has
+            them.
+        columns: your names for columns of the contract, as in `{"message": "event_id"}`.
+        separator: what stands between the ids where one text names several causes.
+        policy: `wait` (for ever), `release` or `fail` when a limit is reached, or a `thence.Policy`, which has its own
+            limits.
+        after_rows: with `release` and `fail`: how many later rows of the key may arrive while a row is held.
+        after_seconds: with `release` and `fail`: how far the event time of the key may advance while a row is held.
+        remember: how many delivered ids of a key are kept in full; of older ones only a fingerprint of 8 bytes is kept.
+        held_limit: how many rows of a key may be held at a time.
+        when_full: what happens beyond `held_limit`: `fail`, or `release` the oldest row.
+        max_jump: ignore a row's time if it is more than this many seconds ahead, until a second row confirms it.
+        filter_limit: with `remember`: how many fingerprints of a key are kept before it is an error.
     """
     chosen = policy_of(
         policy, after_rows=after_rows, after_seconds=after_seconds, remember=remember, held_limit=held_limit,

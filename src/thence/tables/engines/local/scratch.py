@@ -38,7 +38,7 @@ class ScratchRows(StoredRows):
         return mapped(self.path).slice(self.start, self.rows)
 
     def sends(self, names: pa.Array) -> dict[str, int]:
-        """Look at all rows."""
+        """Return the `order` of the sends of these messages, found by reading all rows."""
         table = self.load()
         return sends_in(table.filter(pc.equal(table.column("kind"), SEND)), names)
 
@@ -59,7 +59,7 @@ class Scratch:
         self.rows = self._written = 0
 
     def put(self, table: pa.Table) -> None:
-        """Write a normal table."""
+        """Write a table that has the normal columns to disk, by run."""
         path = Path(self._folder.name) / f"{self._written}.arrow"
         self._written += 1
         own = list(split_by_run(table))
@@ -104,7 +104,7 @@ class Scratch:
         return {run for file in files for run in self._runs_in.get(file, ())}
 
     def close(self) -> None:
-        """Remove the folder."""
+        """Remove the temporary folder with its files."""
         self._folder.cleanup()
 
 
@@ -152,5 +152,5 @@ class ScratchEvents(EventsOnDisk):
         return self._scratch.runs_in(files)
 
     def close(self) -> None:
-        """Remove the folder."""
+        """Remove the temporary folder with its files."""
         self._scratch.close()

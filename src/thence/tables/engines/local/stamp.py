@@ -54,10 +54,14 @@ def stamp(
 ) -> Any:
     """Return one row for each copy of a message, with its last causes at its destination.
 
-    `events`: a trace (it has `kind`), or a table of messages with `message, destinations, depends_on` and perhaps
-    `sender` and `run`. What comes out is of the kind that went in; a list of dicts for events, a pyarrow Table for
-    files. `roster`: the processes in order of position; with it, `stamp` is a stamp in the wire format. `columns` says
-    what a trace calls our columns, `kinds` what it calls the values of `kind`.
+    What comes out is of the kind that went in; a list of dicts for events, a pyarrow Table for files.
+
+    Args:
+        events: a trace (it has `kind`), or a table of messages with `message, destinations, depends_on` and perhaps
+            `sender` and `run`.
+        roster: the processes in order of position; with it, the column `stamp` has stamps in the wire format.
+        columns: the trace's own names for the columns of the contract, as in `{"process": "pid"}`.
+        kinds: the trace's own values of `kind`, as in `{"PRODUCED": "send"}`.
     """
     names = roster if roster is None or isinstance(roster, Roster) else Roster(roster)
     given = trace_input(events, columns, kinds)

@@ -45,7 +45,7 @@ STALE = 1800.0
 
 
 class Use(StrEnum):
-    """What `THENCE_ARCHIVE` accepts."""
+    """The values that `THENCE_ARCHIVE` accepts."""
 
     AUTO = "auto"
     USE = "use"

@@ -50,13 +50,15 @@ def audit(
     chunk_rows: int = CHUNK_ROWS,
     block: int | None = None,
 ) -> AuditResult:
-    """Audit a table of events.
+    """Audit a table of events on Spark: was every message delivered after its causes, and if not, which were not?
 
-    `events` has the columns of the trace table; those that an audit does not use may be missing, and columns that are
-    not of that table are not looked at. `columns` says what the frame calls our columns where that is another name, as
-    in `{"process": "pid"}`; `kinds` what it calls the values of `kind`, as in `{"PRODUCED": "send"}`. `chunk_rows` sets
-    how many rows one task judges at a time, `block` how many columns of the clocks it keeps at a time (default: as many
-    as fit).
+    Args:
+        events: a DataFrame with the columns of the trace table; those that an audit does not use may be missing, and
+            others are ignored.
+        columns: the trace's own names for the columns of the contract, as in `{"process": "pid"}`.
+        kinds: the trace's own values of `kind`, as in `{"PRODUCED": "send"}`.
+        chunk_rows: how many rows one task judges at a time.
+        block: how many columns of the clocks a task keeps at a time; as many as fit if not given.
     """
     check_frame(events, "audit")
     check_sizes(chunk_rows, block)
@@ -65,7 +67,7 @@ def audit(
 
 
 def check_sizes(chunk_rows: int, block: int | None) -> None:
-    """Reject sizes below 1."""
+    """Reject `chunk_rows` and `block` below 1."""
     if chunk_rows < 1 or (block is not None and block < 1):
         raise MisuseError(f"chunk_rows and block count from 1, found {chunk_rows} and {block}")
 

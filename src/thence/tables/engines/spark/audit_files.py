@@ -49,7 +49,16 @@ def audit_files(
     chunk_rows: int = CHUNK_ROWS,
     block: int | None = None,
 ) -> AuditResult:
-    """Audit files, folders or globs that the driver can list and the workers can open; `columns` as for `audit`."""
+    """Audit files on Spark, in every format that `thence.audit` reads.
+
+    Args:
+        spark: the session that does the work.
+        paths: files, folders or globs that the driver can list and the workers can open.
+        columns: the trace's own names for the columns of the contract, as in `{"process": "pid"}`.
+        kinds: the trace's own values of `kind`, as in `{"PRODUCED": "send"}`.
+        chunk_rows: how many rows one task judges at a time.
+        block: how many columns of the clocks a task keeps at a time; as many as fit if not given.
+    """
     return audit_trace(spark, open_trace(paths, columns=columns, kinds=kinds), chunk_rows=chunk_rows, block=block)
 
 

@@ -58,9 +58,15 @@ def cost(
     columns: Mapping[str, str] | None = None,
     kinds: Mapping[str, str] | None = None,
 ) -> CostResult:
-    """Replay a table of events through protocols; `options` are those of each protocol, by its name.
+    """Replay a table of events through protocols and report what each would have cost.
 
-    `columns` and `kinds` say what the frame calls our columns and the values of `kind`, as for `audit`.
+    Args:
+        events: a DataFrame with the columns of the trace table.
+        protocols: the names of those to compare; by default those that can be recommended or are quick to rule out.
+        sample: replay at most this many deliveries of a run and label.
+        options: the options of each protocol, by its name, as in `{"bounded": {"bound": 3}}`.
+        columns: the trace's own names for the columns of the contract, as in `{"process": "pid"}`.
+        kinds: the trace's own values of `kind`, as in `{"PRODUCED": "send"}`.
     """
     check_frame(events, "cost")
     events = in_our_names(events, columns, kinds, REPLAYED_COLUMNS)
@@ -120,7 +126,12 @@ class CostResult:
     """What the replays gave; every property is a DataFrame over two persisted frames."""
 
     def __init__(self, prepared: DataFrame, costs: DataFrame) -> None:
-        """Take the frames behind the properties."""
+        """Keep the frames behind the properties; `cost` makes these.
+
+        Args:
+            prepared: one row for each run and label, with its traffic.
+            costs: one row for each run, label and protocol.
+        """
         self._prepared, self.costs = prepared, costs
         self.runs = prepared.drop("payload")
 

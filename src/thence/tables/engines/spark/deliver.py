@@ -86,20 +86,38 @@ def deliver(
     separator: str | None = None,
     shards: int | None = None,
 ) -> DataFrame:
-    """Put the rows of a table into causal order; the parameters are those of `thence.deliver` and `thence.Orderer`.
+    """Put the rows of a batch or a stream into causal order, key by key, and say of each what became of it.
 
-    `id` and `causes` name the columns of the ids and of the causes. `separator` stands between the ids of a text that
-    names several causes. `roster` may be left out where the stamp column carries it (`with_rosters`, or files written
-    by thence).
+        thence.spark.deliver(orders, id="event_id", causes="parent_id", key="customer")
 
-    For streams alone, all in processing time:
-
-    - `wait_seconds`: a row that has been held for so long is released, whatever the policy;
-    - `idle_seconds`: a key that gets no row for so long lets go what it holds, under policy='release';
-    - `ttl_seconds`: a key that holds nothing and gets no row for so long is forgotten;
-    - `commands`: the folder in which `give_up` and `thence give-up` write their commands;
-    - `shards`: into how many shards the keys are divided, `spark.sql.shuffle.partitions` if it is not given. It is
-      chosen at the first start of a checkpoint, which then refuses another number.
+    Args:
+        data: a DataFrame, of a batch or of a stream.
+        by: what rows say about their causes: `depends_on` (explicit ids), `clock` (vector clocks) or `stamp` (thence's
+            stamps).
+        id: the column of the row's id, short for `columns={"message": ...}`.
+        causes: the column of the causes, short for `columns={"depends_on": ...}`.
+        roster: the processes in order of position, for stamps; not needed where the stamp column carries them
+            (`with_rosters`, or files written by thence).
+        key: the columns whose values separate independent orders; by default run and destination, where the table has
+            them.
+        columns: your names for columns of the contract, as in `{"message": "event_id"}`.
+        policy: `wait` (for ever), `release` or `fail` when a limit is reached, or a `thence.Policy`, which has its own
+            limits.
+        after_rows: with `release` and `fail`: how many later rows of the key may arrive while a row is held.
+        after_seconds: with `release` and `fail`: how far the event time of the key may advance while a row is held.
+        remember: how many delivered ids of a key are kept in full; of older ones only a fingerprint of 8 bytes is kept.
+        held_limit: how many rows of a key may be held at a time.
+        when_full: what happens beyond `held_limit`: `fail`, or `release` the oldest row.
+        max_jump: ignore a row's time if it is more than this many seconds ahead, until a second row confirms it.
+        filter_limit: with `remember`: how many fingerprints of a key are kept before it is an error.
+        idle_seconds: streams only, processing time: a key without a new row for this long releases what it holds, with
+            `policy="release"`.
+        wait_seconds: streams only, processing time: a row that was held for this long is released, whatever the policy.
+        ttl_seconds: streams only, processing time: a key that holds nothing and gets no row for this long is forgotten.
+        commands: streams only: the folder in which `give_up` and `thence give-up` write their commands.
+        separator: what stands between the ids where one text names several causes.
+        shards: streams only: into how many shards the keys are divided; `spark.sql.shuffle.partitions` if not given. A
+            checkpoint keeps the number of its first start; `reshard` changes it.
     """
     check_frame(data, "deliver")
     columns = named_once(columns or {}, {"message": id, by: causes})
@@ -128,13 +146,23 @@ def _delivered(data: DataFrame, setup: Setup, options: StreamOptions) -> DataFra
 
 
 def split(ordered: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Return the rows that have a position (delivered, released, late), and the rest with their reasons."""
+    """Return the rows that have a position (delivered, released, late), and the others with their reasons.
+
+    Args:
+        ordered: what `deliver` returned.
+    """
     placed = F.col("position").isNotNull()
     return ordered.where(placed), ordered.where(~placed)
 
 
 def with_rosters(arrivals: DataFrame, roster: Rosters, stamp: str = "stamp") -> DataFrame:
-    """Return the table with its rosters written into the metadata of the stamp column; Parquet keeps them."""
+    """Return the table with its rosters written into the metadata of the stamp column; Parquet keeps them.
+
+    Args:
+        arrivals: a DataFrame with a column of stamps.
+        roster: the processes in order of position, or several such lists.
+        stamp: the name of that column.
+    """
     names = json.dumps([list(each.names) for each in rosters_of("stamp", roster)])
     return arrivals.withMetadata(stamp, {ROSTERS: names})
 

@@ -36,9 +36,15 @@ def give_up(
 ) -> list[Row]:
     """Give up a cause of a running stream, at one key or at every key; without a cause, release all that a key holds.
 
-    `Orderer.give_up` does the same in this process. `cause` is the blocker that `waiting_in_stream` names. `key` has
-    the values of the key columns. `commands` is the folder that the stream was started with, CHECKPOINT/give-up if it
-    is not given. Returns the keys that get a command; the rows leave in the next micro-batch.
+    Returns the keys that get a command; the rows leave in the next micro-batch. `Orderer.give_up` does the same in this
+    process.
+
+    Args:
+        session: a session that can read the checkpoint; it need not be the stream's own.
+        checkpoint: the checkpoint folder of the stream.
+        cause: the blocker that `waiting_in_stream` names.
+        key: the values of the key columns; every key that waits for the cause if not given.
+        commands: the folder that the stream was started with; CHECKPOINT/give-up if not given.
     """
     check_given(cause, key)
     where = Path(commands) if commands is not None else Path(checkpoint) / FOLDER

@@ -39,19 +39,20 @@ def into_table(
 ) -> StreamingQuery | None:
     """Write what `deliver` returned into a table of a catalog; a stream is started and its query returned.
 
-    `mode="append"` adds every row, whatever its outcome. Of a stream each row is added once, also across crashes; a
-    batch that is written again is added again.
-
-    `mode="merge"` adds rows that have a position and are not in the table yet, so that batches may be written again
-    too. Rows without a position (duplicates, quarantine) have no identity and are left out; `split` has them.
-    With `on`, the table keeps one row for each delivery key and value of these columns, the newest by position.
-
-    `format` creates the table where it is missing. `checkpoint` and `trigger` are those of the stream, as in
-    `trigger={"availableNow": True}`; Spark's default is to go on until it is stopped.
-
         into_table(deliver(arrivals), "lake.ordered", format="delta", checkpoint="checkpoints/ordered")
 
-    Raises `MisuseError` if the frame is not one of `deliver`, or the table is missing and `format` is not given.
+    Raises `MisuseError` if the frame does not come from `deliver`, or the table is missing and `format` is not given.
+
+    Args:
+        ordered: what `deliver` returned.
+        table: the name of the table in the catalog.
+        mode: `append` adds every row, whatever its outcome; of a stream each row once, also across crashes, of a batch
+            again if it is written again. `merge` adds rows that have a position and are not in the table yet, so that a
+            batch can be written again; rows without a position (duplicates, quarantine) are left out, `split` has them.
+        on: with `merge`: keep one row for each delivery key and value of these columns, the newest by position.
+        format: create the table in this format where it is missing.
+        checkpoint: the checkpoint folder of a stream.
+        trigger: the trigger of a stream, as in `{"availableNow": True}`; by default it goes on until it is stopped.
     """
     on = list(on)
     key = _key(ordered)

@@ -69,7 +69,11 @@ class DeliveryListener(StreamingQueryListener):
     """Keeps the latest numbers of every delivering query of a session; a collector of prometheus_client."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        """Know no query yet; the numbers are also shown in `registry`, which others may share."""
+        """Start with no queries; add the listener with `session.streams.addListener`.
+
+        Args:
+            registry: also show the numbers in this registry of prometheus_client; a new one if not given.
+        """
         self.queries: dict[str, QueryTotals] = {}
         self._shown: dict[str, QueryTotals] = {}
         """by the name of a query, or the id of one that has none"""
@@ -92,20 +96,37 @@ class DeliveryListener(StreamingQueryListener):
         yield from (rows, held, oldest, state)
 
     def serve(self, port: int = 0, host: str = "127.0.0.1") -> Server:
-        """Show the numbers to Prometheus at /metrics."""
+        """Serve the numbers to Prometheus at /metrics; close the returned server to stop.
+
+        Args:
+            port: the port; 0 chooses a free one.
+            host: the address to listen at.
+        """
         return Server(self.registry, port, host)
 
     def latest(self, query: str) -> QueryTotals:
-        """Return the numbers of a query by its name or id."""
+        """Return the numbers of a query, all zero before its first micro-batch.
+
+        Args:
+            query: its name or its id.
+        """
         return self.queries.get(query, QueryTotals())
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Start at nothing."""
+        """Start the counts of a query at zero; Spark calls this.
+
+        Args:
+            event: Spark's, with the name and the id of the query.
+        """
         for name in _names(event):
             self.queries.setdefault(name, QueryTotals())
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """Take over a micro-batch."""
+        """Add the counts of a micro-batch; Spark calls this.
+
+        Args:
+            event: Spark's, with the observed metrics of the micro-batch.
+        """
         progress = event.progress
         observed = progress.observedMetrics.get(METRICS)
         if observed is None:
@@ -115,10 +136,18 @@ class DeliveryListener(StreamingQueryListener):
         self._shown[progress.name or str(progress.id)] = self.queries[str(progress.id)]
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """Nothing changes."""
+        """Change nothing while a query has no new rows; Spark calls this.
+
+        Args:
+            event: Spark's, with the id of the query.
+        """
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Keep the last numbers."""
+        """Keep the last counts of a query that ended; Spark calls this.
+
+        Args:
+            event: Spark's, with the id of the query.
+        """
 
 
 def _names(query: QueryStartedEvent | StreamingQueryProgress) -> set[str]:

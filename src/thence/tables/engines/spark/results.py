@@ -161,7 +161,15 @@ class AuditResult(base.AuditResult):
     def of(
         cls, frame: DataFrame, tagged: DataFrame, persisted: list[DataFrame], route: str, windowed: set[str]
     ) -> AuditResult:
-        """Return the result of one audit of a frame."""
+        """Return the result of one audit of a frame.
+
+        Args:
+            frame: the events that were audited.
+            tagged: the findings, each with its kind in the column `tag`.
+            persisted: frames to be released when the result is closed.
+            route: how the trace was judged, for `route`.
+            windowed: the runs that were judged in chunks.
+        """
         return cls(SparkFindings(frame, tagged, persisted, windowed), "spark", route)
 
     @property
@@ -207,8 +215,9 @@ class AuditResult(base.AuditResult):
     def paths(self, violations: DataFrame | None = None) -> DataFrame:
         """Return violations with `path`: a shortest causal chain from the send of missing to that of early.
 
-        `violations` are rows of the frame of that name, as in `result.paths(result.violations.limit(100))`; all if not
-        given.
+        Args:
+            violations: rows of the frame of that name, as in `result.paths(result.violations.limit(100))`; all if not
+                given.
         """
         if isinstance(violations, int):
             raise MisuseError(f"paths takes violations, not a number; paths(result.violations.limit({violations}))")

@@ -49,14 +49,17 @@ def local_session(
     quick: bool = False,
     conf: Mapping[str, SparkSetting] | None = None,
 ) -> SparkSession:
-    """Start (or return) this process's local session with `cores` cores (default: all).
+    """Start this process's local Spark session, or return it if it runs already.
 
-    `quick` trades the speed of long work for an early start: the simple compiler and collector, a smaller heap.
-    Any Spark setting can be given or overridden, as in `local_session(conf={"spark.driver.memory": "8g"})`; options
-    in `spark.driver.extraJavaOptions` are added to ours. A process has one session: if it runs already, it is
-    returned, and only its SQL settings change.
+    A process has one session: if it runs already, only its SQL settings change. Raises `MisuseError` if no usable Java
+    is found.
 
-    Raises `MisuseError` if no usable Java is found.
+    Args:
+        cores: how many cores it uses; all if not given.
+        app: its name in Spark's web interface.
+        quick: start early rather than run long work fast: the simple compiler and collector, a smaller heap.
+        conf: any Spark settings, as in `{"spark.driver.memory": "8g"}`; `spark.driver.extraJavaOptions` are added to
+            ours.
     """
     java = find_java()
     cores = cores or os.cpu_count() or 1

@@ -36,9 +36,14 @@ def stamp(
     columns: Mapping[str, str] | None = None,
     kinds: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """Stamp a trace (it has `kind`), or messages with `message, destinations, depends_on` and perhaps `sender`.
+    """Return one row for each copy of a message, with its last causes at its destination.
 
-    `columns` and `kinds` say what a trace calls our columns and the values of `kind`, as for `audit`.
+    Args:
+        events: a trace (it has `kind`), or messages with `message, destinations, depends_on` and perhaps `sender` and
+            `run`.
+        roster: the processes in order of position; with it, the column `stamp` has stamps in the wire format.
+        columns: the trace's own names for the columns of the contract, as in `{"process": "pid"}`.
+        kinds: the trace's own values of `kind`, as in `{"PRODUCED": "send"}`.
     """
     check_frame(events, "stamp")
     if (columns or kinds) and (columns or {}).get("kind", "kind") in events.columns:

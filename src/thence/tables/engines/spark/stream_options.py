@@ -38,7 +38,7 @@ class StreamOptions:
                 raise MisuseError(Argument(name), " is for streams; a batch has an end")
 
     def check(self, policy: Policy, by: str) -> None:
-        """Refuse what contradicts itself."""
+        """Raise `MisuseError` for options that contradict each other or the policy."""
         for name in ("idle_seconds", "wait_seconds", "ttl_seconds"):
             value = getattr(self, name)
             if value is not None and not value > 0:

@@ -44,11 +44,11 @@ class Segments:
         return None if found is None else bytes(found[0])
 
     def put(self, name: str, data: bytes) -> None:
-        """Write a segment."""
+        """Write a segment into Spark's state store."""
         self.state.updateValue((name,), (data,))
 
     def delete(self, name: str) -> None:
-        """Remove a segment."""
+        """Remove a segment from Spark's state store."""
         self.state.removeKey((name,))
 
 
@@ -72,7 +72,7 @@ class Processor(StatefulProcessor):
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # for as long as it lives
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the state."""
+        """Open the state of the shard; Spark calls this first."""
         self.handle = handle
         self.head = handle.getValueState(HEAD, BLOB)
         self.segments = handle.getMapState(SEGMENTS, NAME, BLOB)
@@ -99,7 +99,7 @@ class Processor(StatefulProcessor):
         yield self._visit([], timerValues)
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Close nothing: Spark owns the state."""
 
     def _visit(self, blobs: list[bytes], timer_values: TimerValues) -> pd.DataFrame:
         state = self.head.get()

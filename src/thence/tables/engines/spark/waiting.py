@@ -46,8 +46,10 @@ def waiting(
 ) -> DataFrame:
     """Return the blocked rows of a batch that `deliver` returned, with the causes that each still misses.
 
-    `key` and `columns` are those of `deliver`. They are needed only where the metadata of the output was lost, as in a
-    file of another format than Parquet.
+    Args:
+        ordered: what `deliver` returned for a batch, also after it was written as Parquet and read again.
+        key: the key of `deliver`; needed only where the metadata was lost, as in a file of another format than Parquet.
+        columns: the names of `deliver`, needed in the same case.
     """
     if "blocker" not in getattr(ordered, "columns", ()) or ordered.isStreaming:
         found = "a stream" if getattr(ordered, "isStreaming", False) else type(ordered).__name__
@@ -84,7 +86,12 @@ def refuse_unreadable(checkpoint: str) -> None:
 
 
 def waiting_in_stream(session: SparkSession, checkpoint: str | os.PathLike[str]) -> DataFrame:
-    """Return the rows that a stream holds back as of its last committed micro-batch, with the columns of `waiting`."""
+    """Return the rows that a stream holds back as of its last committed micro-batch, with the columns of `waiting`.
+
+    Args:
+        session: a session of the Spark version that runs the stream.
+        checkpoint: the checkpoint folder of the stream.
+    """
     if not hasattr(session, "createDataFrame"):
         raise MisuseError(f"waiting_in_stream takes a SparkSession first; found {type(session).__name__}")
     checkpoint = os.fspath(checkpoint)

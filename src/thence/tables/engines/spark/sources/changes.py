@@ -49,10 +49,20 @@ def from_changes(
     foreign_keys: Mapping[str, str] | None = None,
     whole: bool = False,
 ) -> DataFrame:
-    """Return the records with the columns of arrivals beside their own; the parameters are those of the plain form.
+    """Return Debezium's records as arrivals, with the columns of the records kept.
 
-    `value` is needed (text or binary); `key`, `topic`, `partition` and `offset`, as Kafka's connector gives them, are
-    used where they are. A stream reads record by record, so `whole=True` is for a batch.
+    Args:
+        records: a DataFrame with the column `value` (text or binary); `key`, `topic`, `partition` and `offset`, as
+            Kafka's connector gives them, are used where they are.
+        order: how changes depend on each other: `commit` (in commit order), `transaction` (within one) or `keys` (by
+            foreign keys).
+        since: a position in the source's log; changes at or before it count as delivered.
+        server: the connector's topic prefix, where neither a record nor its topic says it.
+        schemas: Avro schemas by id, for values with the Confluent header.
+        foreign_keys: for `order="keys"`: which columns refer to which, as in `{"orders.customer": "customer.id"}`,
+            several columns separated by commas.
+        whole: deliver a transaction only if its END and all its changes are there; for a batch, because a stream reads
+            record by record.
     """
     _refuse(records, order, whole)
     if since is not None:

@@ -38,9 +38,17 @@ def from_events(
     sender: str = "source",
     time: str = "time",
 ) -> DataFrame:
-    """Return the records with the columns of arrivals; `value` is the column with the JSON text of an event.
+    """Return events that name their cause as arrivals, with the columns of the records kept.
 
-    The other parameters are the names of fields, or a preset says them all; a dot leads into an object.
+    Args:
+        records: a DataFrame with one event in each row.
+        preset: a framework whose field names are known, one of `thence.sources.PRESETS`; it replaces the other names.
+        value: the column with the JSON text of an event.
+        id: the field of the message's id; a dot leads into an object.
+        causation: the field of the id of its cause.
+        destination: the field of what it belongs to, as a correlation id; messages are ordered within it.
+        sender: the field of its sender.
+        time: the field of its time.
     """
     names = Preset(id, causation, destination, sender, time) if preset is None else preset_of(preset)
     if preset is not None and names.aliases:
@@ -80,7 +88,12 @@ def _need(records: DataFrame, value: str) -> None:
 
 
 def from_cloudevents(records: DataFrame, *, value: str = "value") -> DataFrame:
-    """Return the records with the columns of arrivals; `value` is the column with the JSON of a structured event."""
+    """Return CloudEvents as arrivals, with the columns of the records kept.
+
+    Args:
+        records: a DataFrame with one event in each row.
+        value: the column with the JSON of a structured event.
+    """
     text = F.col(f"`{value}`").cast("string")
     parent = F.coalesce(_field(text, "traceparent"), F.lit(""))
     trace, span = (F.regexp_extract(parent, _TRACEPARENT, group) for group in (1, 2))

@@ -29,10 +29,14 @@ def kafka_options(
     most_per_batch: int | None = None,
     client: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Return the reader's options: headers included, from the start, committed records only.
+    """Return options for Spark's Kafka reader: headers included, committed records only.
 
-    `starting`: earliest, latest, or offsets as JSON. `most_per_batch`: records in a micro-batch. `client`: settings of
-    Kafka's own client, as `{"security.protocol": "SSL"}`.
+    Args:
+        bootstrap: the brokers, as in `host:9092,other:9092`.
+        topics: those whose messages may depend on each other.
+        starting: `earliest`, `latest`, or offsets as JSON.
+        most_per_batch: the most records in a micro-batch; no limit if not given.
+        client: settings of Kafka's own client, as in `{"security.protocol": "SSL"}`.
     """
     names = list(topics)
     if not names:
@@ -51,14 +55,25 @@ def kafka_options(
 
 
 def read_kafka(session: SparkSession, options: Mapping[str, str], *, stream: bool = False) -> DataFrame:
-    """Return the records as the connector gives them, as a table or as a stream."""
+    """Return the records as Spark's Kafka connector gives them.
+
+    Args:
+        session: the session that reads; it needs the connector's package.
+        options: what `kafka_options` returned.
+        stream: read a stream rather than a batch.
+    """
     reader = session.readStream if stream else session.read
     known = dict(options) if stream else {key: value for key, value in options.items() if key != "maxOffsetsPerTrigger"}
     return reader.format("kafka").options(**known).load()
 
 
 def from_kafka(records: DataFrame, *, destination: str) -> DataFrame:
-    """Return the arrivals at `destination`, as our producer's headers tell them; what else the table has stays."""
+    """Return records with the headers of `CausalProducer` as arrivals; other columns are kept.
+
+    Args:
+        records: what `read_kafka` returned.
+        destination: the consumer whose order is wanted.
+    """
     missing = [name for name in ("headers", "topic", "partition", "offset") if name not in records.columns]
     if missing:
         raise MisuseError(f"no column {', '.join(missing)}; read with kafka_options, which asks for headers")

@@ -43,7 +43,14 @@ def from_spans(
     format: Literal["json", "protobuf"] = "json",
     destination: str | None = None,
 ) -> DataFrame:
-    """Return one row for each span of the exports in column `value`; a record's other columns stay with its spans."""
+    """Return one arrival for each OpenTelemetry span; a record's other columns stay with its spans.
+
+    Args:
+        records: a DataFrame with one OTLP export in each row.
+        value: the column with the export.
+        format: `json` or `protobuf`; protobuf needs the extra `otlp`.
+        destination: the destination of every span; the trace id if not given.
+    """
     if value not in records.columns:
         raise MisuseError(f"no column {value!r}; the table has {', '.join(records.columns)}")
     rest = [f"`{name}`" for name in records.columns if name != value]
@@ -114,7 +121,11 @@ def _name(link: Column) -> Column:
 
 
 def orphans(spans: DataFrame) -> DataFrame:
-    """Return the spans without causes that are not among them; `note` names those. For a batch."""
+    """Return the spans without causes that are not among them; `note` names those. For a batch.
+
+    Args:
+        spans: what `from_spans` returned.
+    """
     if spans.isStreaming:
         raise MisuseError("orphans needs the spans together; in a stream deliver with policy='release'")
     known = spans.where("message is not null").select(F.col("message").alias("__known")).distinct()
@@ -141,6 +152,9 @@ def skews(spans: DataFrame) -> DataFrame:
     """Return, for each pair of services with early children: how many, the offset that explains them, or a violation.
 
     Columns: parent, child, early (count), offset (seconds to add to the child's clock, or null), violation.
+
+    Args:
+        spans: what `from_spans` returned.
     """
     timed = spans.where("message is not null and time is not null")
     parents = timed.select(
