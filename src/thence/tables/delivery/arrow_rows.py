@@ -8,7 +8,7 @@ texts are understood, anything else is no time.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from thence.core.model.moments import seconds
 from thence.core.model.plain import Field
+from thence.errors import TraceError
 from thence.tables.contract.type_map import arrow_type
 from thence.tables.delivery.coded_rows_cy import (
     CodedRows,
@@ -32,7 +33,8 @@ from thence.tables.delivery.outcome import KINDS, OUTPUT_COLUMNS
 from thence.tables.delivery.outcome_cy import OutcomeColumns, Outcomes
 from thence.tables.delivery.reading import Read, Reading
 from thence.tables.delivery.reading_cy import id_text, read_clock, read_explicit
-from thence.tables.delivery.stamp_column import read_stamps
+from thence.tables.delivery.setup import Setup
+from thence.tables.delivery.stamp_column import StampedRows
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
@@ -42,6 +44,8 @@ OUTPUT: dict[str, pa.DataType] = {name: arrow_type(kind) for name, kind in OUTPU
 KIND_NAMES = pa.array(KINDS)
 SPREAD = 4
 """Whole numbers that spread over this many times their count are numbered as they are."""
+MOST_TOGETHER = (1 << 31) // SPREAD - SPREAD
+"""Ids and causes that are numbered together, in 32 bits."""
 
 
 class ArrowLexicon(Lexicon):
@@ -97,19 +101,33 @@ class WholeNumbers(ArrowLexicon):
         return pa.array(np.asarray(numbers, np.int64) + self._least).cast(pa.string())
 
 
+def cut(batch: pa.RecordBatch, columns: Columns) -> Iterator[pa.RecordBatch]:
+    """Yield a batch in as many as it takes to number the ids and causes of each together."""
+    cause = _column(batch, columns.cause)
+    count = pc.sum(pc.list_value_length(cause)).as_py() or 0 if _is_list(cause.type) else len(batch)
+    if len(batch) + count <= MOST_TOGETHER or len(batch) < 2:
+        yield batch
+    else:
+        yield from cut(batch.slice(0, len(batch) // 2), columns)
+        yield from cut(batch.slice(len(batch) // 2), columns)
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    return batch.column(name) if name in batch.schema.names else pa.nulls(len(batch))
+
+
 def read_batch(reading: Reading, batch: pa.RecordBatch, columns: Columns) -> CodedRows:
-    """Return what each row of a batch says."""
-
-    def column(name: str) -> pa.Array:
-        return batch.column(name) if name in batch.schema.names else pa.nulls(len(batch))
-
-    cause = column(columns.cause)
+    """Return what each row of a batch with explicit causes or clocks says."""
+    cause = _column(batch, columns.cause)
     if reading.by == "depends_on":
-        return _explicit(column(columns.message), cause, reading.separator)
-    if reading.by == "clock":
-        return _clocks(column(columns.sender), cause)
-    senders, destinations = column(columns.sender).to_pylist(), column(columns.destination).to_pylist()
-    return coded_reads(read_stamps(reading, senders, destinations, cause, len(batch)))
+        return _explicit(_column(batch, columns.message), cause, reading.separator)
+    return _clocks(_column(batch, columns.sender), cause)
+
+
+def read_stamps(setup: Setup, batch: pa.RecordBatch) -> StampedRows:
+    """Return what the stamps of a batch say."""
+    names = (setup.columns.sender, setup.columns.destination, setup.columns.cause)
+    return StampedRows(setup.rosters, *(_column(batch, name) for name in names))
 
 
 def _explicit(message: pa.Array, cause: pa.Array, separator: str | None) -> CodedRows:
@@ -119,6 +137,8 @@ def _explicit(message: pa.Array, cause: pa.Array, separator: str | None) -> Code
         reads = [read_explicit(*row, separator) for row in zip(ids, cause.to_pylist(), strict=True)]
         return coded_reads(reads, [None if each is None else str(each) for each in ids])
     starts, causes = flat
+    if len(message) + len(causes) > MOST_TOGETHER:
+        raise TraceError(f"{len(message)} rows name {len(causes)} causes; a batch holds up to {MOST_TOGETHER} ids")
 
     def alone(place: int) -> str:
         own = message[place]
@@ -158,22 +178,24 @@ def _distinct(values: pa.Array, offsets: Ints, data: object) -> tuple[Codes, Cod
 def _whole(message: pa.Array, causes: pa.Array) -> tuple[Lexicon, Codes] | None:
     """Number ids that are whole numbers: as they are, where they are close together."""
     try:
-        both = pa.concat_arrays([each.cast(pa.int64()) for each in (message, causes)])
+        parts = [each.cast(pa.int64()) for each in (message, causes)]
     except pa.ArrowInvalid:
         return None  # above 2**63
-    ends = pc.min_max(both)
-    if not ends["min"].is_valid:
-        return WholeNumbers(0, 1), np.full(len(both), -1, np.int32)
-    first, last = ends["min"].as_py(), ends["max"].as_py()
-    if last - first >= SPREAD * len(both) + SPREAD:
-        codes, places = _distinct(
-            both, 8 * (both.offset + np.arange(len(both) + 1)), np.frombuffer(both.buffers()[1], np.uint8)
-        )
+    ends = [end.as_py() for part in parts for end in pc.min_max(part).values() if end.is_valid] or [0]
+    first, last = min(ends), max(ends)
+    count = len(message) + len(causes)
+    if last - first >= SPREAD * count + SPREAD:
+        both = pa.concat_arrays(parts)
+        offsets = 8 * (both.offset + np.arange(count + 1))
+        codes, places = _distinct(both, offsets, np.frombuffer(both.buffers()[1], np.uint8))
         return ArrowLexicon(both, places), codes
-    if not both.null_count:
-        return WholeNumbers(first, last - first + 1), (both.to_numpy() - first).astype(np.int32)
-    found = (both.fill_null(first - 1).to_numpy() - first).astype(np.int32)
-    return WholeNumbers(first, last - first + 1), found
+    codes = np.empty(count, np.int32)
+    for part, into in zip(parts, (codes[: len(message)], codes[len(message) :]), strict=True):
+        values = np.frombuffer(part.buffers()[1] or b"", np.int64)[part.offset :][: len(part)]
+        np.subtract(values, first, out=into, casting="unsafe")
+        if part.null_count:
+            into[~part.is_valid().to_numpy(zero_copy_only=False)] = -1
+    return WholeNumbers(first, last - first + 1), codes
 
 
 def _codes(indices: pa.Array) -> Codes:
@@ -204,7 +226,7 @@ def _flat_causes(column: pa.Array) -> tuple[Codes, pa.Array] | None:
         lengths, flat = column.is_valid().to_numpy(zero_copy_only=False), column.drop_null()
     else:
         return None
-    starts = np.zeros(len(column) + 1, np.int32)
+    starts = np.zeros(len(column) + 1, np.int32)  # above 32 bits the batch is refused
     np.cumsum(lengths, out=starts[1:])
     return starts, flat
 
@@ -309,7 +331,9 @@ def leaving(outcomes: Outcomes) -> Leaving:
 def _waited(made: OutcomeColumns, lexicon: Lexicon | None) -> pa.ListArray:
     """Return the causes that rows waited for."""
     numbers, texts = np.asarray(made.waited), pa.array(made.texts, pa.string())
-    if not len(numbers) or not isinstance(lexicon, ArrowLexicon):
+    if len(texts) == len(numbers):
+        flat = texts  # all by name, in order
+    elif not isinstance(lexicon, ArrowLexicon):
         names = [lexicon.name(each) if each >= 0 else made.texts[-1 - each] for each in numbers.tolist()]  # type: ignore[union-attr]
         flat = pa.array(names, pa.string())
     elif not len(texts):

@@ -219,10 +219,10 @@ class Codes(Held):
             own = rows.own[place]
             if own >= 0:
                 rows.own[place] = self._enter(rows, names, entered, own)
+                for at in range(rows.start[place], rows.start[place + 1]):
+                    rows.need[at] = self._enter(rows, names, entered, rows.need[at])
             elif own < -1:  # an unusable row that has an id
                 rows.own[place] = -2 - self._enter(rows, names, entered, -2 - own)
-            for at in range(rows.start[place], rows.start[place + 1]):
-                rows.need[at] = self._enter(rows, names, entered, rows.need[at])
         if names is None:
             self.extra.extend([None] * (self.count - 1))
             for place in range(1, self.count):

@@ -173,11 +173,9 @@ class Rule(Waits):
     @cython.cfunc
     def _refuse(self, code: cython.longlong, why: object, ahead: cython.double, out: Outcomes) -> cython.void:
         """Quarantine a row as it comes; its id, if it has one, counts as quarantined."""
-        source: Source
         out.add(self.rows, QUARANTINED, self.doubting(why, ahead))
         if self.cyclic and code >= 0 and self.level[code] < 1 and not self.row_of[code]:
-            source = self.source(code)
-            source.quarantined = True
+            self.source(code).quarantined = True
             self.note(code)
 
     @cython.cfunc
@@ -257,19 +255,6 @@ class Rule(Waits):
             if not unmet or self.level[self.need[at]] < wanted:
                 found.append((self.need[at], wanted))
         return found
-
-    def keep(self, held: HeldRow) -> None:
-        """Hold a row as it was written. A receiver with a rule of its own holds rows itself: these are only listed."""
-        row: cython.int = self.new_row(held.ticket, held.label, held.code, held.number)
-        need: cython.int = 0
-        for each, waited in zip(held.needs, held.waited, strict=True):
-            need = self.new_need(row, need, each[0], each[1], waited)
-        self.row_since[row], self.row_ahead[row], self.row_came[row] = held.since, held.ahead, held.came
-        if held.code < 0:
-            self.told[row] = held.told
-            self.list_row(row)
-        else:
-            self.hold(row)
 
     @cython.cfunc
     def _deliver(
@@ -354,11 +339,7 @@ class Rule(Waits):
         """Set aside rows that are on a cycle."""
         row: cython.int
         code: cython.longlong
-        names: list = []
-        for each in members:
-            row = each
-            names.append(self.text(self.row_code[row]))
-        reason: str = f"on a cycle of causes: {listed(names)}"
+        reason: str = f"on a cycle of causes: {listed([self.text(self.row_code[each]) for each in members])}"
         for each in members:
             row = each
             code = self.row_code[row]

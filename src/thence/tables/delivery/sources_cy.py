@@ -28,6 +28,7 @@ touches only the rows that need its source. C types are in `sources_cy.pxd`.
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
 
 try:
     import cython
@@ -40,6 +41,9 @@ if cython.compiled:
 else:
     from thence.tables.delivery.codes_cy import Codes, Source, in_hole
     from thence.tables.delivery.held_cy import GONE, HERE
+
+if TYPE_CHECKING:
+    from thence.tables.delivery.held_cy import HeldRow
 
 LISTED = 100
 """How many missing numbers of one source are listed one by one; a clock may claim any number."""
@@ -101,6 +105,19 @@ class Sources(Codes):
                     self.need_before[self.watch[code]] = need
                 self.watch[code] = need
             need = self.need_next[need]
+
+    def keep(self, held: HeldRow) -> None:
+        """Hold a row as it was written. A receiver with a rule of its own holds rows itself: these are only listed."""
+        row: cython.int = self.new_row(held.ticket, held.label, held.code, held.number)
+        need: cython.int = 0
+        for each, waited in zip(held.needs, held.waited, strict=True):
+            need = self.new_need(row, need, each[0], each[1], waited)
+        self.row_since[row], self.row_ahead[row], self.row_came[row] = held.since, held.ahead, held.came
+        if held.code < 0:
+            self.told[row] = held.told
+            self.list_row(row)
+        else:
+            self.hold(row)
 
     @cython.cfunc
     def watch_next(self, row: cython.int) -> cython.bint:
