@@ -62,7 +62,7 @@ class Held:
         self.hold_nothing()
 
     def hold_nothing(self) -> None:
-        """Forget all held rows."""
+        """Forget all held rows, and their memory."""
         self.held = 0
         self.labels, self.told, self.by_ticket = {}, {}, None
         self.head = self.tail = self.rows_used = self.rows_free = self.needs_used = self.needs_free = 0
@@ -77,6 +77,7 @@ class Held:
 
     @cython.cfunc
     def more_rows(self) -> cython.void:
+        """Make room for as many rows again."""
         room: cython.Py_ssize_t = max(4, 2 * len(self.row_ticket))
         self.row_ticket, self.row_number = longer(self.row_ticket, "q", room), longer(self.row_number, "q", room)
         self.row_came, self.row_key = longer(self.row_came, "q", room), longer(self.row_key, "q", room)
@@ -89,6 +90,7 @@ class Held:
 
     @cython.cfunc
     def more_needs(self) -> cython.void:
+        """Make room for as many needs again."""
         room: cython.Py_ssize_t = max(4, 2 * len(self.need_code))
         self.need_code, self.need_number = longer(self.need_code, "i", room), longer(self.need_number, "q", room)
         self.need_row, self.need_next = longer(self.need_row, "i", room), longer(self.need_next, "i", room)
@@ -226,7 +228,7 @@ class Held:
         return self.described(self.head) if self.head else None
 
     def row_at(self, ticket: cython.longlong) -> HeldRow:
-        """Return a held row."""
+        """Return a held row by its ticket."""
         return self.described(self.place_of(ticket))
 
     def rows_held(self) -> list[HeldRow]:
@@ -235,6 +237,7 @@ class Held:
 
     @cython.cfunc
     def described(self, row: cython.int) -> object:
+        """Return a row as it is written."""
         waited: list = []
         need: cython.int = self.row_needs[row]
         while need:
