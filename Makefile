@@ -108,7 +108,7 @@ pins: install ## write requirements/*.txt anew from pyproject.toml and *.in, kee
 	    --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
 	    --output-file $$set.txt $$from \
 	  && grep '==' $$set.txt > $$set.new && mv $$set.new $$set.txt; done
-EXTRAS := $(addprefix --extra ,cli topology report spark cluster java perfetto kafka avro otlp delta iceberg live nats)
+EXTRAS := $(addprefix --extra ,cli topology report spark cluster java perfetto kafka faststream avro otlp sql delta iceberg live nats)
 
 install: $(COMPILED)
 

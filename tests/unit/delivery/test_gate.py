@@ -29,7 +29,7 @@ def told(handled: Any) -> list[tuple[str, str]]:
 
 
 def test_the_page_prints_what_it_says() -> None:
-    first, second = [run(step, {}) for step in steps(PAGE.read_text())]
+    first, second = [run(step, {}) for step in steps(PAGE.read_text()) if "faststream" not in step.source]
     assert first == "order\npayment\n"
     assert second == "1 delivered 10\n2 delivered 20\n"
 

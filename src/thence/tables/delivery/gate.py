@@ -272,6 +272,15 @@ class Gate:
             self._asking = True
             return True
 
+    def ask_again(self) -> None:
+        """Have `known` asked once more for causes that have not arrived: another process may have finished them."""
+        with self._lock:
+            for entry in self._entries.values():
+                if entry.state == "held":
+                    for name in entry.rule.unarrived(entry.ticket):
+                        self._asked.add((entry.key, name))
+                        self._missed.setdefault(name, set()).add(entry.key)
+
     def misses(self) -> Ids:
         """Return the next ids to ask for; an empty list ends the asking."""
         with self._lock:

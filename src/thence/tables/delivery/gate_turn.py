@@ -25,12 +25,21 @@ _tasks: set[asyncio.Task[None]] = set()
 class Turn:
     """A context manager around the handler of one row."""
 
-    __slots__ = ("_entry", "_gate", "_row")
+    __slots__ = ("_entry", "_gate", "_limited", "_row")
 
-    def __init__(self, gate: Gate, row: Fields) -> None:
-        """Take nothing yet: the row comes when the turn is entered."""
-        self._gate, self._row = gate, row
+    def __init__(self, gate: Gate, row: Fields, *, limited: bool = True) -> None:
+        """Take nothing yet: the row comes when the turn is entered.
+
+        `limited`: whether a row that would be one more than `held_limit` is refused; a driver that stops reading
+        at the limit takes the rows that it has read.
+        """
+        self._gate, self._row, self._limited = gate, row, limited
         self._entry: GateEntry
+
+    @property
+    def entry(self) -> GateEntry:
+        """The row on its way through the gate, once the turn is entered; for drivers."""
+        return self._entry
 
     @property
     def outcome(self) -> str:
@@ -67,9 +76,9 @@ class Turn:
 
         gate, entry = self._gate, GateEntry(self._row, wake)
         self._entry = entry
-        gate.offer(entry, limited=True)
+        gate.offer(entry, limited=self._limited)
         if gate.asks and gate.may_ask():
-            task = loop.create_task(_ask(gate))
+            task = loop.create_task(ask_in_loop(gate))
             _tasks.add(task)
             task.add_done_callback(_tasks.discard)
         if not future.done():
@@ -95,7 +104,7 @@ class Turn:
         event = Event()
         gate, entry = self._gate, GateEntry(self._row, lambda entry: event.set())
         self._entry = entry
-        gate.offer(entry, limited=True)
+        gate.offer(entry, limited=self._limited)
         try:
             if gate.asks and gate.may_ask():
                 ask(gate)
@@ -119,7 +128,8 @@ def _set(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-async def _ask(gate: Gate) -> None:
+async def ask_in_loop(gate: Gate) -> None:
+    """Ask in the event loop until nothing is missed that was not asked for."""
     await asyncio.sleep(0)  # let the turns of this moment say what they miss: one batch
     while ids := gate.misses():
         try:

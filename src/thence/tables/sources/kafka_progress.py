@@ -91,13 +91,18 @@ class Progress:
             del self._read[first]
 
     @property
+    def first(self) -> int:
+        """The offset of the first record that is not settled: what a commit says."""
+        return next(iter(self._read), self.next)
+
+    @property
     def open(self) -> int:
         """How many records were read and are not settled."""
         return sum(not settled for settled in self._read.values())
 
     def commit(self) -> Committed:
         """Return what to commit: as many of the settled records as the metadata has room for."""
-        first = next(iter(self._read), self.next)
+        first = self.first
         spans = [*_spans(self._read.items())]
         # after a restart the last commit's spans hold for what has not been read again
         later = () if self.before is None else self.before.spans

@@ -1,0 +1,28 @@
+"""A FastStream service on a real broker: two topics, a slow and a failing handler, kills, both clients."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.broker import Broker
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "faststream" / "shop.py"
+
+
+def example() -> Any:
+    spec = importlib.util.spec_from_file_location("faststream_shop", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("client", ["confluent", "aiokafka"])
+def test_killed_services_lose_nothing_and_keep_effects_behind_their_causes(kafka: Broker, client: str) -> None:
+    found = example().main(kafka.address, client, kills=2, each=40)
+    assert (found["orders"], found["payments"], found["refused by the foreign key"]) == (80, 80, 0)
+    assert found["failed attempts"] > 0
