@@ -240,6 +240,6 @@ def test_clocks_of_a_batch_are_read_as_each_alone(seed: int, kind: pa.DataType) 
     columns = {"sender": pa.array(senders, pa.string()), "clock": pa.array(clocks, pa.map_(pa.string(), kind))}
     batch = pa.RecordBatch.from_pydict(columns)
     first = rng.randrange(5)
-    rows = read_batch(Reading("clock", ()), batch.slice(first), Columns("clock"))
+    rows = read_batch(Setup("clock", (), Columns("clock"), Policy()), batch.slice(first))
     read = [rows.of(place) for place in range(len(rows))]
     assert read == [read_clock(sender, clock) for sender, clock in zip(senders[first:], clocks[first:], strict=True)]

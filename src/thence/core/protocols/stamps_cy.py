@@ -69,6 +69,10 @@ FORMS = {
 """What stands in the stamp, by the number of the protocol on the wire; other protocols are not read here."""
 
 
+LEFT = (-1, -1, 0)
+"""Protocol, sender and number of a row that is left to `decode`."""
+
+
 class StampColumns(NamedTuple):
     """Stamps as columns: what must be delivered before row r is `sources[starts[r]:starts[r + 1]]`, up to `counts`.
 
@@ -96,9 +100,8 @@ def read_stamps(data: object, offsets: object, digest: bytes, size: cython.Py_ss
     sources: list = []
     counts: list = []
     for row in range(len(me)):
-        read: tuple = None if me[row] < 0 else _read(reader, at[row], at[row + 1], digest, me[row], sources, counts)
-        if read is None:
-            read = (-1, -1, 0)
+        read: tuple = LEFT if me[row] < 0 else _read(reader, at[row], at[row + 1], digest, me[row], sources, counts)
+        if read is LEFT:
             del sources[starts[row] :], counts[starts[row] :]
         protocols.append(read[0])
         senders.append(read[1])
@@ -117,20 +120,20 @@ def _read(
     sources: list,
     counts: list,
 ) -> tuple:
-    """Return protocol, sender and number, and add what must be delivered before; None if the row is left."""
+    """Return protocol, sender and number, and add what must be delivered before; `LEFT` if the row is left."""
     i: cython.Py_ssize_t
     sender: cython.longlong
     number: cython.longlong
     words: Words
     opening: cython.Py_ssize_t = len(digest) + 3  # version, protocol, the roster, no label
     if end - start < opening or reader.data[start] != WIRE_VERSION or reader.data[start + opening - 1]:
-        return None
+        return LEFT
     form: object = FORMS.get(reader.data[start + 1])
     if form is None:
-        return None
+        return LEFT
     for i in range(len(digest)):
         if reader.data[start + 2 + i] != digest[i]:
-            return None
+            return LEFT
     try:
         reader.span(start, end)
         reader.at = start + opening
@@ -138,11 +141,11 @@ def _read(
         number = reader.varint()
         words = reader.set()
         if sender >= reader.size or number < 1 or not words.has(me):
-            return None
+            return LEFT
         number = _read_needs(reader, form, sender, number, me, sources, counts)
         reader.done()
     except PeerError:
-        return None
+        return LEFT
     return reader.data[start + 1], sender, number
 
 

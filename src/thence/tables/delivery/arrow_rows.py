@@ -31,7 +31,7 @@ from thence.tables.delivery.columns import Columns, Family
 from thence.tables.delivery.numbering_cy import Numbering, id_flags
 from thence.tables.delivery.outcome import KINDS, OUTPUT_COLUMNS
 from thence.tables.delivery.outcome_cy import OutcomeColumns, Outcomes
-from thence.tables.delivery.reading import Read, Reading
+from thence.tables.delivery.reading import Read
 from thence.tables.delivery.reading_cy import id_text, read_clock, read_explicit
 from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.stamp_column import StampedRows
@@ -116,11 +116,12 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
     return batch.column(name) if name in batch.schema.names else pa.nulls(len(batch))
 
 
-def read_batch(reading: Reading, batch: pa.RecordBatch, columns: Columns) -> CodedRows:
+def read_batch(setup: Setup, batch: pa.RecordBatch) -> CodedRows:
     """Return what each row of a batch with explicit causes or clocks says."""
+    columns = setup.columns
     cause = _column(batch, columns.cause)
-    if reading.by == "depends_on":
-        return _explicit(_column(batch, columns.message), cause, reading.separator)
+    if setup.by == "depends_on":
+        return _explicit(_column(batch, columns.message), cause, setup.separator)
     return _clocks(_column(batch, columns.sender), cause)
 
 

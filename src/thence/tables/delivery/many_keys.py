@@ -186,8 +186,8 @@ class ManyKeys:
         self.held.compact()
         with without_collection():
             times = times_in(rows, self.setup.columns)
-            stamped = read_stamps(self.setup, rows) if self.shared is None else None
-            coded = read_batch(self.shared, rows, self.setup.columns) if stamped is None else stamped.coded
+            stamped = read_stamps(self.setup, rows) if self.setup.by == "stamp" else None
+            coded = read_batch(self.setup, rows) if stamped is None else stamped.coded
             out = Outcomes(max(len(rows), 4), coded.lexicon)
             for number, start, stop in spans:
                 rule, before = self.rules[number], len(out)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence, Sized
 from itertools import accumulate
 
 from thence.core.model.plain import Field
@@ -15,7 +15,7 @@ from thence.core.protocols.stamps_cy import StampColumns, read_stamps
 from thence.tables.delivery.reading import Read, Reading
 
 
-def read_packed(rosters: Sequence[Roster], data: object, offsets: object, destinations: Sequence[int]) -> StampColumns:
+def read_packed(rosters: Sequence[Roster], data: object, offsets: object, destinations: Sized) -> StampColumns:
     """Read stamps at the positions of their destinations; all are left where there are several rosters."""
     if len(rosters) != 1:
         destinations = array("i", [-1]) * len(destinations)
@@ -36,8 +36,8 @@ def read_together(
         known = reading.entry is not None and code == reading.entry.protocol.code  # the first stamp settles it
         if known and (sender is None or sender == roster.name(source)):
             needs = slice(read.starts[place], read.starts[place + 1])
-            counts = read.counts[needs].tolist()
-            found.append((None, source, read.numbers[place], read.sources[needs].tolist(), counts, None))
+            sources: list[Hashable] = [*read.sources[needs]]
+            found.append((None, source, read.numbers[place], sources, read.counts[needs].tolist(), None))
         else:
             found.append(reading.read(None, sender, destination, stamp))
     return found

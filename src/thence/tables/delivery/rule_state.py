@@ -171,9 +171,10 @@ def _rows(rule: Rule, held: HeldColumns, labels: list[str | None]) -> Iterator[H
 
 def held_row(rule: Rule, about: tuple[Any, ...], needs: Sequence[tuple[Any, ...]]) -> HeldRow:
     """Return a held row whose source is given by name; `needs`: names, numbers, and whether it is held for each."""
-    ticket, label, name, *others = about
+    ticket, label, name, number, since, ahead, came = about
     found = [(rule.named_code(label, other), count) for other, count, _ in needs]
-    return HeldRow(ticket, label, rule.code(label, name), *others, found, [bool(waited) for _, _, waited in needs])
+    waited = [bool(each[2]) for each in needs]
+    return HeldRow(ticket, label, rule.code(label, name), number, since, ahead, came, found, waited)
 
 
 def _load(receiver: ForeignRule, order: OrderColumns, rows: list[HeldRow]) -> None:
